@@ -1,0 +1,51 @@
+# Everything is installed into .venv and written inside this checkout.
+PYTHON ?= python3
+VENV := $(CURDIR)/.venv
+export PATH := $(VENV)/bin:$(PATH)
+export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
+
+.DEFAULT_GOAL := help
+.PHONY: help setup repro test lint real edition bench-tables bench-export bench-idle lock
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/:/' | awk -F: '{printf "make %-14s%s\n", $$1, $$2}'
+
+setup: $(VENV)/.ready  ## create .venv with the locked requirements
+
+$(VENV)/.ready: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv $(VENV)
+	pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --requirement requirements.txt
+	pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+repro: setup  ## build the sample edition and show its metrics
+	dvc repro
+	dvc metrics show
+
+test: setup lint  ## lint, type check, all tests
+	pytest
+
+lint: setup  ## ruff and mypy
+	ruff check
+	ruff format --check
+	mypy
+
+real: setup  ## build an edition of real photographs (CLEANSET_REAL: their folder) and compare its numbers
+	pytest tests/real --real-precision float64
+
+edition: setup  ## make DIR=… a new edition: params, empty reviews, DVC project
+	@test -n "$(DIR)" || { echo 'say where: make edition DIR=editions/mine'; exit 1; }
+	cleanset edition "$(DIR)"
+
+bench-tables: setup  ## time intersect, select and review_apply at full scale
+	python bench/tables.py
+
+bench-export: setup  ## time the export of 9,000 full-size pictures against a plain copy
+	python bench/export.py
+
+bench-idle: setup  ## time what has nothing to do: dvc repro, the start of a stage
+	python bench/idle.py
+
+lock:  ## pin requirements.txt anew (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements.txt

@@ -1,0 +1,91 @@
+"""The command line: one command per stage and tool. Each imports what it needs only when it runs."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cleanset.edition import Edition
+from cleanset.errors import CleansetError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Build a clean, human-verified picture set for each of several ImageNet models. "
+    "The stages are run by `dvc repro`, in the folder of an edition.",
+)
+
+Folder = Annotated[Path, typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder")]
+Role = Annotated[str, typer.Option("--model", help="Role of the model in params.yaml, such as standard.")]
+HERE = Path()
+STAGES = "Stages, in the order of dvc.yaml"
+
+
+@app.command(rich_help_panel=STAGES)
+def preprocess(edition: Folder = HERE) -> None:
+    """Check the raw archives, measure every picture, join the labels."""
+    from cleanset.stages import preprocess as stage
+
+    stage.run(Edition(edition))
+
+
+@app.command(rich_help_panel=STAGES)
+def score(model: Role, edition: Folder = HERE) -> None:
+    """Run one model over all pictures (the only stage that wants a GPU)."""
+    from cleanset.stages import score as stage
+
+    stage.run(Edition(edition), model)
+
+
+@app.command(rich_help_panel=STAGES)
+def intersect(edition: Folder = HERE) -> None:
+    """List the pictures with one label that all models get right."""
+    from cleanset.stages import intersect as stage
+
+    stage.run(Edition(edition))
+
+
+@app.command(rich_help_panel=STAGES)
+def select(model: Role, edition: Folder = HERE) -> None:
+    """List every picture that may stand in a class for one model, by tier and rank."""
+    from cleanset.stages import select as stage
+
+    stage.run(Edition(edition), model)
+
+
+@app.command("review_apply", rich_help_panel=STAGES)
+def review_apply(model: Role, edition: Folder = HERE) -> None:
+    """Fill one model's classes from its candidates and the reviews."""
+    from cleanset.stages import review_apply as stage
+
+    stage.run(Edition(edition), model)
+
+
+@app.command(rich_help_panel=STAGES)
+def export(model: Role, edition: Folder = HERE) -> None:
+    """Write one model's finished set and its manifest."""
+    from cleanset.stages import export as stage
+
+    stage.run(Edition(edition), model)
+
+
+@app.command(rich_help_panel=STAGES)
+def count(edition: Folder = HERE) -> None:
+    """Write the metrics: pictures per class, totals, accuracy."""
+    from cleanset.stages import count as stage
+
+    stage.run(Edition(edition))
+
+
+def main() -> None:
+    """Run the command line; what a person can put right becomes one line and exit code 1."""
+    try:
+        app()
+    except CleansetError as error:
+        sys.exit(f"error: {error}")
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        sys.exit(f"error: {error.filename or 'writing'}: {error.strerror}")

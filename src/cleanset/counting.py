@@ -1,0 +1,79 @@
+"""What the metrics count, for one model."""
+
+from collections.abc import Collection
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+
+from cleanset.ranking import TIERS, right
+from cleanset.reviews import Reason
+
+REASONS: tuple[str, ...] = (*get_args(Reason), "unsure", "conflict", "too_few_reviewers", "unreviewed", "not_needed")
+"""Why a candidate is not in the set; a closed list."""
+
+
+def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, int]:
+    """Number of pictures kept in each class."""
+    counts = selection["class_index"].value_counts()
+    return {index: int(counts.get(index, 0)) for index in classes}
+
+
+def totals(
+    selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: int
+) -> dict[str, int]:
+    """Pictures by tier and verdict, classes by state, rejected candidates by reason."""
+    counts = per_class(selection, classes)
+    tiers, reasons = selection["tier"].value_counts(), rejected["reason"].value_counts()
+    return {
+        "pictures": len(selection),
+        "pictures_cropped": int(selection["crop"].notna().sum()),
+        **{f"pictures_{tier}": int(tiers.get(tier, 0)) for tier in TIERS},
+        "classes_full": sum(count == images_per_class for count in counts.values()),
+        "classes_short": sum(count < images_per_class for count in counts.values()),
+        "classes_unsettled": int(rejected.loc[rejected["open"], "class_index"].nunique()),
+        **{f"rejected_{reason}": int(reasons.get(reason, 0)) for reason in REASONS},
+    }
+
+
+def accuracy(index: pd.DataFrame, scores: pd.DataFrame) -> dict[str, float | int]:
+    """How right the model is on all pictures, in percent with two decimals, and on how many with one label.
+
+    Top-1 and top-5 are on the original labels; ReaL accuracy is the share of the pictures with any
+    reassessed label on which the highest class is among them (Beyer et al. 2020).
+    """
+    joined = index.merge(scores, on="image_id", validate="one_to_one")
+    top5 = np.stack(joined["top5_class"].to_list())
+    hits = top5 == joined["ilsvrc_class"].to_numpy()[:, None]
+    any_label = joined["real_classes"].str.len() > 0
+    among = [top in labels for top, labels in zip(top5[:, 0], joined["real_classes"], strict=True)]
+    return {
+        "accuracy_top1": _percent(hits[:, 0]),
+        "accuracy_top5": _percent(hits.any(axis=1)),
+        "accuracy_real": _percent(np.array(among)[any_label]),
+        "right_of_one_label": len(right(index, scores)),
+    }
+
+
+def _percent(hits: "np.ndarray[tuple[int], np.dtype[np.bool]]") -> float:
+    return round(100 * float(hits.mean()), 2) if len(hits) else 0.0
+
+
+def short_classes(
+    selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: int
+) -> pd.DataFrame:
+    """The classes with too few pictures, and why: kept, candidates, reasons as "watermark 2, blur 1"."""
+    rows = []
+    for index, kept in per_class(selection, classes).items():
+        if kept < images_per_class:
+            others = rejected.loc[rejected["class_index"] == index, "reason"].value_counts()
+            by_reason = sorted(others.items(), key=lambda item: (-item[1], str(item[0])))
+            rows.append(
+                {
+                    "class_index": index,
+                    "kept": kept,
+                    "candidates": kept + int(others.sum()),
+                    "rejected": ", ".join(f"{reason} {count}" for reason, count in by_reason),
+                }
+            )
+    return pd.DataFrame(rows, columns=["class_index", "kept", "candidates", "rejected"])

@@ -1,0 +1,54 @@
+"""Where an edition keeps what: every path that a stage reads or writes, relative to its folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """The paths of the edition in `folder`."""
+
+    folder: Path
+
+    def path(self, relative: str) -> Path:
+        """A path that params.yaml names."""
+        return self.folder / relative
+
+    @property
+    def raw_md5(self) -> Path:
+        return self.folder / "raw.md5"
+
+    @property
+    def reviews(self) -> Path:
+        return self.folder / "reviews"
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics"
+
+    @property
+    def index(self) -> Path:
+        return self.folder / "data" / "index.parquet"
+
+    @property
+    def shared(self) -> Path:
+        return self.folder / "data" / "shared.parquet"
+
+    @property
+    def short_classes(self) -> Path:
+        return self.folder / "data" / "short_classes.csv"
+
+    def scores(self, role: str) -> Path:
+        return self.folder / "data" / "scores" / f"{role}.parquet"
+
+    def candidates(self, role: str) -> Path:
+        return self.folder / "data" / "candidates" / f"{role}.parquet"
+
+    def selection(self, role: str) -> Path:
+        return self.folder / "data" / "selection" / f"{role}.parquet"
+
+    def rejected(self, role: str) -> Path:
+        return self.folder / "data" / "rejected" / f"{role}.parquet"
+
+    def export(self, role: str) -> Path:
+        return self.folder / "data" / "export" / role

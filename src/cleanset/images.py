@@ -1,0 +1,116 @@
+"""Pixels: decoding, the preprocessings that models were trained for, cropping, PNG.
+
+No EXIF orientation is applied anywhere: models see the pixels as they are stored, and boxes are
+given in stored pixels. Pixel for pixel what timm's and RobustBench's torchvision transforms give.
+"""
+
+import io
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from cleanset.files import sha256
+
+Box = tuple[int, int, int, int]
+"""Left, top, right, bottom in pixels of the stored picture; right and bottom excluded."""
+
+LARGEST_AREA = 100_000_000
+"""Pixels. ImageNet's largest validation picture has under 20 million; a bomb has far more."""
+
+_FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is measured once on every picture; `mode` is Pillow's: RGB, L or CMYK."""
+
+    width: int
+    height: int
+    mode: str
+    pixels_sha256: str
+
+
+def decode(data: bytes) -> Image.Image:
+    """The whole JPEG as Pillow reads it. Raises ValueError, with the reason, if that fails."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            image = Image.open(io.BytesIO(data), formats=("JPEG",))
+        if image.width * image.height > LARGEST_AREA:
+            raise ValueError(f"{image.width} x {image.height} pixels, more than {LARGEST_AREA:,}")
+        image.load()
+    except UnidentifiedImageError:
+        raise ValueError("empty" if not data else "not a JPEG") from None
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(str(error)) from None
+    return image
+
+
+def inspect(data: bytes) -> Facts:
+    """Decode a JPEG and measure it. Raises ValueError as `decode` does."""
+    image = decode(data)
+    return Facts(image.width, image.height, image.mode, pixels_sha256(image))
+
+
+def pixels_sha256(image: Image.Image) -> str:
+    """SHA-256 of the RGB bytes, row by row, three bytes a pixel."""
+    return sha256(image.convert("RGB").tobytes())
+
+
+def cropped(data: bytes, box: Box) -> Image.Image:
+    """The part of a JPEG inside `box`, as RGB."""
+    return decode(data).convert("RGB").crop(box)
+
+
+def png(image: Image.Image) -> bytes:
+    """PNG of an image: fixed settings, no metadata."""
+    out = io.BytesIO()
+    image.save(out, format="PNG", compress_level=6)
+    return out.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessing:
+    """A named preprocessing: short side to `resize`, then the central `size` x `size` pixels."""
+
+    name: str
+    resize: int
+    size: int
+    interpolation: Literal["bilinear", "bicubic"]
+
+    def __call__(self, image: Image.Image) -> NDArray[np.uint8]:
+        """The pixels that a model gets, before normalisation: uint8 of shape (3, size, size)."""
+        image = image.convert("RGB")
+        width, height = image.size
+        # torchvision's Resize: the long side is truncated, not rounded
+        if width <= height:
+            target = (self.resize, int(self.resize * height / width))
+        else:
+            target = (int(self.resize * width / height), self.resize)
+        image = image.resize(target, _FILTERS[self.interpolation])
+        # torchvision's CenterCrop: half to even
+        left = round((target[0] - self.size) / 2.0)
+        top = round((target[1] - self.size) / 2.0)
+        image = image.crop((left, top, left + self.size, top + self.size))
+        return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+
+
+RES256CROP224 = Preprocessing("Res256Crop224", 256, 224, "bilinear")
+"""RobustBench's preprocessing for ImageNet."""
+
+
+def timm_preprocessing(size: int, crop_pct: float, interpolation: str, crop_mode: str) -> Preprocessing:
+    """The preprocessing of timm's evaluation for a model's data configuration.
+
+    Raises ValueError for a crop mode or interpolation other than those of the models used here.
+    """
+    if crop_mode != "center" or interpolation not in _FILTERS:
+        raise ValueError(f"crop mode {crop_mode!r} with {interpolation!r}; expected center with bilinear or bicubic")
+    resize = math.floor(size / crop_pct)
+    name = f"timm-{interpolation}-{resize}-{size}"
+    return Preprocessing(name, resize, size, "bicubic" if interpolation == "bicubic" else "bilinear")

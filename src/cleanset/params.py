@@ -1,0 +1,133 @@
+"""`params.yaml`, checked on reading."""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from cleanset.errors import CleansetError
+from cleanset.ilsvrc import class_indices, wnids
+
+Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Dataset(_Section):
+    """Where pictures and labels come from; paths are relative to the edition's folder."""
+
+    images: str
+    devkit: str | None = None
+    reassessed: str = "timm"
+    expect_images: Annotated[int, Field(ge=1)] | None = None
+    classes: Literal["all"] | list[str] = "all"
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _known(cls, classes: object) -> object:
+        wanted = "expected all, or a list of distinct wnids of ILSVRC2012"
+        if isinstance(classes, list):
+            for place, wnid in enumerate(classes):
+                if wnid not in class_indices() or wnid in classes[:place]:
+                    raise ValueError(f"{wnid} is unknown or doubled; {wanted}")
+        if classes != "all" and not (isinstance(classes, list) and classes):
+            raise ValueError(wanted)
+        return classes
+
+    def class_list(self) -> list[int]:
+        """Class indices of the classes that get a set, sorted."""
+        names = wnids() if self.classes == "all" else self.classes
+        return sorted(class_indices()[wnid] for wnid in names)
+
+
+class Model(_Section):
+    """One member of the ensemble: where it comes from, and its weights."""
+
+    source: Literal["timm", "robustbench"]
+    name: str
+    threat_model: Literal["Linf", "L2", "corruptions"] | None = None
+    weights: str | None = None
+    sha256: Sha256 | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.source == "robustbench") != (self.threat_model is not None):
+            raise ValueError("threat_model is needed for source robustbench, and for no other")
+        if self.weights is not None and self.sha256 is None:
+            raise ValueError(
+                f"weights without sha256: a change would go unseen; add what sha256sum {self.weights} prints"
+            )
+        return self
+
+
+class Score(_Section):
+    """How models are run. `device` and `batch_size` do not change what comes out."""
+
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
+    precision: Literal["float64", "float32"] = "float64"
+    batch_size: Annotated[int, Field(ge=1)] = 256
+
+
+class Select(_Section):
+    """`candidates`: how many of the pictures that all models get right make up tier top5."""
+
+    candidates: Annotated[int, Field(ge=1)] = 5
+
+
+class Review(_Section):
+    """How the verdicts of several reviewers become one, and what an unreviewed picture counts as."""
+
+    policy: Literal["single", "majority", "unanimous"] = "single"
+    min_reviewers: Annotated[int, Field(ge=1)] = 1
+    unreviewed: Literal["pending", "clean"] = "pending"
+
+    @model_validator(mode="after")
+    def _single_needs_one(self) -> Self:
+        if self.policy == "single" and self.min_reviewers != 1:
+            raise ValueError("policy single goes with min_reviewers 1; for more take majority or unanimous")
+        return self
+
+
+class Export(_Section):
+    """`strict`: a class that cannot be filled is an error."""
+
+    images_per_class: Annotated[int, Field(ge=1)] = 3
+    strict: bool = False
+
+
+class Params(_Section):
+    """The whole file. `root` leads from the edition's folder to the one that holds `src/`."""
+
+    root: str
+    dataset: Dataset
+    models: Annotated[dict[Role, Model], Field(min_length=1)]
+    score: Score = Score()
+    select: Select = Select()
+    review: Review = Review()
+    export: Export = Export()
+
+    def model(self, role: str) -> Model:
+        """The model of a role. Raises CleansetError for a role that is not there."""
+        if role not in self.models:
+            raise CleansetError(f"params.yaml: no model {role!r}; expected one of {', '.join(self.models)}")
+        return self.models[role]
+
+
+def read_params(edition: Path) -> Params:
+    """Read and check `params.yaml` of an edition. Raises CleansetError naming the first wrong key."""
+    path = edition / "params.yaml"
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return Params.model_validate(content)
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; expected the folder of an edition (see README)") from None
+    except yaml.YAMLError as error:
+        raise CleansetError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise CleansetError(f"{path}: {key}: {first['msg']}; found {first['input']!r}") from None

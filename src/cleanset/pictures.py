@@ -1,0 +1,151 @@
+"""Where each picture's bytes are, whatever the layout, and reading them.
+
+Layouts: the official tar; a flat folder; a folder per wnid; Kaggle's tree; and in each of them the
+names of the copy on Hugging Face. A tar is read by offset and never unpacked.
+"""
+
+import os
+import tarfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.ilsvrc import class_indices, parse_picture_name
+
+KAGGLE_PICTURES = Path("ILSVRC/Data/CLS-LOC/val")
+LARGEST_FILE = 64 * 2**20
+"""Bytes. The largest of the 50,000 has under 16 MiB; more is no picture of this set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """`size` bytes at `offset` in the file `path`; the wnid that folder or name gives, if any."""
+
+    path: Path
+    offset: int
+    size: int
+    wnid: str | None
+
+    def read(self) -> bytes:
+        """The bytes. Raises CleansetError if the file has become shorter."""
+        with self.path.open("rb") as file:
+            file.seek(self.offset)
+            data = file.read(self.size)
+        if len(data) != self.size:
+            raise CleansetError(f"{self.path}: ends {self.size - len(data)} bytes early; fetch it again")
+        return data
+
+
+def locate(images: Path) -> dict[str, Location]:
+    """Location of every picture under `images`, by image id, sorted.
+
+    Raises CleansetError for a name that is not a validation picture's, for an image id that occurs
+    twice, and for anything in a tar that is not a plain file inside it.
+    """
+    if images.is_dir():
+        found = _in_folder(images)
+    elif images.is_file():
+        found = _in_tar(images)
+    else:
+        raise CleansetError(f"{images}: missing; expected the validation pictures, a tar or a folder")
+    locations: dict[str, Location] = {}
+    for where, name, folder, location in found:
+        parsed = parse_picture_name(name)
+        if parsed is None:
+            raise CleansetError(
+                f"{where}: not the name of a validation picture; expected ILSVRC2012_val_00000001.JPEG "
+                "or alike: remove or rename it"
+            )
+        image_id, wnid = parsed
+        if image_id in locations:
+            raise CleansetError(f"{where}: {image_id} occurs twice; remove one of the two")
+        if wnid and folder and wnid != folder:
+            raise CleansetError(f"{where}: the name says {wnid}, the folder {folder}; expected the same")
+        locations[image_id] = Location(location.path, location.offset, location.size, wnid or folder)
+    if not locations:
+        raise CleansetError(f"{images}: holds no picture; expected ILSVRC2012_val_00000001.JPEG and so on")
+    return dict(sorted(locations.items()))
+
+
+_Found = tuple[str, str, str | None, Location]
+"""What to call it in an error, file name, wnid of its folder, location."""
+
+
+def _in_tar(archive: Path) -> Iterator[_Found]:
+    try:
+        with tarfile.open(archive, "r:") as tar:
+            for member in tar:
+                if member.isdir():
+                    continue
+                where = f"{archive}, member {member.name}"
+                path = PurePosixPath(member.name)
+                if path.is_absolute() or ".." in path.parts:
+                    raise CleansetError(f"{where}: a path outside the archive; take the official archive")
+                if not member.isreg():
+                    raise CleansetError(f"{where}: a link or device; expected plain files only")
+                _check_size(where, member.size)
+                location = Location(archive, member.offset_data, member.size, None)
+                yield where, path.name, _wnid(path.parent.name), location
+    except tarfile.TarError as error:
+        raise CleansetError(
+            f"{archive}: not an uncompressed tar ({error}); expected ILSVRC2012_img_val.tar: "
+            "decompress it or fetch it again"
+        ) from None
+
+
+def _in_folder(folder: Path) -> Iterator[_Found]:
+    if (folder / KAGGLE_PICTURES).is_dir():
+        folder = folder / KAGGLE_PICTURES
+    for entry in _entries(folder):
+        if entry.is_dir():
+            if _wnid(entry.name) is None:
+                raise CleansetError(f"{entry.path}: not one of the 1,000 wnids; expected folders like n01440764")
+            files: Iterable[tuple[os.DirEntry[str], str | None]] = (
+                (file, entry.name) for file in _entries(Path(entry.path))
+            )
+        else:
+            files = [(entry, None)]
+        for file, wnid in files:
+            size = file.stat().st_size
+            _check_size(file.path, size)
+            yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What is in a folder, sorted, without hidden files such as .DS_Store."""
+    with os.scandir(folder) as entries:
+        return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+
+
+def _wnid(name: str) -> str | None:
+    return name if name in class_indices() else None
+
+
+def _check_size(where: str, size: int) -> None:
+    if size > LARGEST_FILE:
+        raise CleansetError(f"{where}: {size:,} bytes; expected a picture of at most {LARGEST_FILE:,}")
+
+
+class VerifiedPictures:
+    """The pictures of an index, read from `images` and checked against the index's SHA-256."""
+
+    def __init__(self, images: Path, sha256_of: dict[str, str]) -> None:
+        self._images = images
+        self._locations = locate(images)
+        self._sha256_of = sha256_of
+
+    def read(self, image_id: str) -> bytes:
+        """The bytes of a picture. Raises CleansetError if it is missing or not the indexed one."""
+        location = self._locations.get(image_id)
+        if location is None:
+            raise CleansetError(f"{self._images}: {image_id} is missing; the index has it: run dvc repro preprocess")
+        data = location.read()
+        found, expected = sha256(data), self._sha256_of[image_id]
+        if found != expected:
+            raise CleansetError(
+                f"{self._images}: {image_id} has SHA-256 {found}, expected {expected} as in the index: "
+                "fetch the pictures again, or run dvc repro preprocess if the new ones are meant"
+            )
+        return data

@@ -1,0 +1,83 @@
+"""Which pictures may stand in a class, and in what order: the ensemble's part of source 000.
+
+A picture's label is its reassessed label, where there is exactly one. A model is *right* on a
+picture if its highest class is that label; its *confidence* is the softmax probability of that
+class. Equal confidences: the lower `image_id` first.
+"""
+
+from collections.abc import Collection, Iterable
+
+import numpy as np
+import pandas as pd
+
+TIERS = ("top5", "reserve", "relaxed")
+"""In the order in which a class is filled."""
+
+
+def top1(scores: pd.DataFrame) -> pd.DataFrame:
+    """The highest class of each picture and its probability: columns image_id, top1, confidence."""
+    return pd.DataFrame(
+        {
+            "image_id": scores["image_id"],
+            "top1": np.stack(scores["top5_class"].to_list())[:, 0],
+            "confidence": np.stack(scores["top5_probability"].to_list())[:, 0],
+        }
+    )
+
+
+def right(index: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """The pictures with one label that a model gets right: image_id, class_index, confidence."""
+    label = index.loc[index["single"], ["image_id", "real_classes"]]
+    label = label.assign(class_index=label.pop("real_classes").str[0].astype("int16"))
+    joined = label.merge(top1(scores), on="image_id", validate="one_to_one")
+    return joined.loc[joined["top1"] == joined["class_index"], ["image_id", "class_index", "confidence"]]
+
+
+def shared(index: pd.DataFrame, ensemble: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The pictures with one label that all models of the ensemble get right: image_id, class_index."""
+    first, *others = (right(index, scores)[["image_id", "class_index"]] for scores in ensemble)
+    for other in others:
+        first = first.merge(other, on=["image_id", "class_index"])
+    return first
+
+
+def relaxed(index: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """The pictures with several labels, one of which is the model's highest class."""
+    several = index.loc[index["real_classes"].str.len() > 1, ["image_id", "real_classes"]]
+    joined = several.merge(top1(scores), on="image_id", validate="one_to_one")
+    among = [top in labels for top, labels in zip(joined["top1"], joined["real_classes"], strict=True)]
+    return joined.loc[among, ["image_id", "top1", "confidence"]].rename(columns={"top1": "class_index"})
+
+
+def candidates(
+    index: pd.DataFrame, shared: pd.DataFrame, scores: pd.DataFrame, count: int, classes: Collection[int]
+) -> pd.DataFrame:
+    """Every picture that may stand in one of `classes` for one model, with its tier and rank.
+
+    Tier `top5`: of the pictures that all models get right, the `count` with the highest confidence
+    in each class. Tier `reserve`: every other picture with one label that this model gets right.
+    Tier `relaxed`: pictures with several labels, the model's highest class among them. Ranks run
+    from 1 within a class, by tier, then confidence.
+    """
+    single = right(index, scores)
+    single["tier"] = np.where(single["image_id"].isin(shared["image_id"]), "top5", "reserve")
+    single = _ordered(single)
+    single.loc[single.groupby(["class_index", "tier"]).cumcount() >= count, "tier"] = "reserve"
+    several = relaxed(index, scores).assign(tier="relaxed")
+    every = _ordered(pd.concat([single, several], ignore_index=True))
+    every = every[every["class_index"].isin(classes)]
+    every["rank"] = every.groupby("class_index").cumcount() + 1
+    return every
+
+
+def _ordered(frame: pd.DataFrame) -> pd.DataFrame:
+    """By class, tier, falling confidence, image id."""
+    order = pd.DataFrame(
+        {
+            "class_index": frame["class_index"],
+            "tier": frame["tier"].map(TIERS.index),
+            "confidence": -frame["confidence"],
+            "image_id": frame["image_id"],
+        }
+    )
+    return frame.loc[order.sort_values(list(order.columns)).index]

@@ -1,0 +1,86 @@
+"""The folder `reviews/`: one folder per reviewer, in it one YAML file per class."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from cleanset.errors import CleansetError
+from cleanset.ilsvrc import class_indices
+from cleanset.reviews import Decision, Policy, Vote, consensus, parse_reviews
+
+BOARD = "board"
+"""The reviewer whose verdicts overrule, with a note that says why (source 004)."""
+
+Votes = dict[tuple[int, str], dict[str, Vote]]
+"""By class index and image id: the vote of each reviewer."""
+
+
+def read_reviews(folder: Path) -> Votes:
+    """All votes under `reviews/`. Raises CleansetError for a file that does not belong there."""
+    votes: Votes = defaultdict(dict)
+    for reviewer in _visible(folder):
+        if not reviewer.is_dir():
+            raise CleansetError(f"{reviewer}: a file; expected a folder per reviewer: move or remove it")
+        for path in _visible(reviewer):
+            if path.suffix != ".yaml" or path.stem not in class_indices():
+                raise CleansetError(f"{path}: no class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it")
+            for vote in parse_reviews(_text(path), path.stem, str(path)):
+                if reviewer.name == BOARD and not vote.review.note:
+                    raise CleansetError(f"{vote.where}: no note; the board's reason to overrule must stand here")
+                votes[class_indices()[vote.wnid], vote.image_id][reviewer.name] = vote
+    return dict(votes)
+
+
+def check_reviews(votes: Votes, index: pd.DataFrame) -> None:
+    """Check every vote against the pictures. Raises CleansetError for the first that does not hold."""
+    pictures = {row.image_id: row for row in index.itertuples()}
+    for (class_index, image_id), by_reviewer in votes.items():
+        for vote in by_reviewer.values():
+            if image_id not in pictures:
+                raise CleansetError(f"{vote.where}: no such picture in the index; correct or remove the entry")
+            _check_vote(vote, class_index, pictures[image_id])
+
+
+def decisions(votes: Votes, policy: Policy, min_reviewers: int) -> Mapping[tuple[int, str], Decision]:
+    """The decision on each reviewed picture, by class index and image id."""
+    return {key: _decide(by_reviewer, policy, min_reviewers) for key, by_reviewer in votes.items()}
+
+
+def _decide(by_reviewer: Mapping[str, Vote], policy: Policy, min_reviewers: int) -> Decision:
+    board = by_reviewer.get(BOARD)
+    others = [vote.review for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
+    return consensus(others, board.review if board else None, policy, min_reviewers)
+
+
+def _check_vote(vote: Vote, class_index: int, picture: object) -> None:
+    real_classes, expected = picture.real_classes, picture.sha256  # type: ignore[attr-defined]
+    width, height = picture.width, picture.height  # type: ignore[attr-defined]
+    if class_index not in real_classes:
+        raise CleansetError(
+            f"{vote.where}: reviewed for {vote.wnid}, which is not among the picture's reassessed labels; "
+            "move the entry to the file of its class, or remove it"
+        )
+    if vote.review.sha256 != expected:
+        raise CleansetError(
+            f"{vote.where}: sha256 {vote.review.sha256}, but the picture has {expected}: other bytes were "
+            "reviewed; look at the picture again"
+        )
+    box = vote.review.box
+    if box and (box[2] > width or box[3] > height or box == (0, 0, width, height)):
+        raise CleansetError(
+            f"{vote.where}: crop {list(box)} in a picture of {width} x {height} pixels; expected a box "
+            "inside it and smaller than it"
+        )
+
+
+def _visible(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None

@@ -1,0 +1,227 @@
+"""Human verdicts: what a review file may say, and how several verdicts on one picture become one.
+
+Format: DESIGN section 6. One file holds one reviewer's verdicts on one class.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cleanset.errors import CleansetError
+
+Verdict = Literal["clean", "crop", "reject", "unsure"]
+Reason = Literal[
+    "watermark",
+    "text",
+    "border",
+    "collage",
+    "filter",
+    "noise",
+    "blur",
+    "drawing",
+    "wrong_class",
+    "several_objects",
+    "duplicate",
+    "other",
+]
+Policy = Literal["single", "majority", "unanimous"]
+Box = tuple[int, int, int, int]
+
+_Edge = Annotated[int, Field(ge=0)]
+
+
+class Review(BaseModel):
+    """One reviewer's verdict on one picture, as it stands in the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    verdict: Verdict
+    reason: Reason | None = None
+    crop: Annotated[list[_Edge], Field(min_length=4, max_length=4)] | None = None
+    object_fully_visible: bool | None = None
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.verdict in ("crop", "reject") and self.reason is None:
+            raise ValueError(f"verdict {self.verdict} without a reason")
+        if self.verdict == "clean" and self.reason is not None:
+            raise ValueError("verdict clean with a reason; a reason says what is wrong with the picture")
+        if (self.verdict == "crop") != (self.crop is not None):
+            raise ValueError("a crop box is needed for verdict crop, and for no other")
+        if self.crop is not None:
+            self._check_crop(self.crop)
+        return self
+
+    def _check_crop(self, crop: list[int]) -> None:
+        left, top, right, bottom = crop
+        if left >= right or top >= bottom:
+            raise ValueError(f"crop {crop} has no area; expected left < right and top < bottom")
+        if self.object_fully_visible is not True:
+            raise ValueError("a crop without object_fully_visible: true; the object must remain fully visible")
+
+    @property
+    def box(self) -> Box | None:
+        """The crop box, or None."""
+        return None if self.crop is None else (self.crop[0], self.crop[1], self.crop[2], self.crop[3])
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A review with the place it came from, as errors name it: file and line."""
+
+    wnid: str
+    image_id: str
+    review: Review
+    where: str
+
+
+def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
+    """The verdicts in the text of a review file for class `wnid`.
+
+    Raises CleansetError with `where` and the line for anything that is not exactly the format:
+    a syntax error, a tag, two verdicts for one picture, an unknown key, a missing or wrong value.
+    """
+    try:
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise CleansetError(f"{where}, line {line}: not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise CleansetError(f"{where}: not YAML: {' '.join(str(error).split())}") from None
+    if root is None:
+        return []
+    top = _mapping(root, where, f"expected the wnid of the file, {wnid}:")
+    if [key for key, _, _ in top] != [wnid]:
+        keys = ", ".join(key for key, _, _ in top) or "nothing"
+        raise CleansetError(f"{where}, line 1: found {keys}; expected one entry, {wnid}, the file's name")
+    votes = []
+    for image_id, line, node in _mapping(top[0][2], where, "expected image ids"):
+        place = f"{where}, line {line}, {image_id}"
+        fields = {key: _value(value, where) for key, _, value in _mapping(node, where, "expected verdict: …")}
+        votes.append(Vote(wnid, image_id, _review(fields, place), place))
+    return votes
+
+
+def _review(fields: dict[str, Any], place: str) -> Review:
+    try:
+        return Review.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise CleansetError(f"{place}: {key + ': ' if key else ''}{first['msg']}") from None
+
+
+def _mapping(node: yaml.Node, where: str, expected: str) -> list[tuple[str, int, yaml.Node]]:
+    """Key, line and value of each entry; refuses doubled keys and tags."""
+    _refuse_tag(node, where)
+    if not isinstance(node, yaml.MappingNode):
+        raise CleansetError(f"{where}, line {node.start_mark.line + 1}: found {_shown(node)}; {expected}")
+    entries: dict[str, tuple[str, int, yaml.Node]] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise CleansetError(f"{where}, line {line}: found {_shown(key)} as a key; {expected}")
+        if key.value in entries:
+            raise CleansetError(
+                f"{where}, line {line}: {key.value} stands here again, first in line "
+                f"{entries[key.value][1]}; expected one entry: remove one of the two"
+            )
+        entries[key.value] = (key.value, line, value)
+    return list(entries.values())
+
+
+def _value(node: yaml.Node, where: str) -> Any:
+    """A scalar, or a list of scalars; deeper structures have no place in a review."""
+    if isinstance(node, yaml.SequenceNode) and all(isinstance(item, yaml.ScalarNode) for item in node.value):
+        _refuse_tag(node, where)
+        return [_value(item, where) for item in node.value]
+    _refuse_tag(node, where)
+    try:
+        if isinstance(node, yaml.ScalarNode):
+            return _CONSTRUCTOR.construct_object(node)
+    except (ValueError, yaml.YAMLError):
+        pass
+    raise CleansetError(
+        f"{where}, line {node.start_mark.line + 1}: found {_shown(node)}; expected text, a number or a list"
+    )
+
+
+_CONSTRUCTOR = yaml.constructor.SafeConstructor()
+_PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "map", "seq")}
+
+
+def _refuse_tag(node: yaml.Node, where: str) -> None:
+    if node.tag not in _PLAIN_TAGS:
+        raise CleansetError(
+            f"{where}, line {node.start_mark.line + 1}: a value of type {node.tag}; "
+            "expected text, numbers and lists: put it in quotes if it is meant as text"
+        )
+
+
+def _shown(node: yaml.Node) -> str:
+    return repr(node.value) if isinstance(node, yaml.ScalarNode) else "a list or table"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the reviewers together say of a picture.
+
+    `verdict` undecided means that no verdict counts yet, and `reason` then says why: `unreviewed`,
+    `too_few_reviewers` or `conflict`. For reject it is the reviewers' reason, or `unsure`.
+    """
+
+    verdict: Literal["clean", "crop", "reject", "undecided"]
+    reason: str | None = None
+    crop: Box | None = None
+
+
+UNREVIEWED = Decision("undecided", "unreviewed")
+CONFLICT = Decision("undecided", "conflict")
+
+
+def consensus(votes: Sequence[Review], board: Review | None, policy: Policy, min_reviewers: int) -> Decision:
+    """One decision from the votes of different reviewers on one picture.
+
+    The board's verdict, where there is one, overrules. `single`: what the reviewers agree on; two
+    that differ are a conflict. `majority`: what more than half say, else a conflict. `unanimous`: one
+    unsure rejects (source 004); else what all say; else a conflict. Verdicts agree when verdict and
+    crop box are the same; reasons may differ, the most frequent is kept. A majority or unanimity
+    needs `min_reviewers` votes.
+    """
+    if board is not None:
+        return _decision([board])
+    if not votes:
+        return UNREVIEWED
+    if len(votes) < min_reviewers:
+        return Decision("undecided", "too_few_reviewers")
+    if policy == "unanimous" and any(vote.verdict == "unsure" for vote in votes):
+        return Decision("reject", "unsure")
+    counts = Counter((vote.verdict, vote.box) for vote in votes)
+    (verdict, box), most = counts.most_common(1)[0]
+    needed = len(votes) // 2 + 1 if policy == "majority" else len(votes)
+    if most < needed:
+        return CONFLICT
+    return _decision([vote for vote in votes if (vote.verdict, vote.box) == (verdict, box)])
+
+
+def _decision(agreeing: Sequence[Review]) -> Decision:
+    first = agreeing[0]
+    if first.verdict == "unsure":
+        return Decision("reject", "unsure")
+    if first.verdict == "clean":
+        return Decision("clean")
+    reason = _most_frequent(vote.reason for vote in agreeing)
+    return Decision(first.verdict, reason, first.box)
+
+
+def _most_frequent(reasons: Iterable[str | None]) -> str | None:
+    """Equally frequent: the first by name, so that the order of reviewers does not matter."""
+    counts = Counter(reasons)
+    return min(counts, key=lambda reason: (-counts[reason], reason or ""))

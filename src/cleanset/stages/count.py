@@ -1,0 +1,51 @@
+"""Stage count: the metrics. One file per line of `dvc metrics show`, the models as its columns."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from cleanset.counting import accuracy, per_class, short_classes, totals
+from cleanset.edition import Edition
+from cleanset.files import replacing, write_text
+from cleanset.ilsvrc import wnids
+from cleanset.params import read_params
+from cleanset.tables import INDEX, REJECTED, SCORES, SELECTION, read_table
+
+Lines = dict[str, dict[str, float | int]]
+"""By the name of the line: the number of each model."""
+
+
+def run(edition: Edition) -> None:
+    """Read what the other stages wrote for every model, write metrics/ and data/short_classes.csv."""
+    params = read_params(edition.folder)
+    classes, per = params.dataset.class_list(), params.export.images_per_class
+    index = read_table(edition.index, INDEX)
+    lines: Lines = {}
+    short = []
+    for role in params.models:
+        selection = read_table(edition.selection(role), SELECTION)
+        rejected = read_table(edition.rejected(role), REJECTED)
+        for class_index, count in per_class(selection, classes).items():
+            lines.setdefault(f"classes/{wnids()[class_index]}", {})[role] = count
+        scores = read_table(edition.scores(role), SCORES)
+        numbers = totals(selection, rejected, classes, per) | accuracy(index, scores)
+        for name, number in numbers.items():
+            lines.setdefault(f"totals/{name}", {})[role] = number
+        short.append(short_classes(selection, rejected, classes, per).assign(model=role))
+    write_metrics(edition.metrics, lines)
+    write_short_classes(edition.short_classes, pd.concat(short))
+
+
+def write_metrics(folder: Path, lines: Lines) -> None:
+    """Write each line to its own small JSON file."""
+    with replacing(folder) as partial:
+        for name, numbers in lines.items():
+            write_text(partial / f"{name}.json", json.dumps(numbers) + "\n")
+
+
+def write_short_classes(path: Path, short: pd.DataFrame) -> None:
+    """Write the classes that could not be filled, with the reasons."""
+    short = short.assign(wnid=[wnids()[index] for index in short["class_index"]])
+    columns = ["model", "wnid", "kept", "candidates", "rejected"]
+    write_text(path, short[columns].to_csv(index=False, lineterminator="\n"))

@@ -1,0 +1,137 @@
+"""Stage preprocess: check the raw files, measure every picture, join the labels."""
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pandas as pd
+
+from cleanset.edition import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.ilsvrc import class_indices, image_id, image_number, timm_info, wnids
+from cleanset.images import inspect
+from cleanset.labels import read_reassessed
+from cleanset.params import Dataset, read_params
+from cleanset.pictures import Location, locate
+from cleanset.progress import tracked
+from cleanset.raw import check_archive, kaggle_labels_beside, read_md5_list, read_original_labels
+from cleanset.tables import INDEX, write_table
+
+
+def run(edition: Edition) -> None:
+    """Read the archives that params.yaml names, write data/index.parquet."""
+    dataset = read_params(edition.folder).dataset
+    check_raw_files(edition, dataset)
+    locations = locate(edition.path(dataset.images))
+    check_complete(list(locations), dataset.expect_images, dataset.images)
+    original, count = original_labels(edition, dataset, locations)
+    reassessed = reassessed_labels(edition, dataset, count, list(locations))
+    facts = measure(locations)
+    write_table(edition.index, join(facts, original, reassessed), INDEX)
+
+
+def check_raw_files(edition: Edition, dataset: Dataset) -> None:
+    """Compare each raw file that params.yaml names with raw.md5; folders are checked picture by picture."""
+    names = [name for name in (dataset.images, dataset.devkit, dataset.reassessed) if name and name != "timm"]
+    files = [name for name in names if not edition.path(name).is_dir()]
+    sums = read_md5_list(edition.raw_md5)
+    for name in files:
+        check_archive(edition, name, sums)
+
+
+def check_complete(image_ids: list[str], expected: int | None, where: str) -> None:
+    """Raise CleansetError unless there are as many pictures as params.yaml expects."""
+    if expected is None or len(image_ids) == expected:
+        return
+    missing = [name for name in (image_id(n) for n in range(1, expected + 1)) if name not in set(image_ids)]
+    which = f"; the first that is missing is {missing[0]}" if missing else ""
+    raise CleansetError(
+        f"{where}: {len(image_ids)} pictures, expected {expected} (dataset.expect_images){which}: "
+        "complete the set or correct params.yaml"
+    )
+
+
+def original_labels(
+    edition: Edition, dataset: Dataset, locations: Mapping[str, Location]
+) -> tuple[dict[str, int], int | None]:
+    """Class index of each picture, and the size of the whole set (None if only names tell the labels).
+
+    Taken from the devkit or Kaggle's list where there is one, else from the wnid in folder or name;
+    where both speak they must agree.
+    """
+    by_name = {name: class_indices()[at.wnid] for name, at in locations.items() if at.wnid in class_indices()}
+    devkit = edition.path(dataset.devkit) if dataset.devkit else kaggle_labels_beside(edition.path(dataset.images))
+    if devkit is None:
+        without = sorted(set(locations) - set(by_name))
+        if without:
+            raise CleansetError(
+                f"{dataset.images}: {without[0]} has no label; expected dataset.devkit, a folder per wnid, "
+                "or names that end in a wnid"
+            )
+        return by_name, None
+    listed = read_original_labels(devkit)
+    for name in locations:
+        if name not in listed.class_of:
+            raise CleansetError(f"{listed.where}: no label for {name}; it lists {listed.count} pictures")
+        if name in by_name and by_name[name] != listed.class_of[name]:
+            raise CleansetError(
+                f"{locations[name].path}: {name} lies under {wnids()[by_name[name]]}, but {listed.where} "
+                f"says {wnids()[listed.class_of[name]]}; move it"
+            )
+    return {name: listed.class_of[name] for name in locations}, listed.count
+
+
+def reassessed_labels(
+    edition: Edition, dataset: Dataset, count: int | None, image_ids: list[str]
+) -> dict[str, list[int]]:
+    """The reassessed labels of each picture; the list's length must be that of the whole set."""
+    path = timm_info("imagenet_real_labels.json") if dataset.reassessed == "timm" else edition.path(dataset.reassessed)
+    where = "timm's reassessed labels" if dataset.reassessed == "timm" else str(path)
+    lists = read_reassessed(path.read_text(encoding="utf-8"), where)
+    last = image_number(image_ids[-1])
+    if len(lists) != (count or len(lists)) or last > len(lists):
+        expected = count if count else f"at least {last}"
+        raise CleansetError(
+            f"{where}: {len(lists)} lists, expected {expected}, one for each picture: "
+            "take the list that belongs to these pictures (dataset.reassessed)"
+        )
+    return {name: lists[image_number(name) - 1] for name in image_ids}
+
+
+def measure(locations: Mapping[str, Location]) -> pd.DataFrame:
+    """Size, SHA-256, width, height, mode and pixels' SHA-256 of every picture; every pixel is decoded."""
+    # threads suffice: Pillow and hashlib release the lock
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        rows = tracked(pool.map(_measure_one, locations.items()), len(locations), "preprocess")
+        return pd.DataFrame(list(rows))
+
+
+def _measure_one(item: tuple[str, Location]) -> dict[str, object]:
+    name, location = item
+    data = location.read()
+    try:
+        facts = inspect(data)
+    except ValueError as error:
+        raise CleansetError(
+            f"{location.path}: {name} cannot be read ({error}); expected a whole JPEG: fetch it again"
+        ) from None
+    return {
+        "image_id": name,
+        "size": len(data),
+        "sha256": sha256(data),
+        "width": facts.width,
+        "height": facts.height,
+        "mode": facts.mode,
+        "pixels_sha256": facts.pixels_sha256,
+    }
+
+
+def join(facts: pd.DataFrame, original: Mapping[str, int], reassessed: Mapping[str, list[int]]) -> pd.DataFrame:
+    """The index: facts and labels of every picture."""
+    real_classes = [reassessed[name] for name in facts["image_id"]]
+    return facts.assign(
+        ilsvrc_class=[original[name] for name in facts["image_id"]],
+        real_classes=pd.Series(real_classes, index=facts.index, dtype=object),
+        single=[len(labels) == 1 for labels in real_classes],
+    )

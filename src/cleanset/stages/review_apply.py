@@ -1,0 +1,39 @@
+"""Stage review_apply: fill one model's classes from its candidates and the human verdicts."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from cleanset.edition import Edition
+from cleanset.params import read_params
+from cleanset.review_files import check_reviews, decisions, read_reviews
+from cleanset.reviews import UNREVIEWED, Decision
+from cleanset.selection import fill
+from cleanset.tables import CANDIDATES, INDEX, REJECTED, SELECTION, read_table, write_table
+
+
+def run(edition: Edition, role: str) -> None:
+    """Read candidates and reviews, write data/selection/<role>.parquet and data/rejected/<role>.parquet."""
+    params = read_params(edition.folder)
+    params.model(role)
+    candidates = read_table(edition.candidates(role), CANDIDATES)
+    votes = read_reviews(edition.reviews)
+    check_reviews(votes, read_table(edition.index, INDEX))
+    decided = decisions(votes, params.review.policy, params.review.min_reviewers)
+    unreviewed = Decision("clean") if params.review.unreviewed == "clean" else UNREVIEWED
+    filled = fill(with_decisions(candidates, decided, unreviewed), params.export.images_per_class)
+    write_table(edition.selection(role), filled.selection, SELECTION)
+    write_table(edition.rejected(role), filled.rejected, REJECTED)
+
+
+def with_decisions(
+    candidates: pd.DataFrame, decided: Mapping[tuple[int, str], Decision], unreviewed: Decision
+) -> pd.DataFrame:
+    """The candidates with columns verdict, reason and crop."""
+    keys = zip(candidates["class_index"], candidates["image_id"], strict=True)
+    each = [decided.get(key, unreviewed) for key in keys]
+    return candidates.assign(
+        verdict=[decision.verdict for decision in each],
+        reason=pd.Series([decision.reason for decision in each], index=candidates.index, dtype=object),
+        crop=pd.Series([decision.crop for decision in each], index=candidates.index, dtype=object),
+    )

@@ -1,0 +1,32 @@
+"""Stage score: what one model says of every picture. No decision is made here."""
+
+import os
+
+from cleanset.edition import Edition
+from cleanset.models import load_model
+from cleanset.params import read_params
+from cleanset.pictures import VerifiedPictures
+from cleanset.progress import tracked
+from cleanset.scoring import batches, choose_device, make_exact, score
+from cleanset.tables import INDEX, SCORES, read_table, write_table
+
+
+def run(edition: Edition, role: str) -> None:
+    """Read the index, the pictures and the model's weights, write data/scores/<role>.parquet."""
+    params = read_params(edition.folder)
+    index = read_table(edition.index, INDEX)
+    image_ids = index["image_id"].tolist()
+    device = choose_device(params.score.device)
+    make_exact()
+    model = load_model(params.model(role), edition.folder)
+    verified = VerifiedPictures(edition.path(params.dataset.images), dict(zip(image_ids, index["sha256"], strict=True)))
+    pictures = batches(
+        image_ids,
+        verified.read,
+        model.preprocessing,
+        params.score.batch_size,
+        workers=len(os.sched_getaffinity(0)),
+        pin=device.type == "cuda",
+    )
+    bar = tracked(pictures, len(image_ids), f"score {role}", params.score.batch_size)
+    write_table(edition.scores(role), score(model, image_ids, bar, device, params.score.precision), SCORES)

@@ -1,0 +1,91 @@
+"""The tables that stages hand on: Parquet, keyed and sorted by `image_id`, schema checked on reading."""
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cleanset.errors import CleansetError
+from cleanset.files import replacing
+
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=name in _NULLABLE) for name, kind in columns.items()])
+
+
+_NULLABLE = {"crop"}
+_CLASS = pa.int16()
+
+INDEX = _schema(
+    image_id=pa.string(),
+    size=pa.int64(),  # bytes
+    sha256=pa.string(),  # of the bytes
+    width=pa.int32(),
+    height=pa.int32(),
+    mode=pa.string(),
+    pixels_sha256=pa.string(),
+    ilsvrc_class=_CLASS,  # class index of the original label
+    real_classes=pa.list_(_CLASS),  # class indices of the reassessed labels
+    single=pa.bool_(),  # exactly one reassessed label
+)
+SCORES = _schema(
+    image_id=pa.string(),
+    top5_class=pa.list_(_CLASS, 5),
+    top5_probability=pa.list_(pa.float32(), 5),
+)
+SHARED = _schema(image_id=pa.string(), class_index=_CLASS)
+CANDIDATES = _schema(
+    image_id=pa.string(),
+    class_index=_CLASS,
+    tier=pa.string(),
+    rank=pa.int32(),  # 1 is the first to be looked at in its class
+    confidence=pa.float32(),
+)
+SELECTION = _schema(
+    image_id=pa.string(),
+    class_index=_CLASS,
+    place=pa.int32(),  # 1, 2, 3 in the finished class
+    tier=pa.string(),
+    rank=pa.int32(),
+    confidence=pa.float32(),
+    crop=pa.list_(pa.int32(), 4),  # left, top, right, bottom; null: the whole picture
+)
+REJECTED = _schema(
+    image_id=pa.string(),
+    class_index=_CLASS,
+    tier=pa.string(),
+    rank=pa.int32(),
+    confidence=pa.float32(),
+    reason=pa.string(),
+    open=pa.bool_(),  # a verdict is missing that could still bring it in
+)
+
+
+def write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:
+    """Write `frame` sorted by `image_id`: the same rows give the same bytes.
+
+    Raises ValueError if an `image_id` occurs twice.
+    """
+    frame = frame.sort_values("image_id")
+    if frame["image_id"].duplicated().any():
+        raise ValueError(f"{path}: {frame['image_id'][frame['image_id'].duplicated()].iloc[0]} occurs twice")
+    columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in schema]
+    with replacing(path) as partial:
+        pq.write_table(pa.Table.from_arrays(columns, schema=schema), partial, compression="zstd", compression_level=9)
+
+
+def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:
+    """Read a table. Raises CleansetError if it is missing or of another schema."""
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; run dvc repro, or dvc pull to fetch it") from None
+    except pa.ArrowInvalid as error:
+        raise CleansetError(f"{path}: not a Parquet file ({error}); run dvc repro") from None
+    if not table.schema.equals(schema):
+        found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+        expected = ", ".join(f"{field.name} {field.type}" for field in schema)
+        raise CleansetError(f"{path}: columns {found}; expected {expected}: run dvc repro")
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
