@@ -1,0 +1,162 @@
+"""Draws the sample edition's raw files: 480 pictures as ILSVRC2012 publishes its 50,000.
+
+Every byte follows from the seed in `plan.py`: the same files on every machine.
+"""
+
+import io
+import json
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from PIL import Image
+from rich.console import Console
+from rich.progress import track
+
+import archives
+from canvas import Box
+from flaws import PLANTERS, STAMP_SHARE
+from plan import LOOKALIKES, SEED, Plan, plans
+from scenes import Scene, draw_scene
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+RAW = ROOT / "data/raw"
+SHAPES = [(4, 3), (4, 3), (3, 2), (1, 1), (8, 5), (3, 4), (3, 4), (2, 3)]
+ORIENTATION = 0x0112
+TURNS = {3: Image.Transpose.ROTATE_180, 6: Image.Transpose.ROTATE_90, 8: Image.Transpose.ROTATE_270}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A finished picture: its JPEG file, and the crop that removes its flaw, if there is one."""
+
+    jpeg: bytes
+    crop: Box | None
+
+
+def image_id(number: int) -> str:
+    """The picture's name in ILSVRC2012, without the ending."""
+    return f"ILSVRC2012_val_{number:08d}"
+
+
+def draw(plan: Plan) -> Drawn:
+    """Draw one picture, plant its flaw, and store it as one of many cameras might."""
+    rng = Random(f"{SEED} picture {plan.wnid} {plan.serial}")
+    shape = rng.choice(SHAPES)
+    scene = _scene(
+        plan,
+        rng.randrange(280, 521) * 8 // 10 if plan.flaw == "pair" else rng.randrange(280, 521),
+        shape,
+    )
+    picture, covered = draw_scene(scene, rng)
+    crop: Box | None = None
+    if plan.flaw:
+        _, plant = PLANTERS[plan.flaw]
+        picture, crop = plant(picture, rng, lambda: draw_scene(scene, rng)[0])
+    _check(plan, covered, crop)
+    return _store(picture, crop, rng)
+
+
+def _scene(plan: Plan, long: int, shape: tuple[int, int]) -> Scene:
+    wide, high = (3, 4) if plan.flaw == "pair" else shape
+    width, height = long * wide // max(wide, high), long * high // max(wide, high)
+    clear = STAMP_SHARE + 2 if plan.flaw == "stamp" else 0
+    return Scene(width, height, plan.shown, plan.difficulty, clear)
+
+
+def _check(plan: Plan, covered: Box, crop: Box | None) -> None:
+    """A crop must leave the object whole."""
+    if plan.flaw == "stamp" and crop and covered[3] > crop[3]:
+        raise ValueError(
+            f"{image_id(plan.number)}: the stamp begins at row {crop[3]}, "
+            f"the object ends at row {covered[3]}: leave more of the scene clear"
+        )
+
+
+def _store(picture: Image.Image, crop: Box | None, rng: Random) -> Drawn:
+    """The picture as JPEG: one in thirty grey, one in sixty CMYK, one in twenty stored turned."""
+    kind, turn, quality = rng.randrange(60), rng.randrange(60), rng.randrange(76, 96)
+    exif = Image.Exif()
+    if turn < 3:
+        orientation = [3, 6, 8][turn]
+        crop = _turned(crop, picture.size, orientation) if crop else None
+        picture = picture.transpose(TURNS[orientation])
+        exif[ORIENTATION] = orientation
+    if kind < 2:
+        picture = picture.convert("L")
+    elif kind == 2:
+        picture = picture.convert("CMYK")
+    buffer = io.BytesIO()
+    picture.save(buffer, "JPEG", quality=quality, subsampling=rng.choice([0, 2]), optimize=False, exif=exif)
+    return Drawn(buffer.getvalue(), crop)
+
+
+def _turned(box: Box, size: tuple[int, int], orientation: int) -> Box:
+    """A box of the upright picture of this size, in the pixels of the stored, turned one."""
+    (left, top, right, bottom), (width, height) = box, size
+    if orientation == 3:
+        return width - right, height - bottom, width - left, height - top
+    if orientation == 6:
+        return top, width - right, bottom, width - left
+    return height - bottom, left, height - top, right
+
+
+def real_labels(plan: Plan, index: dict[str, int]) -> list[int]:
+    """The class indices that raters would give the picture."""
+    if plan.labels == "none":
+        return []
+    doubted = [LOOKALIKES[plan.wnid]] if plan.labels == "doubtful" else []
+    return sorted(index[wnid] for wnid in (*plan.shown, *doubted))
+
+
+def truth(planned: list[Plan], drawn: list[Drawn]) -> bytes:
+    """What was drawn, for tests: objects, flaw and crop of each picture, one line each."""
+    lines = []
+    for plan, result in zip(planned, drawn, strict=True):
+        entry = {
+            "shown": list(plan.shown),
+            "flaw": _reason(plan),
+            "crop": list(result.crop) if result.crop else None,
+        }
+        lines.append(f"  {json.dumps(image_id(plan.number))}: {json.dumps(entry)}")
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _reason(plan: Plan) -> str | None:
+    """What a reviewer would say is wrong with the picture."""
+    if plan.flaw:
+        return PLANTERS[plan.flaw][0]
+    return "several_objects" if len(plan.shown) > 1 else None
+
+
+def progress(results: Iterable[Drawn], total: int) -> Iterable[Drawn]:
+    """The results as they come, with a bar on a terminal's standard error."""
+    console = Console(stderr=True)
+    return track(results, "drawing", total, console=console, disable=not console.is_terminal)
+
+
+def main() -> None:
+    """Draw everything and write the archives, their sums and the truth."""
+    planned = plans()
+    index = {wnid: position for position, wnid in enumerate(archives.imagenet_wnids())}
+    with ProcessPoolExecutor() as pool:
+        results = pool.map(draw, planned, chunksize=8)
+        drawn = list(progress(results, len(planned)))
+    members = ((f"{image_id(p.number)}.JPEG", d.jpeg) for p, d in zip(planned, drawn, strict=True))
+    kit = archives.devkit([plan.wnid for plan in planned], archives.ilsvrc_ids(SEED))
+    files = {
+        RAW / "ILSVRC2012_img_val.tar": archives.tar(members),
+        RAW / "ILSVRC2012_devkit_t12.tar.gz": kit,
+        RAW / "reassessed.json": archives.reassessed(real_labels(plan, index) for plan in planned),
+    }
+    for path, content in files.items():
+        archives.write_whole(path, content)
+    archives.write_whole(ROOT / "raw.md5", archives.md5_lines(files, ROOT))
+    archives.write_whole(HERE / "truth.json", truth(planned, drawn))
+
+
+if __name__ == "__main__":
+    main()

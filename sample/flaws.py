@@ -1,0 +1,178 @@
+"""Planted flaws: what a reviewer must find, by the names of the review's reasons."""
+
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFilter, ImageOps
+
+from canvas import Box, font
+
+STAMP_SHARE = 18
+"""A watermark lies in the lowest part of a picture, so many percent of its height."""
+
+Draw = Callable[[], Image.Image]
+"""Draws the scene once more, another time differently."""
+
+
+def watermark(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
+    """A semi-transparent stamp in a lower corner; above it the picture is clean."""
+    layer = Image.new("L", picture.size)
+    brush = ImageDraw.Draw(layer)
+    height = picture.height * STAMP_SHARE // 100
+    words = rng.choice(["© picturestock", "PHOTO BANK", "sample image", "© J. Painter 2012"])
+    size = height * rng.randrange(40, 56) // 100
+    size = size * min(100, 80 * picture.width // int(font(size).getlength(words) + size * 2)) // 100
+    wide = int(font(size).getlength(words)) + size * 2
+    left = rng.choice([4, picture.width - wide - 4])
+    middle = picture.height - height // 2
+    half = size * 7 // 10
+    brush.ellipse((left, middle - half, left + 2 * half, middle + half), outline=190, width=max(2, half // 4))
+    brush.polygon(
+        [
+            (left + half, middle - half // 2),
+            (left + half * 3 // 2, middle + half // 2),
+            (left + half // 2, middle + half // 2),
+        ],
+        fill=190,
+    )
+    brush.text((left + 2 * half + size // 4, middle), words, fill=200, font=font(size), anchor="lm")
+    picture.paste((255, 255, 255), (0, 0), layer)
+    return picture, (0, 0, picture.width, picture.height - height)
+
+
+def caption(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
+    """A strip with words under the picture."""
+    height = picture.height * rng.randrange(12, 18) // 100
+    paper, ink = rng.choice(
+        [
+            ((250, 250, 246), (20, 20, 24)),
+            ((16, 16, 20), (250, 240, 200)),
+            ((250, 214, 60), (120, 20, 20)),
+        ]
+    )
+    words = rng.choice(
+        [
+            "Greetings from the coast!",
+            "Photo of the week",
+            "www.my-picture-blog.example",
+            "Summer 2009",
+            "Lot 214 - see catalogue",
+        ]
+    )
+    sheet = Image.new("RGB", (picture.width, picture.height + height), paper)
+    sheet.paste(picture, (0, 0))
+    size = height * 55 // 100
+    size = size * min(100, 100 * (picture.width - 12) // int(font(size).getlength(words))) // 100
+    ImageDraw.Draw(sheet).text(
+        (picture.width // 2, picture.height + height // 2),
+        words,
+        fill=ink,
+        font=font(size),
+        anchor="mm",
+    )
+    return sheet, (0, 0, *picture.size)
+
+
+def border(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
+    """A frame around the picture."""
+    wide = min(picture.size) * rng.randrange(6, 11) // 100
+    colour = rng.choice([(250, 250, 248), (14, 14, 16), (120, 78, 44), (206, 186, 130)])
+    sheet = ImageOps.expand(picture, wide, colour)
+    line = tuple(value * 6 // 10 for value in colour)
+    ImageDraw.Draw(sheet).rectangle(
+        (wide // 2, wide // 2, sheet.width - wide // 2 - 1, sheet.height - wide // 2 - 1),
+        outline=line,
+        width=max(1, wide // 8),
+    )
+    return sheet, (wide, wide, wide + picture.width, wide + picture.height)
+
+
+def pair(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
+    """Two pictures of the same thing side by side; one of them is enough."""
+    gap = rng.choice([0, 4, 8])
+    sheet = Image.new("RGB", (2 * picture.width + gap, picture.height), (250, 250, 250))
+    left = rng.choice([0, picture.width + gap])
+    sheet.paste(picture, (left, 0))
+    sheet.paste(draw(), (picture.width + gap - left, 0))
+    return sheet, (left, 0, left + picture.width, picture.height)
+
+
+def grid(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+    """Four small pictures of the same thing."""
+    half = picture.width // 2, picture.height // 2
+    sheet = Image.new("RGB", picture.size, (250, 250, 250))
+    for index in range(4):
+        part = (picture if index == 0 else draw()).resize(half, Image.Resampling.BOX)
+        sheet.paste(
+            part.crop((0, 0, half[0] - 2, half[1] - 2)),
+            (half[0] * (index % 2), half[1] * (index // 2)),
+        )
+    return sheet, None
+
+
+def lettering(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+    """Large words across the object."""
+    words = rng.choice(["SALE", "WOW!", "-50 %", "NEW"])
+    size = picture.height // 3
+    size = size * min(100, 90 * picture.width // int(font(size).getlength(words))) // 100
+    place = (picture.width // 2, picture.height // 2)
+    ImageDraw.Draw(picture).text(
+        place,
+        words,
+        fill=rng.choice([(255, 255, 255), (250, 220, 40)]),
+        font=font(size),
+        anchor="mm",
+        stroke_width=max(1, size // 20),
+        stroke_fill=(20, 20, 24),
+    )
+    return picture, None
+
+
+def tint(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+    """Sepia, solarised or poster colours."""
+    kind = rng.randrange(3)
+    if kind == 0:
+        return ImageOps.colorize(ImageOps.grayscale(picture), (40, 22, 10), (255, 236, 196), (170, 124, 80)), None
+    if kind == 1:
+        return ImageOps.solarize(picture, 128), None
+    return ImageOps.posterize(picture, 2), None
+
+
+def grain(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+    """Strong noise in every value."""
+    values = np.asarray(picture).astype(np.int16)
+    strength = rng.randrange(80, 120)
+    raw = [np.frombuffer(rng.randbytes(values.size), dtype=np.uint8).astype(np.int16) for _ in range(2)]
+    change = ((raw[0] + raw[1] - 255) * strength // 255).reshape(values.shape)
+    return Image.fromarray(np.clip(values + change, 0, 255).astype(np.uint8)), None
+
+
+def haze(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+    """The whole picture out of focus."""
+    radius = max(3, min(picture.size) // rng.randrange(42, 60))
+    for _ in range(2):
+        picture = picture.filter(ImageFilter.BoxBlur(radius))
+    return picture, None
+
+
+Planter = Callable[[Image.Image, Random, Draw], tuple[Image.Image, Box | None]]
+
+CROPPABLE: dict[str, tuple[str, Planter]] = {
+    "stamp": ("watermark", watermark),
+    "caption": ("text", caption),
+    "frame": ("border", border),
+    "pair": ("collage", pair),
+}
+"""Flaws that a crop removes: name -> (the review's reason, what plants it)."""
+
+LOST: dict[str, tuple[str, Planter]] = {
+    "lettering": ("text", lettering),
+    "tint": ("filter", tint),
+    "grain": ("noise", grain),
+    "haze": ("blur", haze),
+    "grid": ("collage", grid),
+}
+"""Flaws that no crop removes: name -> (the review's reason, what plants it)."""
+
+PLANTERS: dict[str, tuple[str, Planter]] = CROPPABLE | LOST

@@ -1,0 +1,183 @@
+"""One picture without any flaw: a backdrop, one or two objects, a light."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from PIL import Image
+
+from backdrops import BACKDROPS
+from canvas import Box, Canvas, Colour, Pen, Point, mix, oval
+from objects import DRAWERS
+
+Difficulty = Literal["easy", "medium", "hard", "hopeless"]
+
+PLACES: dict[str, list[str]] = {
+    "n01443537": ["water"],
+    "n02165456": ["big_leaf", "big_leaf", "foliage", "meadow", "cloth"],
+    "n02317335": ["sand", "sand", "water", "beach", "cloth"],
+    "n02708093": ["wall", "wall", "wall", "table", "cloth"],
+    "n02782093": ["sky", "sky", "sea", "meadow", "snow"],
+    "n02814860": ["sea", "sea", "sea", "beach", "sky"],
+    "n04254680": ["meadow", "meadow", "beach", "street", "snow"],
+    "n04507155": ["street", "beach", "meadow", "snow", "wall"],
+    "n06874185": ["street", "street", "sky", "snow", "foliage"],
+    "n07734744": ["foliage", "meadow", "foliage", "meadow", "table"],
+    "n07745940": ["table", "cloth", "foliage", "table", "big_leaf"],
+    "n07753592": ["table", "cloth", "table", "cloth", "foliage"],
+}
+"""Where an object is usually found, the commonest place several times."""
+
+TURNS: dict[str, int] = {
+    "n01443537": 25,
+    "n02165456": 180,
+    "n02317335": 180,
+    "n02708093": 0,
+    "n02782093": 8,
+    "n02814860": 2,
+    "n04254680": 180,
+    "n04507155": 22,
+    "n06874185": 4,
+    "n07734744": 12,
+    "n07745940": 40,
+    "n07753592": 25,
+}
+"""How far an object may be turned to either side, in degrees."""
+
+FLOATING = {"n01443537", "n02708093", "n02782093"}
+FEET = {"n02814860": 0.9, "n04254680": 0.9, "n07734744": 0.9, "n07745940": 0.86, "n07753592": 0.6}
+"""Where what stands touches the ground, in the object's own coordinates."""
+
+SIZES: dict[Difficulty, tuple[int, int]] = {
+    "easy": (30, 39),
+    "medium": (20, 29),
+    "hard": (11, 17),
+    "hopeless": (7, 9),
+}
+"""From an object's middle to its edge, in percent of the picture's shorter side."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a picture is to show; the lowest `clear` percent of its height stay free of objects."""
+
+    width: int
+    height: int
+    shown: tuple[str, ...]
+    difficulty: Difficulty = "easy"
+    clear: int = 0
+
+
+def draw_scene(scene: Scene, rng: Random, scale: int = 3) -> tuple[Image.Image, Box]:
+    """The picture, and the box around its objects (right and bottom excluded; empty if none)."""
+    canvas = Canvas(scene.width, scene.height, scale)
+    strange = scene.difficulty == "hard" and rng.randrange(2) == 0
+    usual = PLACES[scene.shown[0]] if scene.shown else list(BACKDROPS)
+    BACKDROPS[rng.choice(list(BACKDROPS) if strange else usual)](canvas, rng)
+    light = rng.choice([-1, 1])
+    boxes = [
+        _draw_object(canvas, scene, wnid, place, light, rng)
+        for wnid, place in zip(scene.shown, _places(scene, rng), strict=True)
+    ]
+    if scene.difficulty in ("hard", "hopeless"):
+        _clutter(canvas, rng)
+    return _in_light(canvas.finish(), scene.difficulty, rng), _around(boxes, scene)
+
+
+def _places(scene: Scene, rng: Random) -> list[tuple[Point, float]]:
+    """Where each object stands, and its size from middle to edge, in pixels."""
+    short = min(scene.width, scene.height)
+    usable = scene.height * (100 - scene.clear) / 100
+    low, high = SIZES[scene.difficulty]
+    size = short * rng.randrange(low, high + 1) / 100
+    if len(scene.shown) == 2:
+        return _two_places(scene, min(size * 0.8, short * 0.23, usable * 0.45), rng)
+    size = min(size, usable / 2 - 4)
+    loose = 0.5 * max(0.0, short * 0.43 - size)
+    x = scene.width / 2 + loose * rng.randrange(-100, 101) / 100
+    y = usable / 2 + loose * rng.randrange(-100, 101) / 100
+    if scene.shown == ("n02814860",):
+        y = usable * rng.randrange(86, 92) / 100 - size
+    return [((x, min(max(y, size + 3), usable - size - 3)), size)] * len(scene.shown)
+
+
+def _two_places(scene: Scene, size: float, rng: Random) -> list[tuple[Point, float]]:
+    """Two objects beside each other, around the picture's middle."""
+    usable = scene.height * (100 - scene.clear) / 100
+    wide = scene.width >= scene.height
+    apart = size * rng.randrange(105, 118) / 100
+    places: list[tuple[Point, float]] = []
+    for side in rng.choice([(-1, 1), (1, -1)]):
+        drift = rng.randrange(-6, 7) * size / 40
+        along, across = side * apart, drift
+        x = scene.width / 2 + (along if wide or scene.clear else across)
+        y = usable / 2 + (across if wide or scene.clear else along)
+        places.append(((x, min(max(y, size + 3), usable - size - 3)), size))
+    return places
+
+
+def _draw_object(canvas: Canvas, scene: Scene, wnid: str, place: tuple[Point, float], light: int, rng: Random) -> Box:
+    point, size = place
+    turn = TURNS[wnid]
+    angle = rng.randrange(-turn, turn + 1)
+    if wnid not in FLOATING:
+        _shadow(canvas, wnid, point, size, light)
+    pen = Pen(canvas, point, size, angle, rng.randrange(2) == 0 and wnid != "n02708093", light)
+    if wnid == "n06874185" and not scene.clear:
+        foot = canvas.height - point[1]
+        pen.canvas.polygon(
+            [
+                (point[0] - 0.06 * size, point[1]),
+                (point[0] + 0.06 * size, point[1]),
+                (point[0] + 0.06 * size, point[1] + foot),
+                (point[0] - 0.06 * size, point[1] + foot),
+            ],
+            (96, 98, 104),
+        )
+    DRAWERS[wnid](pen, rng)
+    if scene.difficulty == "hopeless":
+        canvas.soften(9)
+    return pen.extent
+
+
+def _shadow(canvas: Canvas, wnid: str, point: Point, size: float, light: int) -> None:
+    """A soft shadow: under what stands, around what lies."""
+    if wnid in FEET:
+        centre = (point[0] - 0.12 * light * size, point[1] + FEET[wnid] * size)
+        canvas.glow(oval(centre, 0.75 * size, 0.16 * size), (20, 20, 30), 120, 0.06 * size)
+    elif wnid in ("n02165456", "n02317335"):
+        centre = (point[0] - 0.08 * light * size, point[1] + 0.1 * size)
+        canvas.glow(oval(centre, 0.66 * size, 0.66 * size), (20, 20, 30), 110, 0.1 * size)
+
+
+def _clutter(canvas: Canvas, rng: Random) -> None:
+    """Blurred things near the lens."""
+    tone: Colour = rng.choice([(206, 60, 50), (240, 200, 60), (60, 120, 60), (230, 230, 226), (70, 90, 150)])
+    for _ in range(rng.randrange(2, 6)):
+        centre = (rng.randrange(canvas.width), rng.randrange(canvas.height))
+        reach = min(canvas.width, canvas.height) * rng.randrange(5, 13) / 100
+        shade = mix(tone, (20, 20, 24), rng.randrange(50))
+        canvas.glow(oval(centre, reach, reach * 0.8), shade, 235, 2)
+
+
+def _in_light(picture: Image.Image, difficulty: Difficulty, rng: Random) -> Image.Image:
+    """The picture under another light: darker, paler, warmer or cooler."""
+    wide = 34 if difficulty in ("hard", "hopeless") else 10
+    gains = [100 + rng.randrange(-wide, wide // 3)] * 3
+    warm = rng.randrange(-wide // 3, wide // 3 + 1)
+    gains = [gains[0] + warm, gains[1], gains[2] - warm]
+    pale = rng.randrange(wide)
+    table = [min(255, (value * (100 - pale) // 100 + pale) * gain // 100) for gain in gains for value in range(256)]
+    return picture.point(table)
+
+
+def _around(boxes: list[Box], scene: Scene) -> Box:
+    """The smallest box around all boxes, inside the picture."""
+    if not boxes:
+        return (0, 0, 0, 0)
+    return (
+        max(0, min(b[0] for b in boxes)),
+        max(0, min(b[1] for b in boxes)),
+        min(scene.width, max(b[2] for b in boxes)),
+        min(scene.height, max(b[3] for b in boxes)),
+    )
