@@ -8,7 +8,7 @@ export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 .PHONY: help setup repro test lint real edition bench-tables bench-export bench-idle lock
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/:/' | awk -F: '{printf "make %-14s%s\n", $$1, $$2}'
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
 
 setup: $(VENV)/.ready  ## create .venv with the locked requirements
 
@@ -34,7 +34,7 @@ lint: setup  ## ruff and mypy
 real: setup  ## build an edition of real photographs (CLEANSET_REAL: their folder) and compare its numbers
 	pytest tests/real --real-precision float64
 
-edition: setup  ## make DIR=… a new edition: params, empty reviews, DVC project
+edition: setup  ## make DIR=…: a new edition in that folder (params, empty reviews, DVC project)
 	@test -n "$(DIR)" || { echo 'say where: make edition DIR=editions/mine'; exit 1; }
 	cleanset edition "$(DIR)"
 

@@ -29,3 +29,7 @@ def real() -> Path:
     if folder is None:
         pytest.skip("no real photographs: set CLEANSET_REAL to their folder")
     return folder
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--real-precision", default="float32", help="precision of the run over real photographs")

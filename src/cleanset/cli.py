@@ -21,6 +21,7 @@ Folder = Annotated[Path, typer.Option("--edition", help="Folder with params.yaml
 Role = Annotated[str, typer.Option("--model", help="Role of the model in params.yaml, such as standard.")]
 HERE = Path()
 STAGES = "Stages, in the order of dvc.yaml"
+TOOLS = "Tools"
 
 
 @app.command(rich_help_panel=STAGES)
@@ -77,6 +78,14 @@ def count(edition: Folder = HERE) -> None:
     from cleanset.stages import count as stage
 
     stage.run(Edition(edition))
+
+
+@app.command("edition", rich_help_panel=TOOLS)
+def make_edition(folder: Annotated[Path, typer.Argument(help="A new or empty folder.")]) -> None:
+    """Make a new edition: params, checksums, empty reviews, a DVC project of its own."""
+    from cleanset.new_edition import make_edition
+
+    make_edition(folder)
 
 
 def main() -> None:

@@ -1,0 +1,94 @@
+"""Copies of this checkout as git repositories of their own, in which DVC really runs."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A git repository with this project in it."""
+
+    folder: Path
+
+    def run(self, *command: str, check: bool = True, cwd: str = ".") -> subprocess.CompletedProcess[str]:
+        """Run a command in it, with its own source code and its own DVC state."""
+        done = subprocess.run(
+            command, cwd=self.folder / cwd, capture_output=True, text=True, check=False, env=self.environment()
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def environment(self) -> dict[str, str]:
+        """The environment of `run`."""
+        return os.environ | {
+            "PYTHONPATH": str(self.folder / "src"),
+            "DVC_SITE_CACHE_DIR": str(self.folder / ".dvc" / "tmp" / "site"),
+            "COLUMNS": "120",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
+            "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
+        }  # fmt: skip
+
+    def commit(self, message: str) -> None:
+        """Commit everything that git does not ignore."""
+        self.run("git", "add", "--all")
+        self.run("git", "commit", "--quiet", "--message", message)
+
+    def clone(self, folder: Path) -> "Checkout":
+        """A fresh clone, without any of DVC's data."""
+        subprocess.run(["git", "clone", "--quiet", str(self.folder), str(folder)], check=True)
+        return Checkout(folder)
+
+    def stages_run(self, *arguments: str) -> list[str]:
+        """Run `dvc repro` and name the stages that really ran."""
+        output = self.run("dvc", "repro", *arguments).stdout
+        return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")]
+
+
+def copy_checkout(repository: Path, folder: Path) -> Checkout:
+    """The files that git tracks or would, committed in a new repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=repository, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in filter(None, listed.stdout.split("\0")):
+        if (repository / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(repository / name, folder / name)
+    checkout = Checkout(folder)
+    checkout.run("git", "init", "--quiet", "--initial-branch", "main")
+    checkout.commit("Copy")
+    return checkout
+
+
+@pytest.fixture(scope="session")
+def pristine(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A copy in which nothing has run."""
+    return copy_checkout(repository, tmp_path_factory.mktemp("pristine") / "cleanset")
+
+
+@pytest.fixture(scope="session")
+def built(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone in which `dvc repro` has run and whose data lies on a remote; not to be changed."""
+    folder = tmp_path_factory.mktemp("built")
+    checkout = pristine.clone(folder / "cleanset")
+    checkout.run("dvc", "repro")
+    return checkout
+
+
+@pytest.fixture(scope="session")
+def published(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone of `built` with a remote in its committed configuration, pushed to."""
+    checkout = built.clone(tmp_path_factory.mktemp("published") / "cleanset")
+    checkout.run("dvc", "remote", "add", "--default", "origin", str(checkout.folder.parent / "remote"))
+    checkout.commit("Add a remote")
+    checkout.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
+    checkout.run("dvc", "checkout", "--quiet")
+    checkout.run("dvc", "push", "--quiet")
+    return checkout

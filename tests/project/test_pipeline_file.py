@@ -1,0 +1,97 @@
+"""dvc.yaml says what the code does: dependencies, parameters, models."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cleanset.params import read_params
+
+STAGES = ("preprocess", "score", "intersect", "select", "review_apply", "export", "count")
+EDITIONS = (".", "imagenet")
+
+
+@pytest.fixture(scope="module")
+def stages(repository: Path) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((repository / "dvc.yaml").read_text())
+    return content["stages"]  # type: ignore[no-any-return]
+
+
+def test_both_editions_have_the_same_pipeline(repository: Path) -> None:
+    assert (repository / "dvc.yaml").read_bytes() == (repository / "imagenet" / "dvc.yaml").read_bytes()
+    assert not (repository / "imagenet" / "dvc.yaml").is_symlink()
+
+
+def test_stages_stand_in_their_order(stages: dict[str, Any]) -> None:
+    assert tuple(stages) == STAGES
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_depends_on_the_modules_that_it_imports(stage: str, stages: dict[str, Any]) -> None:
+    """The modules that importing the stage loads, in an interpreter of its own."""
+    program = f"import sys, cleanset.stages.{stage}; print(*(m for m in sys.modules if m.startswith('cleanset.')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split()) - {"cleanset.stages"}
+    imported = {"${root}/src/" + module.replace(".", "/") + ".py" for module in modules}
+    assert {dep for dep in stages[stage]["deps"] if dep.startswith("${root}/src/")} == imported
+
+
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "score"])
+def test_torch_is_imported_only_where_a_model_runs(stage: str) -> None:
+    program = f"import sys, cleanset.stages.{stage}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_model_is_named_in_the_dependencies(edition: str, repository: Path, stages: dict[str, Any]) -> None:
+    """DVC has no list inside deps, so intersect and count name the models' files one by one."""
+    roles = list(read_params(repository / edition).models)
+
+    def files(stage: str, kind: str) -> list[str]:
+        return [dep for dep in stages[stage]["deps"] if dep.startswith(f"data/{kind}/")]
+
+    assert files("intersect", "scores") == [f"data/scores/{role}.parquet" for role in roles]
+    for kind in ("scores", "selection", "rejected"):
+        assert files("count", kind) == [f"data/{kind}/{role}.parquet" for role in roles]
+
+
+def test_both_editions_have_the_same_keys(repository: Path) -> None:
+    def keys(edition: str) -> dict[str, list[str]]:
+        content = yaml.safe_load((repository / edition / "params.yaml").read_text())
+        return {name: list(value) if isinstance(value, dict) else [] for name, value in content.items()}
+
+    assert keys(".") == keys("imagenet")
+
+
+def test_the_imagenet_edition_is_that_of_source_000(repository: Path) -> None:
+    params = read_params(repository / "imagenet")
+    named = {role: (model.source, model.name, model.threat_model) for role, model in params.models.items()}
+    assert named == {
+        "standard": ("timm", "resnet50.a1_in1k", None),
+        "norm_robust": ("robustbench", "Salman2020Do_R50", "Linf"),
+        "corruption_robust": ("robustbench", "Erichson2022NoisyMix_new", "corruptions"),
+    }
+    assert params.dataset.class_list() == list(range(1000))
+    assert (params.dataset.expect_images, params.select.candidates, params.export.images_per_class) == (50000, 5, 3)
+
+
+def test_the_official_sums(repository: Path) -> None:
+    assert (repository / "imagenet" / "raw.md5").read_text() == (
+        "29b22e2961454d5413ddabcf34fc5622  data/raw/ILSVRC2012_img_val.tar\n"
+        "fa75699e90414af021442c21a62c3abf  data/raw/ILSVRC2012_devkit_t12.tar.gz\n"
+    )
+
+
+def test_the_models_are_in_the_zoos() -> None:
+    """The names of the ImageNet edition are known to timm and RobustBench."""
+    import timm
+
+    from cleanset.models import _robustbench_zoo
+
+    zoo = {threat_model.value: models for threat_model, models in _robustbench_zoo().items()}
+    assert timm.is_model("resnet50.a1_in1k")
+    assert "Salman2020Do_R50" in zoo["Linf"]
+    assert "Erichson2022NoisyMix_new" in zoo["corruptions"]

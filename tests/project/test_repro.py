@@ -1,0 +1,192 @@
+"""The sample edition, reproduced in fresh clones by a real DVC."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from project.conftest import Checkout
+
+ROLES = ("standard", "norm_robust", "corruption_robust")
+STAGES = (
+    "sample/dvc.yaml:draw", "preprocess", "score@standard", "intersect", "select@standard",
+    "review_apply@standard", "export@standard", "count",
+)  # fmt: skip
+
+
+def files(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file under a folder."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_repro_gives_what_is_committed(built: Checkout) -> None:
+    """The committed dvc.lock, raw.md5 and metrics are what a repro gives."""
+    assert built.run("git", "status", "--porcelain").stdout == ""
+
+
+def test_nothing_to_do_the_second_time(built: Checkout) -> None:
+    assert built.stages_run() == []
+
+
+def test_two_folders_give_the_same_bytes(built: Checkout, pristine: Checkout, tmp_path: Path) -> None:
+    other = pristine.clone(tmp_path / "elsewhere" / "cleanset")
+    other.run("dvc", "repro")
+    assert files(other.folder / "data") == files(built.folder / "data")
+
+
+def test_metrics_are_a_table_of_three_columns(built: Checkout) -> None:
+    lines = built.run("dvc", "metrics", "show").stdout.splitlines()
+    assert max(map(len, lines)) <= 120
+    assert lines[0].split() == ["Path", *sorted(ROLES)]
+    paths = [line.split()[0] for line in lines[1:]]
+    classes = [path for path in paths if path.startswith("metrics/classes/")]
+    totals = [path for path in paths if path.startswith("metrics/totals/")]
+    assert paths == classes + totals
+    assert len(classes) == 12
+    assert all(len(line.split()) == 4 for line in lines)
+
+
+def test_metrics_of_one_class(built: Checkout) -> None:
+    name = sorted((built.folder / "metrics" / "classes").iterdir())[0].name
+    lines = built.run("dvc", "metrics", "show", f"metrics/classes/{name}").stdout.splitlines()
+    assert len(lines) == 2
+
+
+@pytest.fixture(scope="module")
+def reviewed(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str, list[str]]:
+    """A clone that pulls, rejects one picture of the sets, reproduces and commits.
+
+    With it, the class of the picture and the stages that ran.
+    """
+    checkout = published.clone(tmp_path_factory.mktemp("reviewed") / "cleanset")
+    checkout.run("dvc", "pull", "--quiet")
+    manifest = (checkout.folder / "data" / "export" / "standard" / "manifest.csv").read_text().splitlines()
+    wnid, image_id = next(row.split(",")[1:5:3] for row in manifest[1:] if ",top5," in row and ".JPEG" in row)
+    path = next((checkout.folder / "reviews").glob(f"*/{wnid}.yaml"))
+    reviews = yaml.safe_load(path.read_text())
+    assert reviews[wnid][image_id]["verdict"] == "clean"
+    reviews[wnid][image_id] |= {"verdict": "reject", "reason": "drawing"}
+    path.write_text(yaml.safe_dump(reviews, sort_keys=False))
+    ran = checkout.stages_run()
+    checkout.commit("Reject a picture")
+    return checkout, wnid, ran
+
+
+def test_only_reviews_changed_so_nothing_upstream_runs(reviewed: tuple[Checkout, str, list[str]]) -> None:
+    _, _, ran = reviewed
+    assert {stage.split("@")[0] for stage in ran} == {"review_apply", "export", "count"}
+    assert [stage for stage in ran if stage.startswith("review_apply")] == [f"review_apply@{role}" for role in ROLES]
+
+
+def test_metrics_diff_names_just_the_classes_that_changed(reviewed: tuple[Checkout, str, list[str]]) -> None:
+    checkout, wnid, _ = reviewed
+    changed = json.loads(checkout.run("dvc", "metrics", "diff", "HEAD~1", "--json").stdout)
+    classes = {Path(path).stem for path in changed if path.startswith("metrics/classes/")}
+    before, after = ({}, {})  # type: dict[str, str], dict[str, str]
+    for numbers, revision in ((before, "HEAD~1"), (after, "HEAD")):
+        for path in checkout.run("git", "ls-tree", "--name-only", revision, "metrics/classes/").stdout.split():
+            numbers[Path(path).stem] = checkout.run("git", "show", f"{revision}:{path}").stdout
+    assert classes == {name for name in before if before[name] != after[name]}
+    assert classes <= {wnid}
+    assert "metrics/totals/rejected_drawing.json" in changed
+
+
+def test_dvc_get_and_api_work_on_a_git_url(published: Checkout, tmp_path: Path) -> None:
+    url = f"file://{published.folder}"
+    subprocess.run(
+        ["dvc", "get", "--quiet", url, "data/export/standard", "--out", "set"], cwd=tmp_path, check=True,
+        env=published.environment() | {"DVC_SITE_CACHE_DIR": str(tmp_path / "site")},
+    )  # fmt: skip
+    assert files(tmp_path / "set") == files(published.folder / "data" / "export" / "standard")
+    program = (
+        "import dvc.api, sys\n"
+        f"print(dvc.api.read('data/export/standard/manifest.csv', repo={url!r}).count(chr(10)))\n"
+        f"print(dvc.api.read('imagenet/raw.md5', repo={url!r}).count(chr(10)))\n"
+        f"print(dvc.api.params_show(repo={url!r})['select']['candidates'])\n"
+    )
+    done = published.run("python", "-c", program)
+    lines = (published.folder / "data" / "export" / "standard" / "manifest.csv").read_text().count("\n")
+    assert done.stdout.split() == [str(lines), "2", "5"]
+
+
+def test_dvc_get_and_metrics_diff_work_for_the_imagenet_edition(published: Checkout, tmp_path: Path) -> None:
+    """The edition has not run here, but its commands work: no link and no missing lock is in their way."""
+    url = f"file://{published.folder}"
+    subprocess.run(
+        ["dvc", "get", "--quiet", url, "imagenet/params.yaml"], cwd=tmp_path, check=True,
+        env=published.environment() | {"DVC_SITE_CACHE_DIR": str(tmp_path / "site")},
+    )  # fmt: skip
+    assert (tmp_path / "params.yaml").read_bytes() == (published.folder / "imagenet" / "params.yaml").read_bytes()
+    assert published.run("dvc", "metrics", "diff", "HEAD", cwd="imagenet").stderr == ""
+
+
+def test_the_imagenet_edition_says_what_is_missing(pristine: Checkout, tmp_path: Path) -> None:
+    checkout = pristine.clone(tmp_path / "cleanset")
+    done = checkout.run("dvc", "repro", check=False, cwd="imagenet")
+    assert done.returncode != 0
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert re.search(r"data/raw/ILSVRC2012_img_val\.tar: missing; it is had at image-net\.org", errors[0])
+    assert not (checkout.folder / "imagenet" / "data").exists()
+
+
+def test_the_imagenet_edition_refuses_other_bytes(pristine: Checkout, tmp_path: Path) -> None:
+    checkout = pristine.clone(tmp_path / "cleanset")
+    raw = checkout.folder / "imagenet" / "data" / "raw"
+    raw.mkdir(parents=True)
+    (raw / "ILSVRC2012_img_val.tar").write_bytes(b"other bytes")
+    done = checkout.run("dvc", "repro", check=False, cwd="imagenet")
+    found, expected = hashlib.md5(b"other bytes").hexdigest(), "29b22e2961454d5413ddabcf34fc5622"
+    assert f"ILSVRC2012_img_val.tar: MD5 {found}, expected {expected}" in done.stderr
+    assert done.returncode != 0
+
+
+def test_kill_9_in_every_stage_changes_nothing(built: Checkout, pristine: Checkout, tmp_path: Path) -> None:
+    """Each stage is killed while it runs; then `dvc repro` gives the same hashes as if nothing had happened."""
+    checkout = pristine.clone(tmp_path / "cleanset")
+    killed = [stage for stage in STAGES if _kill_during(checkout, stage)]
+    assert killed == list(STAGES)
+    checkout.run("dvc", "repro")
+    assert checkout.run("git", "status", "--porcelain").stdout == ""
+    assert files(checkout.folder / "data") == files(built.folder / "data")
+
+
+def _kill_during(checkout: Checkout, stage: str) -> bool:
+    """Start `dvc repro` for a stage and kill the whole process group soon after the stage's command began."""
+    repro = subprocess.Popen(
+        ["dvc", "repro", stage], cwd=checkout.folder, env=checkout.environment() | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert repro.stdout is not None
+    began = any(line.startswith(f"Running stage '{stage}'") for line in iter(repro.stdout.readline, ""))
+    time.sleep(0.4)
+    os.killpg(repro.pid, signal.SIGKILL)
+    repro.wait()
+    repro.stdout.close()
+    return began and repro.returncode == -signal.SIGKILL
+
+
+def test_make_edition_makes_a_third_one(pristine: Checkout, tmp_path: Path) -> None:
+    """Inside the checkout it is a DVC subproject; both its parts and the root's commands work."""
+    checkout = pristine.clone(tmp_path / "cleanset")
+    checkout.run("cleanset", "edition", "editions/mine")
+    assert "root: ../..\n" in (checkout.folder / "editions" / "mine" / "params.yaml").read_text()
+    done = checkout.run("dvc", "repro", check=False, cwd="editions/mine")
+    assert "data/raw/ILSVRC2012_img_val.tar: missing" in done.stderr
+    assert checkout.run("dvc", "stage", "list").stdout.count("preprocess") == 1
+    again = checkout.run("cleanset", "edition", "editions/mine", check=False)
+    assert again.returncode == 1
+    assert again.stderr == "error: editions/mine: not empty; expected a new or empty folder\n"
+    shutil.rmtree(checkout.folder / "editions")
