@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from checkouts import Checkout, copy_checkout
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -33,3 +35,30 @@ def real() -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--real-precision", default="float32", help="precision of the run over real photographs")
+
+
+@pytest.fixture(scope="session")
+def pristine(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A copy in which nothing has run."""
+    return copy_checkout(repository, tmp_path_factory.mktemp("pristine") / "cleanset")
+
+
+@pytest.fixture(scope="session")
+def built(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone in which `dvc repro` has run and whose data lies on a remote; not to be changed."""
+    folder = tmp_path_factory.mktemp("built")
+    checkout = pristine.clone(folder / "cleanset")
+    checkout.run("dvc", "repro")
+    return checkout
+
+
+@pytest.fixture(scope="session")
+def published(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone of `built` with a remote in its committed configuration, pushed to."""
+    checkout = built.clone(tmp_path_factory.mktemp("published") / "cleanset")
+    checkout.run("dvc", "remote", "add", "--default", "origin", str(checkout.folder.parent / "remote"))
+    checkout.commit("Add a remote")
+    checkout.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
+    checkout.run("dvc", "checkout", "--quiet")
+    checkout.run("dvc", "push", "--quiet")
+    return checkout

@@ -93,7 +93,7 @@ def main() -> None:
     try:
         app()
     except CleansetError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {str(error).replace(chr(10), ' ')}")
     except OSError as error:
         if error.strerror is None:
             raise

@@ -31,6 +31,10 @@ class Edition:
         return self.folder / "data" / "index.parquet"
 
     @property
+    def locations(self) -> Path:
+        return self.folder / "data" / "locations.parquet"
+
+    @property
     def shared(self) -> Path:
         return self.folder / "data" / "shared.parquet"
 

@@ -19,18 +19,25 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary name beside `path`; what stands there at the end becomes `path`.
 
     Works for a file and for a folder. When the block raises, `path` stays as it was and the
-    temporary file is removed. One left over by a killed run is removed first.
+    temporary file is removed. One left over by a killed run is removed first. A full disk is reported
+    under the name of `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
+    partial, old = (path.with_name(path.name + ending) for ending in (".partial", ".old"))
     _remove(partial)
+    _remove(old)
     try:
         yield partial
         if path.is_dir():
-            shutil.rmtree(path)
+            path.replace(old)
         partial.replace(path)
+    except OSError as error:
+        if error.filename is None:  # writing itself failed, as on a full disk
+            error.filename = str(path)
+        raise
     finally:
         _remove(partial)
+        _remove(old)
 
 
 def write_text(path: Path, text: str) -> None:

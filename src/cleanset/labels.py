@@ -6,7 +6,7 @@ from cleanset.errors import CleansetError
 from cleanset.ilsvrc import CLASSES
 
 
-def read_reassessed(text: str, where: str) -> list[list[int]]:
+def read_reassessed(text: str | bytes, where: str) -> list[list[int]]:
     """The lists of class indices, picture 1 first, from a file in the format of `real.json`.
 
     A list may be empty. Labels come out sorted. Raises CleansetError, naming `where`, for anything
@@ -15,7 +15,11 @@ def read_reassessed(text: str, where: str) -> list[list[int]]:
     try:
         lists = json.loads(text)
     except json.JSONDecodeError as error:
-        raise CleansetError(f"{where}, line {error.lineno}: not JSON ({error.msg})") from None
+        raise CleansetError(
+            f"{where}, line {error.lineno}: not JSON ({error.msg}); expected a list of lists of class indices"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise CleansetError(f"{where}: not JSON ({error}); expected a list of lists of class indices") from None
     if not isinstance(lists, list):
         raise CleansetError(f"{where}: a {type(lists).__name__}; expected a list of lists of class indices")
     return [_checked(labels, number, where) for number, labels in enumerate(lists, start=1)]

@@ -6,14 +6,13 @@ downloaded once or lie in a local file. Weight files may hold tensors only: noth
 
 import hashlib
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import timm
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -62,10 +61,14 @@ def load_model(model: Model, folder: Path) -> LoadedModel:
 
 
 def _timm_network(model: Model) -> tuple[nn.Module, Preprocessing]:
+    if ":" in model.name:  # hf-hub:… would read a configuration from elsewhere
+        raise CleansetError(f"params.yaml: {model.name!r}; expected a model name of timm {timm.__version__}")
     try:
         network = timm.create_model(model.name, pretrained=False)
-    except RuntimeError as error:
-        raise CleansetError(f"params.yaml: {error}; expected a model name of timm {timm.__version__}") from None
+    except (RuntimeError, ValueError) as error:
+        raise CleansetError(
+            f"params.yaml: {model.name!r}: {error}; expected a model name of timm {timm.__version__}"
+        ) from None
     if network.num_classes != CLASSES:
         raise CleansetError(f"{model.name}: {network.num_classes} classes; expected {CLASSES}, those of ImageNet-1k")
     config: dict[str, Any] = timm.data.resolve_data_config({}, model=network)
@@ -78,25 +81,29 @@ def _timm_network(model: Model) -> tuple[nn.Module, Preprocessing]:
     return nn.Sequential(Normalise(config["mean"], config["std"]), network), preprocessing
 
 
-def _robustbench_zoo() -> Any:
+def _robustbench_entry(model: Model) -> Any:
+    """What RobustBench's ImageNet zoo holds under the model's name."""
     import pyautoattack
 
     # robustbench 1.1.1 imports autoattack, but depends on its renamed release
     sys.modules.setdefault("autoattack", pyautoattack)
     sys.modules.setdefault("autoattack.state", pyautoattack.state)
-    from robustbench.model_zoo.imagenet import imagenet_models
+    with warnings.catch_warnings(action="ignore"):
+        from robustbench.model_zoo.enums import ThreatModel
+        from robustbench.model_zoo.imagenet import imagenet_models
 
-    return imagenet_models
+    zoo = imagenet_models.get(ThreatModel(model.threat_model), {})
+    if model.name not in zoo:
+        raise CleansetError(
+            f"params.yaml: {model.name!r} is not in RobustBench's ImageNet zoo for {model.threat_model}; "
+            f"expected one of {', '.join(zoo) or 'another threat_model'}"
+        )
+    return zoo[model.name]
 
 
 def _robustbench_network(model: Model) -> tuple[nn.Module, Preprocessing]:
     """RobustBench's network, which normalises by itself."""
-    from robustbench.model_zoo.enums import ThreatModel
-
-    zoo = _robustbench_zoo()[ThreatModel(model.threat_model)]
-    if model.name not in zoo:
-        raise CleansetError(f"params.yaml: {model.name} is not in RobustBench's zoo for {model.threat_model}")
-    entry = zoo[model.name]
+    entry = _robustbench_entry(model)
     if entry["preprocessing"] != RES256CROP224.name:
         raise CleansetError(f"{model.name}: preprocessing {entry['preprocessing']}; expected {RES256CROP224.name}")
     return entry["model"](), RES256CROP224
@@ -105,25 +112,33 @@ def _robustbench_network(model: Model) -> tuple[nn.Module, Preprocessing]:
 def _downloaded(model: Model, folder: Path) -> Path:
     """The weights of a model of the zoos, downloaded into `folder` unless they are there."""
     if model.source == "timm":
-        from huggingface_hub import hf_hub_download
-
-        hub_id = timm.get_pretrained_cfg(model.name).hf_hub_id
-        if not hub_id:
-            raise CleansetError(f"{model.name}: timm knows no weights; give a file (weights and sha256) in params.yaml")
-        target = folder / "timm" / model.name
-        if (target / "model.safetensors").is_file():
-            return target / "model.safetensors"
-        hub_id = f"timm/{model.name}" if hub_id == "timm/" else hub_id
-        return Path(hf_hub_download(hub_id, "model.safetensors", local_dir=target))
-    zoo = _robustbench_zoo()
-    from robustbench.model_zoo.enums import ThreatModel
-    from robustbench.utils import download_gdrive_new
-
-    path = folder / "imagenet" / str(model.threat_model) / f"{model.name}.pt"
+        path = folder / "timm" / model.name / "model.safetensors"
+    else:
+        path = folder / "imagenet" / str(model.threat_model) / f"{model.name}.pt"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        download_gdrive_new(zoo[ThreatModel(model.threat_model)][model.name]["gdrive_id"], path)
+        try:
+            _download(model, path)
+        except Exception as error:  # three libraries raise their own
+            raise CleansetError(
+                f"{path}: cannot be downloaded ({_first_line(error)}); put the weights of "
+                f"{model.name} there, or name a file in params.yaml (weights and sha256)"
+            ) from None
     return path
+
+
+def _download(model: Model, path: Path) -> None:
+    if model.source == "robustbench":
+        from robustbench.utils import download_gdrive_new
+
+        download_gdrive_new(_robustbench_entry(model)["gdrive_id"], path)
+        return
+    from huggingface_hub import hf_hub_download
+
+    hub_id = timm.get_pretrained_cfg(model.name).hf_hub_id
+    if not hub_id:
+        raise ValueError("timm knows no address")
+    hf_hub_download(f"timm/{model.name}" if hub_id == "timm/" else hub_id, path.name, local_dir=path.parent)
 
 
 def _checked_sha256(path: Path, model: Model) -> str:
@@ -139,16 +154,20 @@ def _checked_sha256(path: Path, model: Model) -> str:
     return found
 
 
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, or of a .pt/.pth that holds tensors only, also under `state_dict`."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    except Exception as error:  # torch.load raises whatever the bytes lead it to
         with path.open("rb") as file:
             is_html = file.read(64).lstrip().lower().startswith((b"<!doctype", b"<html"))
-        found = "a web page, not weights: remove it" if is_html else f"not plain tensors ({str(error).splitlines()[0]})"
+        found = "a web page, not weights: remove it" if is_html else f"not plain tensors ({_first_line(error)})"
         raise CleansetError(
             f"{path}: {found}; expected safetensors, or a .pt with tensors only: load it where you trust it, "
             "and save its state_dict with safetensors.torch.save_file"

@@ -16,6 +16,14 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, section: object) -> object:
+        unknown = [key for key in section if key not in cls.model_fields] if isinstance(section, dict) else []
+        if unknown:
+            raise ValueError(f"unknown key {unknown[0]!r}; expected {', '.join(cls.model_fields)}")
+        return section
+
 
 class Dataset(_Section):
     """Where pictures and labels come from; paths are relative to the edition's folder."""
@@ -32,8 +40,8 @@ class Dataset(_Section):
         wanted = "expected all, or a list of distinct wnids of ILSVRC2012"
         if isinstance(classes, list):
             for place, wnid in enumerate(classes):
-                if wnid not in class_indices() or wnid in classes[:place]:
-                    raise ValueError(f"{wnid} is unknown or doubled; {wanted}")
+                if not isinstance(wnid, str) or wnid not in class_indices() or wnid in classes[:place]:
+                    raise ValueError(f"{wnid!r} is unknown or doubled; {wanted}")
         if classes != "all" and not (isinstance(classes, list) and classes):
             raise ValueError(wanted)
         return classes
@@ -65,7 +73,7 @@ class Model(_Section):
 
 
 class Score(_Section):
-    """How models are run. `device` and `batch_size` do not change what comes out."""
+    """How models are run. In float64, `device` and `batch_size` do not change what comes out."""
 
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
     precision: Literal["float64", "float32"] = "float64"
@@ -130,4 +138,8 @@ def read_params(edition: Path) -> Params:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise CleansetError(f"{path}: {key}: {first['msg']}; found {first['input']!r}") from None
+        what = first["msg"].removeprefix("Value error, ")
+        found = "" if isinstance(first["input"], dict) else f"; found {first['input']!r}"
+        raise CleansetError(f"{path}: {key}: {what}{found}") from None
+    except UnicodeDecodeError as error:
+        raise CleansetError(f"{path}: not a text file ({error}); expected UTF-8") from None

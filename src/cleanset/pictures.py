@@ -6,13 +6,17 @@ names of the copy on Hugging Face. A tar is read by offset and never unpacked.
 
 import os
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+import pandas as pd
+
+from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.ilsvrc import class_indices, parse_picture_name
+from cleanset.tables import LOCATIONS, read_table
 
 KAGGLE_PICTURES = Path("ILSVRC/Data/CLS-LOC/val")
 LARGEST_FILE = 64 * 2**20
@@ -61,8 +65,12 @@ def locate(images: Path) -> dict[str, Location]:
         image_id, wnid = parsed
         if image_id in locations:
             raise CleansetError(f"{where}: {image_id} occurs twice; remove one of the two")
+        if wnid and wnid not in class_indices():
+            raise CleansetError(f"{where}: {wnid} is not one of the 1,000 wnids; take the name of the official picture")
         if wnid and folder and wnid != folder:
-            raise CleansetError(f"{where}: the name says {wnid}, the folder {folder}; expected the same")
+            raise CleansetError(
+                f"{where}: the name says {wnid}, the folder {folder}; expected the same: move or rename it"
+            )
         locations[image_id] = Location(location.path, location.offset, location.size, wnid or folder)
     if not locations:
         raise CleansetError(f"{images}: holds no picture; expected ILSVRC2012_val_00000001.JPEG and so on")
@@ -79,20 +87,32 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
             for member in tar:
                 if member.isdir():
                     continue
-                where = f"{archive}, member {member.name}"
+                where = f"{archive}, member {member.name!r}"
                 path = PurePosixPath(member.name)
                 if path.is_absolute() or ".." in path.parts:
                     raise CleansetError(f"{where}: a path outside the archive; take the official archive")
-                if not member.isreg():
-                    raise CleansetError(f"{where}: a link or device; expected plain files only")
-                _check_size(where, member.size)
+                if not member.isreg() or member.issparse():
+                    raise CleansetError(
+                        f"{where}: a link or device; expected plain files only: take the official archive"
+                    )
+                check_size(where, member.size)
                 location = Location(archive, member.offset_data, member.size, None)
                 yield where, path.name, _wnid(path.parent.name), location
+            _check_end(archive, tar.offset)
     except tarfile.TarError as error:
         raise CleansetError(
             f"{archive}: not an uncompressed tar ({error}); expected ILSVRC2012_img_val.tar: "
             "decompress it or fetch it again"
         ) from None
+
+
+def _check_end(archive: Path, offset: int) -> None:
+    """tarfile takes whatever is no header for the end, also where a download broke off."""
+    with archive.open("rb") as file:
+        file.seek(offset)
+        block = file.read(tarfile.BLOCKSIZE)
+    if block != bytes(tarfile.BLOCKSIZE):
+        raise CleansetError(f"{archive}: no end mark after {offset:,} bytes: truncated or damaged; fetch it again")
 
 
 def _in_folder(folder: Path) -> Iterator[_Found]:
@@ -109,7 +129,7 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
             files = [(entry, None)]
         for file, wnid in files:
             size = file.stat().st_size
-            _check_size(file.path, size)
+            check_size(file.path, size)
             yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
 
 
@@ -123,29 +143,69 @@ def _wnid(name: str) -> str | None:
     return name if name in class_indices() else None
 
 
-def _check_size(where: str, size: int) -> None:
+def check_size(where: str, size: int) -> None:
+    """Raise CleansetError, naming `where`, for a file that is too large to belong here."""
     if size > LARGEST_FILE:
-        raise CleansetError(f"{where}: {size:,} bytes; expected a picture of at most {LARGEST_FILE:,}")
+        raise CleansetError(f"{where}: {size:,} bytes; expected at most {LARGEST_FILE:,}: take the official file")
+
+
+def to_table(locations: Mapping[str, Location], images: Path) -> pd.DataFrame:
+    """Locations as the columns of table LOCATIONS, files relative to `images`."""
+    return pd.DataFrame(
+        {
+            "image_id": list(locations),
+            "file": [at.path.relative_to(images).as_posix() for at in locations.values()],
+            "offset": [at.offset for at in locations.values()],
+            "size": [at.size for at in locations.values()],
+        }
+    )
+
+
+def from_table(table: pd.DataFrame, images: Path) -> dict[str, Location]:
+    """The locations in a table, by image id."""
+    columns = (table[name].tolist() for name in ("image_id", "file", "offset", "size"))
+    return {
+        image_id: Location(images / file if file != "." else images, offset, size, None)
+        for image_id, file, offset, size in zip(*columns, strict=True)
+    }
 
 
 class VerifiedPictures:
-    """The pictures of an index, read from `images` and checked against the index's SHA-256."""
+    """The pictures of an edition's index, read from `images` and checked against the index's SHA-256.
 
-    def __init__(self, images: Path, sha256_of: dict[str, str]) -> None:
-        self._images = images
-        self._locations = locate(images)
-        self._sha256_of = sha256_of
+    Where they lie is taken from the table that preprocess left, and looked up if that is missing or
+    no longer true; so the index says nothing of it, and is the same for every layout.
+    """
+
+    def __init__(self, edition: Edition, images: str, index: pd.DataFrame) -> None:
+        self._images = edition.path(images)
+        self._sha256_of = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
+        self._looked_up = not edition.locations.is_file()
+        if self._looked_up:
+            self._locations = locate(self._images)
+        else:
+            self._locations = from_table(read_table(edition.locations, LOCATIONS), self._images)
 
     def read(self, image_id: str) -> bytes:
         """The bytes of a picture. Raises CleansetError if it is missing or not the indexed one."""
+        try:
+            return self._read(image_id)
+        except (CleansetError, OSError):
+            if self._looked_up:
+                raise
+        self._locations = locate(self._images)
+        self._looked_up = True
+        return self._read(image_id)
+
+    def _read(self, image_id: str) -> bytes:
         location = self._locations.get(image_id)
         if location is None:
-            raise CleansetError(f"{self._images}: {image_id} is missing; the index has it: run dvc repro preprocess")
+            raise CleansetError(f"{self._images}: {image_id} is missing; the index has it: put it there")
         data = location.read()
         found, expected = sha256(data), self._sha256_of[image_id]
         if found != expected:
             raise CleansetError(
                 f"{self._images}: {image_id} has SHA-256 {found}, expected {expected} as in the index: "
-                "fetch the pictures again, or run dvc repro preprocess if the new ones are meant"
+                "fetch the pictures again, or run dvc repro --force preprocess if the new ones are meant"
             )
         return data

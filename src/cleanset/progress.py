@@ -22,4 +22,4 @@ def tracked(items: Iterable[Item], total: int, text: str, step: int = 1) -> Iter
         task = progress.add_task(text, total=total)
         for item in items:
             yield item
-            progress.advance(task, step)
+            progress.update(task, completed=min(total, progress.tasks[task].completed + step))

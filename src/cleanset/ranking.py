@@ -27,8 +27,8 @@ def top1(scores: pd.DataFrame) -> pd.DataFrame:
 
 def right(index: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """The pictures with one label that a model gets right: image_id, class_index, confidence."""
-    label = index.loc[index["single"], ["image_id", "real_classes"]]
-    label = label.assign(class_index=label.pop("real_classes").str[0].astype("int16"))
+    single = index[index["single"]]
+    label = pd.DataFrame({"image_id": single["image_id"], "class_index": single["real_classes"].str[0].astype("int16")})
     joined = label.merge(top1(scores), on="image_id", validate="one_to_one")
     return joined.loc[joined["top1"] == joined["class_index"], ["image_id", "class_index", "confidence"]]
 

@@ -5,6 +5,7 @@ import hashlib
 import io
 import re
 import tarfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from cleanset.ilsvrc import (
     read_ground_truth,
     read_meta,
 )
-from cleanset.pictures import KAGGLE_PICTURES
+from cleanset.pictures import KAGGLE_PICTURES, check_size
 from cleanset.progress import tracked
 
 KAGGLE_LABELS = "LOC_val_solution.csv"
@@ -34,7 +35,7 @@ _LINE = re.compile(r"([0-9a-f]{32}) [ *](.+)")
 def read_md5_list(path: Path) -> dict[str, str]:
     """MD5 sums by file name, from a list in md5sum's format. Raises CleansetError for any other line."""
     sums = {}
-    for number, line in enumerate(_text(path).splitlines(), start=1):
+    for number, line in enumerate(_text(path, "a line of md5sum for each raw file").splitlines(), start=1):
         match = _LINE.fullmatch(line)
         if match is None:
             raise CleansetError(f"{path}, line {number}: {line!r}; expected what md5sum prints: sum, two spaces, path")
@@ -111,13 +112,15 @@ def _devkit_member(devkit: Path, name: str) -> bytes:
             with tarfile.open(devkit) as tar:
                 for member in tar:
                     if Path(member.name).name == name and member.isreg():
+                        check_size(f"{devkit}, member {member.name!r}", member.size)
                         file = tar.extractfile(member)
                         assert file is not None
                         return file.read()
         except FileNotFoundError:
             raise CleansetError(f"{devkit}: missing; expected the devkit, an archive or a folder") from None
-        except (tarfile.TarError, EOFError, OSError) as error:
-            raise CleansetError(f"{devkit}: not a tar archive ({error}); fetch it again") from None
+        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+            reason = " ".join(str(error).split())
+            raise CleansetError(f"{devkit}: not a tar archive ({reason}); fetch it again") from None
     raise CleansetError(
         f"{devkit}: no {name} in it; expected ILSVRC2012_devkit_t12: this is the devkit of another year or task"
     )
@@ -125,7 +128,7 @@ def _devkit_member(devkit: Path, name: str) -> bytes:
 
 def _kaggle_labels(path: Path) -> dict[str, int]:
     class_of = {}
-    rows = csv.DictReader(io.StringIO(_text(path)))
+    rows = csv.DictReader(io.StringIO(_text(path, "Kaggle's list of labels")))
     for number, row in enumerate(rows, start=2):
         name = parse_picture_name(f"{row.get('ImageId')}.JPEG")
         wnid = (row.get("PredictionString") or "").split(" ")[0]
@@ -140,8 +143,10 @@ def _kaggle_labels(path: Path) -> dict[str, int]:
     return class_of
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, content: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise CleansetError(f"{path}: not a text file ({error}); expected UTF-8") from None
     except FileNotFoundError:
-        raise CleansetError(f"{path}: missing") from None
+        raise CleansetError(f"{path}: missing; expected {content}") from None

@@ -35,7 +35,8 @@ def read_reviews(folder: Path) -> Votes:
 
 def check_reviews(votes: Votes, index: pd.DataFrame) -> None:
     """Check every vote against the pictures. Raises CleansetError for the first that does not hold."""
-    pictures = {row.image_id: row for row in index.itertuples()}
+    reviewed = index[index["image_id"].isin({image_id for _, image_id in votes})]
+    pictures = {row.image_id: row for row in reviewed.itertuples()}
     for (class_index, image_id), by_reviewer in votes.items():
         for vote in by_reviewer.values():
             if image_id not in pictures:

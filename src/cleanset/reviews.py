@@ -88,6 +88,7 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
     a syntax error, a tag, two verdicts for one picture, an unknown key, a missing or wrong value.
     """
     try:
+        _refuse_deep(text, where)
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -110,12 +111,33 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
 
 
 def _review(fields: dict[str, Any], place: str) -> Review:
+    unknown = [key for key in fields if key not in Review.model_fields]
+    if unknown:
+        raise CleansetError(f"{place}: unknown key {unknown[0]!r}; expected {', '.join(Review.model_fields)}")
     try:
         return Review.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise CleansetError(f"{place}: {key + ': ' if key else ''}{first['msg']}") from None
+        what = first["msg"].removeprefix("Value error, ")
+        found = "" if isinstance(first["input"], dict) else f"; found {first['input']!r}"
+        raise CleansetError(f"{place}: {key + ': ' if key else ''}{what}{found}") from None
+
+
+_DEEPEST = 4
+"""The file, its class, a picture, a crop box."""
+
+
+def _refuse_deep(text: str, where: str) -> None:
+    """Refuse what nests deeper than a review can; some 40,000 open brackets would crash `yaml.compose`."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise CleansetError(
+                f"{where}, line {line}: a list or table too deep; a review has text, numbers, a crop box"
+            )
 
 
 def _mapping(node: yaml.Node, where: str, expected: str) -> list[tuple[str, int, yaml.Node]]:
@@ -126,6 +148,7 @@ def _mapping(node: yaml.Node, where: str, expected: str) -> list[tuple[str, int,
     entries: dict[str, tuple[str, int, yaml.Node]] = {}
     for key, value in node.value:
         line = key.start_mark.line + 1
+        _refuse_tag(key, where)
         if not isinstance(key, yaml.ScalarNode):
             raise CleansetError(f"{where}, line {line}: found {_shown(key)} as a key; {expected}")
         if key.value in entries:
@@ -145,15 +168,14 @@ def _value(node: yaml.Node, where: str) -> Any:
     _refuse_tag(node, where)
     try:
         if isinstance(node, yaml.ScalarNode):
-            return _CONSTRUCTOR.construct_object(node)
-    except (ValueError, yaml.YAMLError):
+            return yaml.constructor.SafeConstructor().construct_document(node)
+    except (ValueError, LookupError, yaml.YAMLError):  # text under an explicit tag, as in !!bool maybe
         pass
     raise CleansetError(
         f"{where}, line {node.start_mark.line + 1}: found {_shown(node)}; expected text, a number or a list"
     )
 
 
-_CONSTRUCTOR = yaml.constructor.SafeConstructor()
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "map", "seq")}
 
 

@@ -29,6 +29,12 @@ INDEX = _schema(
     real_classes=pa.list_(_CLASS),  # class indices of the reassessed labels
     single=pa.bool_(),  # exactly one reassessed label
 )
+LOCATIONS = _schema(
+    image_id=pa.string(),
+    file=pa.string(),  # relative to dataset.images; "." is dataset.images itself
+    offset=pa.int64(),  # bytes
+    size=pa.int64(),
+)
 SCORES = _schema(
     image_id=pa.string(),
     top5_class=pa.list_(_CLASS, 5),
@@ -71,8 +77,9 @@ def write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:
     if frame["image_id"].duplicated().any():
         raise ValueError(f"{path}: {frame['image_id'][frame['image_id'].duplicated()].iloc[0]} occurs twice")
     columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in schema]
-    with replacing(path) as partial:
-        pq.write_table(pa.Table.from_arrays(columns, schema=schema), partial, compression="zstd", compression_level=9)
+    table = pa.Table.from_arrays(columns, schema=schema)
+    with replacing(path) as partial, partial.open("wb") as file:
+        pq.write_table(table, file, compression="zstd", compression_level=9)
 
 
 def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:

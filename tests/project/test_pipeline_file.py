@@ -85,13 +85,13 @@ def test_the_official_sums(repository: Path) -> None:
     )
 
 
-def test_the_models_are_in_the_zoos() -> None:
+def test_the_models_are_in_the_zoos(repository: Path) -> None:
     """The names of the ImageNet edition are known to timm and RobustBench."""
     import timm
 
-    from cleanset.models import _robustbench_zoo
+    from cleanset.models import _robustbench_entry
 
-    zoo = {threat_model.value: models for threat_model, models in _robustbench_zoo().items()}
-    assert timm.is_model("resnet50.a1_in1k")
-    assert "Salman2020Do_R50" in zoo["Linf"]
-    assert "Erichson2022NoisyMix_new" in zoo["corruptions"]
+    params = read_params(repository / "imagenet")
+    assert timm.is_model(params.model("standard").name)
+    for role in ("norm_robust", "corruption_robust"):
+        assert _robustbench_entry(params.model(role))["preprocessing"] == "Res256Crop224"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from project.conftest import Checkout
+from checkouts import Checkout
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 STAGES = (
@@ -121,15 +121,46 @@ def test_dvc_get_and_api_work_on_a_git_url(published: Checkout, tmp_path: Path) 
     assert done.stdout.split() == [str(lines), "2", "5"]
 
 
-def test_dvc_get_and_metrics_diff_work_for_the_imagenet_edition(published: Checkout, tmp_path: Path) -> None:
-    """The edition has not run here, but its commands work: no link and no missing lock is in their way."""
-    url = f"file://{published.folder}"
+@pytest.fixture(scope="module")
+def both_published(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone in which the ImageNet edition has run too, on the sample's pictures, and was committed and pushed."""
+    checkout = published.clone(tmp_path_factory.mktemp("both") / "cleanset")
+    edition = checkout.folder / "imagenet"
+    shutil.copytree(published.folder / "data" / "raw", edition / "data" / "raw")
+    for name in ("raw.md5", "reviews"):
+        checkout.run("cp", "-r", name, "imagenet/")
+    params = (checkout.folder / "params.yaml").read_text()
+    (edition / "params.yaml").write_text(params.replace("root: .", "root: ..").replace("weights: ", "weights: ../"))
+    checkout.run("dvc", "remote", "add", "--default", "origin", str(checkout.folder.parent / "remote"), cwd="imagenet")
+    checkout.run("dvc", "repro", cwd="imagenet")
+    checkout.run("dvc", "push", "--quiet", cwd="imagenet")
+    checkout.commit("Run the ImageNet edition")
+    (edition / "reviews" / "ada" / "n07753592.yaml").unlink()
+    checkout.run("dvc", "repro", cwd="imagenet")
+    checkout.commit("Drop the reviews of a class")
+    return checkout
+
+
+def test_the_same_inputs_give_the_same_set_in_another_edition(both_published: Checkout, built: Checkout) -> None:
+    both_published.run("git", "checkout", "--quiet", "HEAD~1")
+    both_published.run("dvc", "checkout", "--quiet", cwd="imagenet")
+    assert files(both_published.folder / "imagenet" / "data" / "export") == files(built.folder / "data" / "export")
+    both_published.run("git", "checkout", "--quiet", "main")
+
+
+def test_git_urls_work_for_the_imagenet_edition(both_published: Checkout, built: Checkout, tmp_path: Path) -> None:
+    """dvc get, dvc.api and dvc metrics diff, with the edition's own data and another revision than the newest."""
+    url = f"file://{both_published.folder}"
     subprocess.run(
-        ["dvc", "get", "--quiet", url, "imagenet/params.yaml"], cwd=tmp_path, check=True,
-        env=published.environment() | {"DVC_SITE_CACHE_DIR": str(tmp_path / "site")},
+        ["dvc", "get", "--quiet", "--rev", "main~1", url, "imagenet/data/export/standard", "--out", "set"],
+        cwd=tmp_path, check=True, env=both_published.environment() | {"DVC_SITE_CACHE_DIR": str(tmp_path / "site")},
     )  # fmt: skip
-    assert (tmp_path / "params.yaml").read_bytes() == (published.folder / "imagenet" / "params.yaml").read_bytes()
-    assert published.run("dvc", "metrics", "diff", "HEAD", cwd="imagenet").stderr == ""
+    assert files(tmp_path / "set") == files(built.folder / "data" / "export" / "standard")
+    program = f"import dvc.api; print(dvc.api.read('imagenet/data/short_classes.csv', repo={url!r}, rev='main~1'))"
+    assert "n07734744" in both_published.run("python", "-c", program).stdout
+    done = both_published.run("dvc", "metrics", "diff", "main~1", "--json", cwd="imagenet")
+    changed = json.loads(done.stdout)
+    assert [path for path in changed if "classes/" in path] == ["metrics/classes/n07753592.json"]
 
 
 def test_the_imagenet_edition_says_what_is_missing(pristine: Checkout, tmp_path: Path) -> None:

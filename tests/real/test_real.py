@@ -77,6 +77,7 @@ def test_finished_sets(edition: Path) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_exported_pictures_are_the_originals(edition: Path, role: str) -> None:
-    manifest = pd.read_csv(edition / "data" / "export" / role / "manifest.csv")
-    for row in manifest.itertuples():
-        assert _sha256(edition / "data" / "export" / role / str(row.file)) == row.source_sha256 == row.file_sha256
+    folder = edition / "data" / "export" / role
+    manifest = pd.read_csv(folder / "manifest.csv", dtype=str)
+    assert manifest["source_sha256"].tolist() == manifest["file_sha256"].tolist()
+    assert [_sha256(folder / file) for file in manifest["file"]] == manifest["file_sha256"].tolist()

@@ -34,9 +34,10 @@ def run(edition: Edition, role: str) -> None:
         check_full(selection, params.dataset.class_list(), params.export.images_per_class, role)
     index = read_table(edition.index, INDEX)
     rows = selection.merge(index[["image_id", "sha256", "pixels_sha256"]], on="image_id", validate="one_to_one")
-    read = VerifiedPictures(
-        edition.path(params.dataset.images), dict(zip(rows["image_id"], rows["sha256"], strict=True))
-    ).read
+    if len(rows) != len(selection):
+        lost = sorted(set(selection["image_id"]) - set(rows["image_id"]))
+        raise CleansetError(f"{edition.selection(role)}: {lost[0]} is not in {edition.index}: run dvc repro")
+    read = VerifiedPictures(edition, params.dataset.images, index).read
     with replacing(edition.export(role)) as folder:
         write_set(folder, role, rows, read)
 

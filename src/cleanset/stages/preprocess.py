@@ -13,14 +13,14 @@ from cleanset.ilsvrc import class_indices, image_id, image_number, timm_info, wn
 from cleanset.images import inspect
 from cleanset.labels import read_reassessed
 from cleanset.params import Dataset, read_params
-from cleanset.pictures import Location, locate
+from cleanset.pictures import Location, locate, to_table
 from cleanset.progress import tracked
 from cleanset.raw import check_archive, kaggle_labels_beside, read_md5_list, read_original_labels
-from cleanset.tables import INDEX, write_table
+from cleanset.tables import INDEX, LOCATIONS, write_table
 
 
 def run(edition: Edition) -> None:
-    """Read the archives that params.yaml names, write data/index.parquet."""
+    """Read the archives that params.yaml names, write data/index.parquet and data/locations.parquet."""
     dataset = read_params(edition.folder).dataset
     check_raw_files(edition, dataset)
     locations = locate(edition.path(dataset.images))
@@ -29,6 +29,7 @@ def run(edition: Edition) -> None:
     reassessed = reassessed_labels(edition, dataset, count, list(locations))
     facts = measure(locations)
     write_table(edition.index, join(facts, original, reassessed), INDEX)
+    write_table(edition.locations, to_table(locations, edition.path(dataset.images)), LOCATIONS)
 
 
 def check_raw_files(edition: Edition, dataset: Dataset) -> None:
@@ -44,8 +45,9 @@ def check_complete(image_ids: list[str], expected: int | None, where: str) -> No
     """Raise CleansetError unless there are as many pictures as params.yaml expects."""
     if expected is None or len(image_ids) == expected:
         return
-    missing = [name for name in (image_id(n) for n in range(1, expected + 1)) if name not in set(image_ids)]
-    which = f"; the first that is missing is {missing[0]}" if missing else ""
+    there = set(image_ids)
+    missing = next((name for name in map(image_id, range(1, expected + 1)) if name not in there), None)
+    which = f"; the first that is missing is {missing}" if missing else ""
     raise CleansetError(
         f"{where}: {len(image_ids)} pictures, expected {expected} (dataset.expect_images){which}: "
         "complete the set or correct params.yaml"
@@ -60,7 +62,7 @@ def original_labels(
     Taken from the devkit or Kaggle's list where there is one, else from the wnid in folder or name;
     where both speak they must agree.
     """
-    by_name = {name: class_indices()[at.wnid] for name, at in locations.items() if at.wnid in class_indices()}
+    by_name = {name: class_indices()[at.wnid] for name, at in locations.items() if at.wnid}
     devkit = edition.path(dataset.devkit) if dataset.devkit else kaggle_labels_beside(edition.path(dataset.images))
     if devkit is None:
         without = sorted(set(locations) - set(by_name))
@@ -73,7 +75,10 @@ def original_labels(
     listed = read_original_labels(devkit)
     for name in locations:
         if name not in listed.class_of:
-            raise CleansetError(f"{listed.where}: no label for {name}; it lists {listed.count} pictures")
+            raise CleansetError(
+                f"{listed.where}: no label for {name}; it lists {listed.count} pictures: remove that picture, "
+                "or take the labels that belong to it (dataset.devkit)"
+            )
         if name in by_name and by_name[name] != listed.class_of[name]:
             raise CleansetError(
                 f"{locations[name].path}: {name} lies under {wnids()[by_name[name]]}, but {listed.where} "
@@ -88,7 +93,7 @@ def reassessed_labels(
     """The reassessed labels of each picture; the list's length must be that of the whole set."""
     path = timm_info("imagenet_real_labels.json") if dataset.reassessed == "timm" else edition.path(dataset.reassessed)
     where = "timm's reassessed labels" if dataset.reassessed == "timm" else str(path)
-    lists = read_reassessed(path.read_text(encoding="utf-8"), where)
+    lists = read_reassessed(path.read_bytes(), where)
     last = image_number(image_ids[-1])
     if len(lists) != (count or len(lists)) or last > len(lists):
         expected = count if count else f"at least {last}"

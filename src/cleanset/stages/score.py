@@ -7,7 +7,7 @@ from cleanset.models import load_model
 from cleanset.params import read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import tracked
-from cleanset.scoring import batches, choose_device, make_exact, score
+from cleanset.scoring import CPU_BATCH, batches, choose_device, make_exact, score
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 
@@ -19,14 +19,17 @@ def run(edition: Edition, role: str) -> None:
     device = choose_device(params.score.device)
     make_exact()
     model = load_model(params.model(role), edition.folder)
-    verified = VerifiedPictures(edition.path(params.dataset.images), dict(zip(image_ids, index["sha256"], strict=True)))
+    batch_size = params.score.batch_size
+    if device.type == "cpu":
+        batch_size = min(batch_size, CPU_BATCH)
+    verified = VerifiedPictures(edition, params.dataset.images, index)
     pictures = batches(
         image_ids,
         verified.read,
         model.preprocessing,
-        params.score.batch_size,
+        batch_size,
         workers=len(os.sched_getaffinity(0)),
         pin=device.type == "cuda",
     )
-    bar = tracked(pictures, len(image_ids), f"score {role}", params.score.batch_size)
+    bar = tracked(pictures, len(image_ids), f"score {role}", batch_size)
     write_table(edition.scores(role), score(model, image_ids, bar, device, params.score.precision), SCORES)

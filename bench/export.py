@@ -1,0 +1,197 @@
+"""Export of 9,000 full-size pictures against a plain copy of the same bytes with their hashing."""
+
+import io
+import os
+import shutil
+import statistics
+import tarfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import cycle, islice
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter, process_time
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+import simulation
+from cleanset.edition import Edition
+from cleanset.files import sha256
+from cleanset.ilsvrc import CLASSES, image_id
+from cleanset.images import inspect
+from cleanset.pictures import Location, locate, to_table
+from cleanset.tables import INDEX, LOCATIONS, SELECTION, write_table
+from measuring import PROJECT, cleanset, print_machine, print_table, scratch, share
+
+ROUNDS = 3
+LIMIT = 1.5
+PICTURES = 9_000
+PER_CLASS = 3
+
+TAR = "pictures.tar"
+DRAWN = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds until the work was done, until all of it was on the disk, and of the processor."""
+
+    done: float
+    on_disk: float
+    processor: float
+
+
+def main() -> None:
+    with scratch() as folder:
+        whole, start = folder / "whole", folder / "start"
+        # in a process of its own, which takes its memory with it
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            source = pool.submit(build, whole, start).result()
+        locations = locate(whole / TAR)
+        ways: dict[str, Callable[[], float]] = {
+            "copy": lambda: copy_all(locations, folder / "copy"),
+            "export": lambda: export_all(whole),
+            "start": lambda: export_all(start),
+            "hash": lambda: hash_all(locations),
+        }
+        found: dict[str, list[Times]] = {name: [] for name in ways}
+        for number in range(ROUNDS):
+            for name in ways if number % 2 == 0 else reversed(ways):
+                found[name].append(timed(ways[name], whole / TAR))
+                for made in (folder / "copy", Edition(whole).export("."), Edition(start).export(".")):
+                    shutil.rmtree(made, ignore_errors=True)
+        megabytes = sum(location.size for location in locations.values()) / 1e6
+    print_machine()
+    report(f"{PICTURES:,} pictures ({source}), {megabytes:,.0f} MB, median of {ROUNDS} rounds", found)
+
+
+def build(whole: Path, start: Path) -> str:
+    """An edition with 9,000 pictures to export, and one with one picture per model from the same tar."""
+    source, photographs = photographs_or_drawings()
+    facts = [inspect(data) for data in photographs]
+    measured = pd.DataFrame(facts).assign(size=list(map(len, photographs)), sha256=list(map(sha256, photographs)))
+    labels = [[number % CLASSES] for number in range(PICTURES)]
+    repeated = measured.iloc[np.arange(PICTURES) % len(photographs)].reset_index(drop=True)
+    index = simulation.index_of(labels).assign(**{str(name): repeated[name] for name in repeated})
+    for folder, images, per_model in ((whole, TAR, PICTURES), (start, f"../{whole.name}/{TAR}", 1)):
+        folder.mkdir()
+        simulation.write_params(folder, dataset={"images": images})
+        write_table(Edition(folder).index, index, INDEX)
+        for place, role in enumerate(simulation.ROLES):
+            write_table(Edition(folder).selection(role), selection_of(index, place).head(per_model), SELECTION)
+    with tarfile.open(whole / TAR, "w") as tar:
+        for number, data in enumerate(islice(cycle(photographs), PICTURES), start=1):
+            member = tarfile.TarInfo(f"{image_id(number)}.JPEG")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    locations = to_table(locate(whole / TAR), whole / TAR)
+    for folder in (whole, start):
+        write_table(Edition(folder).locations, locations, LOCATIONS)
+    return source
+
+
+def selection_of(index: pd.DataFrame, model: int) -> pd.DataFrame:
+    """Three pictures of every class, others for each model, none of them cropped."""
+    size = PER_CLASS * CLASSES
+    part = index.iloc[model * size : (model + 1) * size]
+    place = np.arange(size) // CLASSES + 1
+    return pd.DataFrame(
+        {
+            "image_id": part["image_id"],
+            "class_index": part["ilsvrc_class"],
+            "place": place,
+            "tier": "top5",
+            "rank": place,
+            "confidence": 0.5,
+            "crop": None,
+        }
+    )
+
+
+def photographs_or_drawings() -> tuple[str, list[bytes]]:
+    """The real photographs beside the project or in CLEANSET_REAL; drawn ones where there are none."""
+    real = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
+    photographs = [path.read_bytes() for path in sorted((real / "photos").glob("*.JPEG"))]
+    if photographs:
+        return f"{len(photographs)} real photographs, repeated", photographs
+    rng = np.random.default_rng(0)
+    return f"{DRAWN} drawn ones, repeated", [drawing(rng) for _ in range(DRAWN)]
+
+
+def drawing(rng: np.random.Generator) -> bytes:
+    """A JPEG of the size, in pixels and in bytes, of the usual picture of ImageNet."""
+    coarse = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((500, 375))
+    pixels = np.asarray(coarse) + rng.normal(0, 14, (375, 500, 3))
+    out = io.BytesIO()
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(out, "JPEG", quality=94)
+    return out.getvalue()
+
+
+def timed(work: Callable[[], float], archive: Path) -> Times:
+    """Time `work`, which returns its processor seconds, from a disk at rest and an archive that must be read."""
+    os.sync()
+    if hasattr(os, "posix_fadvise"):
+        with archive.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    begin = perf_counter()
+    processor = work()
+    done = perf_counter() - begin
+    os.sync()
+    return Times(done, perf_counter() - begin, processor)
+
+
+def copy_all(locations: dict[str, Location], folder: Path) -> float:
+    """Copy every picture out of the tar to a file, in folders as the export has them, and hash it."""
+    begin = process_time()
+    folders = [folder / str(model) / str(index) for model in range(len(simulation.ROLES)) for index in range(CLASSES)]
+    for each in folders:
+        each.mkdir(parents=True)
+    places = (folders[number // (PER_CLASS * CLASSES) * CLASSES + number % CLASSES] for number in range(PICTURES))
+    for (name, location), place in zip(locations.items(), places, strict=True):
+        data = location.read()
+        sha256(data)
+        (place / name).write_bytes(data)
+    return process_time() - begin
+
+
+def hash_all(locations: dict[str, Location]) -> float:
+    """Read and hash every picture, write nothing."""
+    begin = process_time()
+    for location in locations.values():
+        sha256(location.read())
+    return process_time() - begin
+
+
+def export_all(edition: Path) -> float:
+    """Export the set of each model, one process after the other, as DVC does."""
+    return sum(cleanset("export", "--model", role, edition=edition).processor_seconds for role in simulation.ROLES)
+
+
+def report(title: str, found: dict[str, list[Times]]) -> None:
+    names = {
+        "copy": "plain copy with hashing",
+        "hash": "of it: reading and hashing",
+        "export": "cleanset export, 3 processes",
+        "start": "of it: their starts, with 1 picture each",
+    }
+    rows = [(text, *(f"{value:.2f}" for value in medians(found[name]))) for name, text in names.items()]
+    ratios = [export / copy for export, copy in zip(medians(found["export"]), medians(found["copy"]), strict=True)]
+    rows.append(("export by plain copy", *(f"{ratio:.2f}" for ratio in ratios)))
+    rows.append(("limit", "", f"{LIMIT:g}", ""))
+    rows.append(("of the limit", "", share(ratios[1], LIMIT), ""))
+    print_table(title, ("what", "seconds", "seconds until on disk", "processor seconds"), rows)
+
+
+def medians(times: Sequence[Times]) -> tuple[float, float, float]:
+    return (
+        statistics.median(each.done for each in times),
+        statistics.median(each.on_disk for each in times),
+        statistics.median(each.processor for each in times),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""What the benches share: run a command and measure it, tell the machine, print a table."""
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+
+PROJECT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+"""Where the environment keeps its commands."""
+
+_MIB = 2**20
+_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Wall time, processor time and largest memory of one process, and what it printed."""
+
+    seconds: float
+    processor_seconds: float
+    peak_mib: float
+    output: str
+
+
+def run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Run:
+    """Run a command to its end and measure it. Exits with the command's output if it fails.
+
+    The kernel counts the memory of the process that starts another as a part of the other's
+    peak, so keep the memory of the bench itself small until everything is measured.
+    """
+    with tempfile.TemporaryFile("w+") as output:
+        start = perf_counter()
+        process = subprocess.Popen(command, cwd=cwd, env=env, stdout=output, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read()
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {process.returncode}\n{text}")
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _MAXRSS_UNIT / _MIB, text)
+
+
+def cleanset(*arguments: str, edition: Path) -> Run:
+    """Run `cleanset` in the folder of an edition, as DVC would."""
+    return run(BIN / "cleanset", *arguments, cwd=edition)
+
+
+def median_seconds(runs: Sequence[Run]) -> float:
+    """The median of the wall times."""
+    return statistics.median(each.seconds for each in runs)
+
+
+def median_processor_seconds(runs: Sequence[Run]) -> float:
+    """The median of the processor times, which other work on the machine disturbs less."""
+    return statistics.median(each.processor_seconds for each in runs)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A temporary folder in CLEANSET_BENCH_DIR, or in the system's place for such; removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="cleanset-bench-", dir=os.environ.get("CLEANSET_BENCH_DIR")) as name:
+        yield Path(name)
+
+
+def share(value: float, limit: float) -> str:
+    """The value's share of its limit; more than 1 is too much."""
+    return f"{value / limit:.2f}"
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table as Markdown: the first column to the left, the others to the right."""
+    lines = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
+
+    def shown(line: Sequence[str]) -> str:
+        cells = [
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        return f"| {' | '.join(cells)} |"
+
+    rule = ["-" * (width + 2) if place == 0 else "-" * (width + 1) + ":" for place, width in enumerate(widths)]
+    print(f"\n{title}\n", shown(lines[0]), f"|{'|'.join(rule)}|", *map(shown, lines[1:]), sep="\n")
+
+
+def print_machine() -> None:
+    """Print one line on the machine and one on the versions."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    print(f"Machine: {_processor()}, {_cores()} cores, {memory:.0f} GiB of memory, {platform.system()}.")
+    print(f"Running or waiting to, on average over the last minute: {os.getloadavg()[0]:.1f} processes.")
+    versions = (f"{name} {version(name)}" for name in ("numpy", "pandas", "pyarrow", "pillow", "pydantic", "dvc"))
+    print(f"Python {platform.python_version()}, {', '.join(versions)}.")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

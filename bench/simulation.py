@@ -1,0 +1,167 @@
+"""An edition that is made up: index, scores and reviews as the stages expect them, at any size.
+
+The labels may be the real reassessed ones; everything else is drawn with a fixed seed.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import NDArray
+
+from cleanset.edition import Edition
+from cleanset.ilsvrc import CLASSES, image_id, timm_info, wnids
+from cleanset.labels import read_reassessed
+from cleanset.reviews import UNREVIEWED, Decision
+from cleanset.selection import fill
+from cleanset.stages.review_apply import with_decisions
+from cleanset.tables import CANDIDATES, INDEX, SCORES, read_table, write_table
+
+ROLES = ("standard", "norm_robust", "corruption_robust")
+RIGHT = {"standard": 0.80, "norm_robust": 0.70, "corruption_robust": 0.75}
+"""How often each model is right on a picture with a label."""
+
+FLAWED = 0.15
+CROPPABLE = 0.5
+"""Share of the pictures with a flaw, and share of those that a crop can save."""
+
+WIDTH, HEIGHT = 500, 375
+_SEED = 20_12
+_SHARED_DIFFICULTY = 0.7
+"""Correlation of a picture's difficulty for one model with that for another."""
+
+
+def real_labels() -> list[list[int]]:
+    """The reassessed labels inside timm, picture 1 first."""
+    return read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
+
+
+def fewest_first(labels: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The labels of each picture, the class with the fewest one-label pictures first."""
+    pictures = Counter(each[0] for each in labels if len(each) == 1)
+    return [sorted(each, key=lambda label: (pictures[label], label)) for each in labels]
+
+
+def write_params(folder: Path, **changes: Mapping[str, object]) -> None:
+    """Write the params.yaml of the ImageNet edition, with some keys of some sections changed."""
+    source = Path(__file__).parents[1] / "imagenet" / "params.yaml"
+    params = yaml.safe_load(source.read_text(encoding="utf-8"))
+    for section, keys in changes.items():
+        params[section] |= keys
+    (folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
+
+
+def index_of(labels: Sequence[Sequence[int]]) -> pd.DataFrame:
+    """An index of as many pictures as there are `labels`; sizes and sums are made up."""
+    rng = np.random.default_rng(_SEED)
+    ids = [image_id(number) for number in range(1, len(labels) + 1)]
+    return pd.DataFrame(
+        {
+            "image_id": ids,
+            "size": rng.integers(20_000, 250_000, len(ids)),
+            "sha256": [hashlib.sha256(name.encode()).hexdigest() for name in ids],
+            "width": WIDTH,
+            "height": HEIGHT,
+            "mode": "RGB",
+            "pixels_sha256": [hashlib.sha256(name.encode()[::-1]).hexdigest() for name in ids],
+            "ilsvrc_class": [each[0] if each else number % CLASSES for number, each in enumerate(labels)],
+            "real_classes": pd.Series([list(each) for each in labels], dtype=object),
+            "single": [len(each) == 1 for each in labels],
+        }
+    )
+
+
+def scores_of(labels: Sequence[Sequence[int]], right: Mapping[str, float]) -> dict[str, pd.DataFrame]:
+    """What each model says: right on the given share of the pictures, the surer the easier the picture.
+
+    A model that is right says the first label. One that is right on every picture is a perfect one.
+    """
+    rng = np.random.default_rng(_SEED)
+    shared = rng.standard_normal(len(labels))
+    truth = np.array([each[0] if each else number % CLASSES for number, each in enumerate(labels)])
+    return {role: _one_model(rng, shared, truth, share) for role, share in right.items()}
+
+
+def _one_model(
+    rng: np.random.Generator, shared: NDArray[np.float64], truth: NDArray[np.int64], right: float
+) -> pd.DataFrame:
+    count = len(truth)
+    own = rng.standard_normal(count)
+    difficulty = _SHARED_DIFFICULTY**0.5 * shared + (1 - _SHARED_DIFFICULTY) ** 0.5 * own
+    is_right = difficulty <= np.quantile(difficulty, right)
+    # steps that are distinct and shorter than CLASSES in all: five different classes, the first one free
+    steps = np.cumsum(rng.integers(1, CLASSES // 5, (count, 4)), axis=1)
+    first = np.where(is_right, truth, (truth + rng.integers(1, CLASSES, count)) % CLASSES)
+    classes = np.concatenate([first[:, None], (first[:, None] + steps) % CLASSES], axis=1)
+    confidence = 0.2 + 0.8 / (1 + np.exp(1.5 * difficulty - 1.5 + 0.5 * rng.standard_normal(count)))
+    rest = (1 - confidence)[:, None] * np.array([0.5, 0.2, 0.1, 0.05])
+    rest = np.minimum(rest, confidence[:, None])
+    probabilities = np.concatenate([confidence[:, None], rest], axis=1).astype(np.float32)
+    return pd.DataFrame(
+        {
+            "image_id": [image_id(number) for number in range(1, count + 1)],
+            "top5_class": pd.Series(classes.tolist(), dtype=object),
+            "top5_probability": pd.Series(probabilities.tolist(), dtype=object),
+        }
+    )
+
+
+def write_edition(folder: Path, labels: Sequence[Sequence[int]], right: Mapping[str, float] = RIGHT) -> None:
+    """Write index and scores, as preprocess and score would have."""
+    edition = Edition(folder)
+    edition.reviews.mkdir(parents=True)
+    write_table(edition.index, index_of(labels), INDEX)
+    for role, scores in scores_of(labels, right).items():
+        write_table(edition.scores(role), scores, SCORES)
+
+
+def write_reviews(folder: Path, images_per_class: int = 3) -> int:
+    """Review every picture that is asked for until all classes are settled; the number of verdicts.
+
+    Each round looks at the first open picture of every class and model, as the review queue does.
+    """
+    edition = Edition(folder)
+    candidates = [read_table(edition.candidates(role), CANDIDATES) for role in ROLES]
+    sha256_of = read_table(edition.index, INDEX).set_index("image_id")["sha256"]
+    rng = np.random.default_rng(_SEED)
+    decided: dict[tuple[int, str], Decision] = {}
+    while asked := {key for table in candidates for key in _next_asked(table, decided, images_per_class)}:
+        decided |= {key: _verdict(rng) for key in sorted(asked)}
+    by_class: dict[int, list[str]] = {}
+    for (class_index, name), decision in sorted(decided.items()):
+        by_class.setdefault(class_index, []).append(_entry(name, decision, sha256_of[name]))
+    reviewer = edition.reviews / "simulated"
+    reviewer.mkdir()
+    for class_index, entries in by_class.items():
+        wnid = wnids()[class_index]
+        (reviewer / f"{wnid}.yaml").write_text(f"{wnid}:\n{''.join(entries)}", encoding="utf-8")
+    return len(decided)
+
+
+def _next_asked(
+    candidates: pd.DataFrame, decided: Mapping[tuple[int, str], Decision], images_per_class: int
+) -> list[tuple[int, str]]:
+    rejected = fill(with_decisions(candidates, decided, UNREVIEWED), images_per_class).rejected
+    first = rejected[rejected["open"]].sort_values("rank").groupby("class_index").first()
+    return list(zip(first.index, first["image_id"], strict=True))
+
+
+def _verdict(rng: np.random.Generator) -> Decision:
+    if rng.random() >= FLAWED:
+        return Decision("clean")
+    if rng.random() >= CROPPABLE:
+        return Decision("reject", "filter")
+    return Decision("crop", "watermark", (0, 0, WIDTH, HEIGHT - 40))
+
+
+def _entry(name: str, decision: Decision, sha256: str) -> str:
+    lines = [f"  {name}:", f"    verdict: {decision.verdict}"]
+    if decision.reason:
+        lines.append(f"    reason: {decision.reason}")
+    if decision.crop:
+        lines += [f"    crop: {list(decision.crop)}", "    object_fully_visible: true"]
+    return "\n".join([*lines, f"    sha256: {sha256}", ""])

@@ -1,0 +1,129 @@
+"""Full scale without a GPU: intersect, select and review_apply for 50,000 pictures and three models."""
+
+import shutil
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+import simulation
+from measuring import Run, cleanset, print_machine, print_table, scratch, share
+
+ROUNDS = 5
+SECONDS = 10.0
+MIB = 1000.0
+ONE_LABEL = 39_394
+FROM_ONE_LABEL = 2_996
+FULL = 3_000
+
+Stages = dict[str, list[Run]]
+BEFORE_REVIEW = ("intersect", "select")
+
+
+def main() -> None:
+    with scratch() as folder:
+        drawn, perfect = folder / "drawn", folder / "perfect"
+        # in processes of their own: the memory of this one would count as the stages' own
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+            pool.submit(build, drawn, simulation.RIGHT).result()
+            run_stages(drawn, BEFORE_REVIEW)
+            verdicts = pool.submit(simulation.write_reviews, drawn).result()
+            pool.submit(build, perfect, dict.fromkeys(simulation.ROLES, 1.0)).result()
+        rounds = [run_stages(drawn, (*BEFORE_REVIEW, "review_apply")) for _ in range(ROUNDS)]
+        run_stages(perfect, (*BEFORE_REVIEW, "review_apply"))
+        print_machine()
+        print_times(rounds, verdicts)
+        print_counts(drawn, perfect)
+
+
+def build(folder: Path, right: Mapping[str, float]) -> None:
+    """An edition with the real reassessed labels; a perfect ensemble needs no reviews."""
+    is_perfect = min(right.values()) == 1
+    simulation.write_edition(folder, simulation.fewest_first(simulation.real_labels()), right)
+    simulation.write_params(folder, review={"unreviewed": "clean" if is_perfect else "pending"})
+
+
+def run_stages(edition: Path, stages: Sequence[str]) -> Stages:
+    """Run the stages as DVC does, one process after the other."""
+    if stages[-1] == "review_apply":
+        for name in ("shared.parquet", "candidates", "selection", "rejected"):
+            remove(edition / "data" / name)
+    return {stage: [cleanset(stage, *of, edition=edition) for of in arguments(stage)] for stage in stages}
+
+
+def arguments(stage: str) -> list[tuple[str, ...]]:
+    return [()] if stage == "intersect" else [("--model", role) for role in simulation.ROLES]
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def print_times(rounds: Sequence[Stages], verdicts: int) -> None:
+    rows = [time_row(stage, [each[stage] for each in rounds]) for stage in rounds[0]]
+    every = [[run for runs in each.values() for run in runs] for each in rounds]
+    rows.append(time_row("all", every))
+    seconds = statistics.median(total_seconds(runs) for runs in every)
+    processor_seconds = statistics.median(total_processor_seconds(runs) for runs in every)
+    peak = max(run.peak_mib for runs in every for run in runs)
+    rows.append(("limit", f"{SECONDS:g}", f"{SECONDS:g}", f"{MIB:g}"))
+    rows.append(("of the limit", share(seconds, SECONDS), share(processor_seconds, SECONDS), share(peak, MIB)))
+    title = f"50,000 pictures, three models, {verdicts:,} verdicts in 1,000 files, median of {len(rounds)} rounds"
+    print_table(title, ("stage", "seconds", "processor seconds", "peak MiB"), rows)
+
+
+def time_row(name: str, rounds: Sequence[Sequence[Run]]) -> tuple[str, str, str, str]:
+    """Medians of the times, the largest of the memories."""
+    count = f", {len(rounds[0])} processes" if len(rounds[0]) > 1 else ""
+    return (
+        name + count,
+        f"{statistics.median(map(total_seconds, rounds)):.2f}",
+        f"{statistics.median(map(total_processor_seconds, rounds)):.2f}",
+        f"{max(run.peak_mib for runs in rounds for run in runs):.0f}",
+    )
+
+
+def total_seconds(runs: Sequence[Run]) -> float:
+    return sum(run.seconds for run in runs)
+
+
+def total_processor_seconds(runs: Sequence[Run]) -> float:
+    return sum(run.processor_seconds for run in runs)
+
+
+def print_counts(drawn: Path, perfect: Path) -> None:
+    one_label = sum(pq.read_table(drawn / "data" / "index.parquet", columns=["single"])["single"].to_pylist())
+    rows = [("pictures with one label", f"{one_label:,}", f"{ONE_LABEL:,}", verdict(one_label == ONE_LABEL))]
+    for role in simulation.ROLES:
+        relaxed, total = filled(perfect, role)
+        single = total - relaxed
+        ok = single <= FROM_ONE_LABEL
+        rows.append((f"perfect, {role}: from one label", f"{single:,}", f"at most {FROM_ONE_LABEL:,}", verdict(ok)))
+        rows.append((f"perfect, {role}: with relaxed", f"{total:,}", f"{FULL:,}", verdict(total == FULL)))
+    for role in simulation.ROLES:
+        relaxed, total = filled(drawn, role)
+        ok = total - relaxed <= FROM_ONE_LABEL and total <= FULL
+        rows.append((f"simulated, {role}: from one label", f"{total - relaxed:,}", "", verdict(ok)))
+        rows.append((f"simulated, {role}: with relaxed", f"{total:,}", "", verdict(ok)))
+    print_table("Pictures", ("what", "found", "expected", ""), rows)
+
+
+def filled(edition: Path, role: str) -> tuple[int, int]:
+    """How many pictures are kept from tier relaxed, and how many in all."""
+    tiers = pq.read_table(edition / "data" / "selection" / f"{role}.parquet", columns=["tier"])["tier"].to_pylist()
+    return Counter(tiers)["relaxed"], len(tiers)
+
+
+def verdict(is_right: bool) -> str:
+    return "ok" if is_right else "WRONG"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""The README's commands run, and its examples are valid."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from checkouts import Checkout
+from cleanset.params import Model
+from cleanset.reviews import parse_reviews
+
+SHA256 = "0123456789abcdef" * 4
+
+
+def blocks(repository: Path, language: str) -> list[str]:
+    """The README's fenced blocks of a language, in their order."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", (repository / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    return [block for found, block in fenced if found == language]
+
+
+@pytest.fixture(scope="module")
+def checkout(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone with DVC's cache filled and this environment as its .venv."""
+    clone = built.clone(tmp_path_factory.mktemp("readme") / "cleanset")
+    clone.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
+    environment = clone.folder / ".venv"
+    environment.mkdir()
+    for name in ("bin", "lib", "pyvenv.cfg"):
+        (environment / name).symlink_to(Path(sys.prefix) / name)
+    (environment / ".ready").touch()
+    return clone
+
+
+def shell(checkout: Checkout, commands: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a block as a person would type it."""
+    return subprocess.run(
+        ["bash", "-e"], input=commands, capture_output=True, text=True, check=False,
+        cwd=checkout.folder, env=checkout.environment() | variables,
+    )  # fmt: skip
+
+
+def test_the_readme_has_these_blocks(repository: Path) -> None:
+    first_lines = [block.splitlines()[0] for block in blocks(repository, "sh")]
+    assert first_lines == [
+        "make repro",
+        ". .venv/bin/activate",
+        "mkdir -p imagenet/data/raw",
+        "make edition DIR=editions/mine",
+    ]
+
+
+def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout) -> None:
+    two_commands = blocks(repository, "sh")[0].splitlines()
+    assert two_commands == ["make repro", "make test"]  # the second is what runs here
+    done = shell(checkout, two_commands[0])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^metrics/totals/pictures.json +\d+ +\d+ +\d+ *$", done.stdout, re.MULTILINE)
+
+
+def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, "set -o pipefail\n" + blocks(repository, "sh")[1])
+    assert done.returncode == 0, done.stderr
+    assert "review_apply" in done.stdout
+    assert "metrics/classes/n02782093.json" in done.stdout
+
+
+def test_the_way_to_imagenet(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
+    """Without the archives it ends with the line that the README promises."""
+    done = shell(checkout, blocks(repository, "sh")[2], ARCHIVES=str(tmp_path))
+    assert done.returncode != 0
+    assert "error: data/raw/ILSVRC2012_img_val.tar: missing; it is had at image-net.org" in done.stderr
+
+
+def test_an_edition_of_ones_own(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, blocks(repository, "sh")[3])
+    assert done.returncode == 0, done.stderr
+    assert (checkout.folder / "editions" / "mine" / "params.yaml").is_file()
+
+
+def test_make_alone_lists_the_targets(checkout: Checkout) -> None:
+    listed = shell(checkout, "make").stdout
+    for target in ("repro", "test", "real", "edition", "bench-tables"):
+        assert re.search(rf"^make {target} ", listed, re.MULTILINE)
+
+
+def test_the_example_review_is_valid(repository: Path) -> None:
+    text = blocks(repository, "yaml")[0].replace("3f6c0a…", SHA256)
+    (vote,) = parse_reviews(text, "n02782093", "README.md")
+    assert vote.review.box == (0, 0, 480, 330)
+
+
+def test_the_example_model_is_valid(repository: Path) -> None:
+    content = yaml.safe_load(blocks(repository, "yaml")[1].replace("5c106c…", SHA256))
+    assert Model.model_validate(content["models"]["mine"]).name == "resnet50"
+
+
+def test_every_path_of_the_tree_is_there(repository: Path) -> None:
+    tree = next(block for block in blocks(repository, "") if block.startswith("dvc.yaml"))
+    names = [name for line in tree.splitlines() for name in re.findall(r"^(\S+)|(?<=/  )(\S+/)", line)[0:1]]
+    for name in (first or second for first, second in names):
+        assert name == "data/" or (repository / name).exists(), name
