@@ -1,5 +1,6 @@
 """The folder `reviews/`: one folder per reviewer, in it one YAML file per class."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from cleanset.reviews import Decision, Policy, Vote, consensus, parse_reviews
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why (source 004)."""
 
+_REVIEWER = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
 Votes = dict[tuple[int, str], dict[str, Vote]]
 """By class index and image id: the vote of each reviewer."""
 
@@ -21,13 +24,16 @@ def read_reviews(folder: Path) -> Votes:
     """All votes under `reviews/`. Raises CleansetError for a file that does not belong there."""
     votes: Votes = defaultdict(dict)
     for reviewer in _visible(folder):
-        if not reviewer.is_dir():
-            raise CleansetError(f"{reviewer}: a file; expected a folder per reviewer: move or remove it")
+        if not reviewer.is_dir() or not _REVIEWER.fullmatch(reviewer.name):
+            raise CleansetError(
+                f"{reviewer}: not the folder of a reviewer; expected a name of small letters, digits, - and _: "
+                "rename, move or remove it"
+            )
         for path in _visible(reviewer):
-            if path.suffix != ".yaml" or path.stem not in class_indices():
+            if path.suffix != ".yaml" or path.stem not in class_indices() or not path.is_file():
                 raise CleansetError(f"{path}: no class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it")
             for vote in parse_reviews(_text(path), path.stem, str(path)):
-                if reviewer.name == BOARD and not vote.review.note:
+                if reviewer.name == BOARD and not (vote.review.note or "").strip():
                     raise CleansetError(f"{vote.where}: no note; the board's reason to overrule must stand here")
                 votes[class_indices()[vote.wnid], vote.image_id][reviewer.name] = vote
     return dict(votes)

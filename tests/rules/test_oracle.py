@@ -1,0 +1,339 @@
+"""Generated small worlds against an oracle that is written from the rules, without tables and without sorting."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from random import Random
+from typing import TypeVar
+
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cleanset.ranking import candidates, shared
+from cleanset.selection import Filled, fill
+from rules.by_hand import index_of, scores_of
+
+small = settings(max_examples=100, deadline=None, derandomize=True)
+
+STEPS = (
+    ("top5", "clean"), ("top5", "crop"),
+    ("reserve", "clean"), ("reserve", "crop"),
+    ("relaxed", "clean"), ("relaxed", "crop"),
+)  # fmt: skip
+"""In the order in which source 000 fills a class."""
+
+
+# The oracle
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as one model sees it; `verdict` is undecided where nobody has said anything yet."""
+
+    image_id: str
+    labels: tuple[int, ...]
+    confidence: float
+    said: tuple[int, ...]
+    """The highest class of every model, this model's first."""
+    verdict: str = "undecided"
+    tier: str = ""
+
+
+def best(pool: Iterable[Picture]) -> Picture:
+    """The one that no other beats: more confidence, or the same and the lower id."""
+    first, *others = pool
+    for other in others:
+        if other.confidence > first.confidence or (
+            other.confidence == first.confidence and other.image_id < first.image_id
+        ):
+            first = other
+    return first
+
+
+def pick(pool: Iterable[Picture], count: int | None = None) -> list[Picture]:
+    """The best, then the best of what is left, and so on."""
+    left, picked = list(pool), list[Picture]()
+    while left and (count is None or len(picked) < count):
+        picked.append(best(left))
+        left.remove(picked[-1])
+    return picked
+
+
+def ranked(pictures: Iterable[Picture], class_index: int, count: int) -> list[Picture]:
+    """The candidates of a class by rank, each with its tier."""
+    easy, mine, several = list[Picture](), list[Picture](), list[Picture]()
+    for picture in pictures:
+        if class_index in picture.labels and picture.said[0] == class_index:
+            if len(picture.labels) > 1:
+                several.append(picture)
+            elif set(picture.said) == {class_index}:
+                easy.append(picture)
+            else:
+                mine.append(picture)
+    top5 = pick(easy, count)
+    reserve = pick([*mine, *(picture for picture in easy if picture not in top5)])
+    tiers = (("top5", top5), ("reserve", reserve), ("relaxed", pick(several)))
+    return [replace(picture, tier=tier) for tier, pool in tiers for picture in pool]
+
+
+def chosen(pictures: list[Picture], places: int) -> list[str]:
+    """The ids that fill a class, in order: step after step, the best picture that is left of it."""
+    ids = list[str]()
+    for tier, verdict in STEPS:
+        of_step = [picture for picture in pictures if (picture.tier, picture.verdict) == (tier, verdict)]
+        ids += [picture.image_id for picture in pick(of_step, places - len(ids))]
+    return ids
+
+
+def completions(pictures: list[Picture]) -> Iterable[list[Picture]]:
+    """Every way in which the undecided pictures could still be decided."""
+    options = [
+        [replace(picture, verdict=verdict) for verdict in ("clean", "crop", "reject")]
+        if picture.verdict == "undecided"
+        else [picture]
+        for picture in pictures
+    ]
+    return map(list, product(*options))
+
+
+def could_enter(pictures: list[Picture], places: int) -> set[str]:
+    """The undecided pictures that some completion brings in."""
+    undecided = {picture.image_id for picture in pictures if picture.verdict == "undecided"}
+    return undecided & {image_id for way in completions(pictures) for image_id in chosen(way, places)}
+
+
+# The worlds
+
+
+@dataclass(frozen=True)
+class World:
+    """Pictures with their labels, what each model says of them, what reviewers say, and the two numbers."""
+
+    labels: dict[str, tuple[int, ...]]
+    models: list[dict[str, tuple[int, float]]]
+    verdicts: dict[str, str]
+    classes: list[int]
+    count: int
+    places: int
+
+    def pictures(self, model: int) -> list[Picture]:
+        """All pictures as this model sees them."""
+        own, others = self.models[model], self.models[:model] + self.models[model + 1 :]
+        return [
+            Picture(
+                image_id=image_id,
+                labels=labels,
+                confidence=own[image_id][1],
+                said=tuple(said[image_id][0] for said in [own, *others]),
+                verdict=self.verdicts[image_id],
+            )
+            for image_id, labels in self.labels.items()
+        ]
+
+
+IDS = [f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3, 9, 10, 11, 99, 100, 101)]
+LABELS: list[tuple[int, ...]] = [(0,), (0,), (0,), (1,), (1,), (), (0, 1), (0, 2), (0, 1, 2)]
+VERDICTS = ["clean", "crop", "reject", "undecided", "undecided"]
+answers = st.tuples(st.sampled_from([0, 0, 0, 1, 1, 2]), st.sampled_from([0.25, 0.5, 0.75]))
+
+T = TypeVar("T")
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    ids = draw(st.lists(st.sampled_from(IDS), min_size=1, unique=True))
+
+    def of_each(values: st.SearchStrategy[T]) -> dict[str, T]:
+        return {image_id: draw(values) for image_id in ids}
+
+    return World(
+        labels=of_each(st.sampled_from(LABELS)),
+        models=[of_each(answers), of_each(answers), of_each(answers)],
+        verdicts=of_each(st.sampled_from(VERDICTS)),
+        classes=draw(st.sampled_from([[0, 1, 2], [0], [1, 2]])),
+        count=draw(st.integers(1, 3)),
+        places=draw(st.integers(1, 3)),
+    )
+
+
+@st.composite
+def classes(draw: st.DrawFn) -> list[Picture]:
+    """The candidates of one class by rank."""
+    tiers = draw(st.lists(st.sampled_from(["top5", "reserve", "relaxed"]), min_size=1, max_size=7))
+    order = sorted(tiers, key=["top5", "reserve", "relaxed"].index)
+    return [
+        Picture(image_id, (0,), 1 - place / 16, (0,), draw(st.sampled_from(VERDICTS)), tier)
+        for place, (image_id, tier) in enumerate(zip(IDS, order, strict=False))
+    ]
+
+
+# The code under test, in the oracle's words
+
+
+def shared_by_code(world: World, index: pd.DataFrame) -> pd.DataFrame:
+    return shared(index, [scores_of(said) for said in world.models])
+
+
+def candidates_by_code(world: World, model: int) -> pd.DataFrame:
+    index = index_of(world.labels)
+    common = shared_by_code(world, index)
+    return candidates(index, common, scores_of(world.models[model]), world.count, world.classes)
+
+
+def table_of(pictures: list[Picture]) -> pd.DataFrame:
+    """One class's candidates, by rank, as a table."""
+    return pd.DataFrame(
+        {
+            "image_id": [picture.image_id for picture in pictures],
+            "class_index": 0,
+            "tier": [picture.tier for picture in pictures],
+            "rank": range(1, len(pictures) + 1),
+            "confidence": [picture.confidence for picture in pictures],
+        }
+    )
+
+
+def with_verdicts(table: pd.DataFrame, verdicts: Mapping[str, str]) -> pd.DataFrame:
+    of_row = [verdicts[image_id] for image_id in table["image_id"]]
+    return table.assign(
+        verdict=of_row,
+        reason=pd.Series([REASONS[verdict] for verdict in of_row], index=table.index, dtype=object),
+        crop=None,
+    )
+
+
+REASONS = {"clean": None, "crop": "watermark", "reject": "blur", "undecided": "unreviewed"}
+
+
+def fill_class(pictures: list[Picture], places: int) -> Filled:
+    verdicts = {picture.image_id: picture.verdict for picture in pictures}
+    return fill(with_verdicts(table_of(pictures), verdicts), places)
+
+
+def ids_by_place(filled: Filled) -> list[str]:
+    return list(filled.selection.sort_values("place")["image_id"])
+
+
+def open_ids(filled: Filled) -> set[str]:
+    return set(filled.rejected.loc[filled.rejected["open"], "image_id"])
+
+
+# What must hold
+
+
+@small
+@given(worlds())
+def test_shared_pictures(world: World) -> None:
+    by_code = shared_by_code(world, index_of(world.labels))
+    expected = {
+        (picture.image_id, picture.labels[0])
+        for picture in world.pictures(0)
+        if len(picture.labels) == 1 and all(said == picture.labels[0] for said in picture.said)
+    }
+    assert set(by_code.itertuples(index=False, name=None)) == expected
+
+
+@small
+@given(worlds(), st.integers(0, 2))
+def test_candidates(world: World, model: int) -> None:
+    columns = ["class_index", "rank", "image_id", "tier", "confidence"]
+    by_code = candidates_by_code(world, model)[columns].sort_values(["class_index", "rank"])
+    expected = [
+        (class_index, rank, picture.image_id, picture.tier, picture.confidence)
+        for class_index in world.classes
+        for rank, picture in enumerate(ranked(world.pictures(model), class_index, world.count), start=1)
+    ]
+    assert list(by_code.itertuples(index=False, name=None)) == expected
+
+
+@small
+@given(worlds(), st.integers(0, 2))
+def test_from_labels_to_the_finished_classes(world: World, model: int) -> None:
+    table = candidates_by_code(world, model)
+    filled = fill(with_verdicts(table, world.verdicts), world.places)
+    columns = ["class_index", "place", "image_id"]
+    by_code = filled.selection[columns].sort_values(["class_index", "place"])
+    of_class = {index: ranked(world.pictures(model), index, world.count) for index in world.classes}
+    assert list(by_code.itertuples(index=False, name=None)) == [
+        (class_index, place, image_id)
+        for class_index, pictures in of_class.items()
+        for place, image_id in enumerate(chosen(pictures, world.places), start=1)
+    ]
+    assert open_ids(filled) == set().union(*(could_enter(of, world.places) for of in of_class.values()))
+    # no picture twice; kept and not kept together are the candidates
+    everything = [*filled.selection["image_id"], *filled.rejected["image_id"]]
+    assert sorted(everything) == sorted(table["image_id"])
+    assert len(set(everything)) == len(everything)
+
+
+@small
+@given(classes(), st.integers(1, 3))
+def test_filling_one_class(pictures: list[Picture], places: int) -> None:
+    filled = fill_class(pictures, places)
+    kept, could = chosen(pictures, places), could_enter(pictures, places)
+    assert ids_by_place(filled) == kept
+    assert list(filled.selection.sort_values("place")["place"]) == list(range(1, len(kept) + 1))
+    assert open_ids(filled) == could
+    assert dict(zip(filled.rejected["image_id"], filled.rejected["reason"], strict=True)) == {
+        picture.image_id: "blur"
+        if picture.verdict == "reject"
+        else "unreviewed"
+        if picture.image_id in could
+        else "not_needed"
+        for picture in pictures
+        if picture.image_id not in kept
+    }
+
+
+LATER = st.lists(st.sampled_from(["clean", "crop", "reject"]), min_size=len(IDS), max_size=len(IDS))
+
+
+@small
+@given(classes(), st.integers(1, 3), LATER)
+def test_a_settled_class_never_changes(pictures: list[Picture], places: int, mixed: list[str]) -> None:
+    filled = fill_class(pictures, places)
+    if not open_ids(filled):
+        for verdicts in (mixed, ["clean"] * len(IDS), ["crop"] * len(IDS)):
+            later = [
+                replace(picture, verdict=verdict) if picture.verdict == "undecided" else picture
+                for picture, verdict in zip(pictures, verdicts, strict=False)
+            ]
+            assert ids_by_place(fill_class(later, places)) == ids_by_place(filled)
+
+
+@small
+@given(classes(), st.integers(1, 3))
+def test_no_worse_step_while_a_better_picture_is_left(pictures: list[Picture], places: int) -> None:
+    kept = set(ids_by_place(fill_class(pictures, places)))
+    usable = [picture for picture in pictures if picture.verdict in ("clean", "crop")]
+    assert len(kept) == min(places, len(usable))
+    for inside in usable:
+        for outside in usable:
+            if inside.image_id in kept and outside.image_id not in kept:
+                step_in, step_out = (STEPS.index((one.tier, one.verdict)) for one in (inside, outside))
+                assert (step_in, -inside.confidence) < (step_out, -outside.confidence)
+
+
+@settings(small, max_examples=50)
+@given(worlds(), st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_does_not_matter(world: World, random: Random) -> None:
+    def shuffled(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.iloc[random.sample(range(len(frame)), len(frame))]
+
+    def by_id(frame: pd.DataFrame) -> list[dict[Hashable, object]]:
+        return frame.sort_values("image_id").to_dict("records")
+
+    index, models = index_of(world.labels), [scores_of(said) for said in world.models]
+    in_order = shared(index, models)
+    mixed = shared(shuffled(index), [shuffled(model) for model in reversed(models)])
+    assert by_id(mixed) == by_id(in_order)
+
+    table = candidates(index, in_order, models[0], world.count, world.classes)
+    again = candidates(shuffled(index), shuffled(mixed), shuffled(models[0]), world.count, world.classes[::-1])
+    assert by_id(again) == by_id(table)
+
+    filled = fill(with_verdicts(table, world.verdicts), world.places)
+    refilled = fill(with_verdicts(shuffled(table), world.verdicts), world.places)
+    assert by_id(refilled.selection) == by_id(filled.selection)
+    assert by_id(refilled.rejected) == by_id(filled.rejected)

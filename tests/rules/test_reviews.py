@@ -1,0 +1,502 @@
+"""Review files: what they may say, what is refused and in which words, and how several verdicts become one."""
+
+from itertools import permutations
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cleanset.errors import CleansetError
+from cleanset.review_files import check_reviews, decisions, read_reviews
+from cleanset.reviews import Decision, Policy, Review, consensus, parse_reviews
+
+SHA = "3f6c0a" + "0" * 58
+OTHER_SHA = "b" * 64
+TENCH, GOLDFISH = "n01440764", "n01443537"  # class indices 0 and 1
+PICTURE = "ILSVRC2012_val_00002138"
+
+CROP = {
+    "verdict": "crop",
+    "reason": "watermark",
+    "crop": [0, 0, 480, 330],
+    "object_fully_visible": True,
+    "sha256": SHA,
+}
+
+
+def parsed(text: str) -> list[Review]:
+    return [vote.review for vote in parse_reviews(text, TENCH, "reviews/ann/n01440764.yaml")]
+
+
+def entry(**fields: str) -> str:
+    """The text of a file with one picture; a field is written as given."""
+    lines = "".join(f"    {key}: {value}\n" for key, value in fields.items())
+    return f"{TENCH}:\n  {PICTURE}:\n{lines}"
+
+
+def clean(**fields: str) -> str:
+    return entry(verdict="clean", sha256=SHA, **fields)
+
+
+def crop(**fields: str) -> str:
+    usual = {"verdict": "crop", "reason": "text", "crop": "[0, 0, 480, 330]", "object_fully_visible": "true"}
+    return entry(**(usual | {"sha256": SHA} | fields))
+
+
+# The format
+
+
+def test_the_example_of_the_design() -> None:
+    text = f"""
+n01440764:
+  ILSVRC2012_val_00002138:
+    verdict: crop
+    reason: watermark
+    crop: [0, 0, 480, 330]       # left, top, right, bottom
+    object_fully_visible: true
+    sha256: {SHA}
+    note: stamp bottom right
+"""
+    [vote] = parse_reviews(text, TENCH, "reviews/ann/n01440764.yaml")
+    assert (vote.wnid, vote.image_id) == (TENCH, PICTURE)
+    assert vote.where == "reviews/ann/n01440764.yaml, line 3, ILSVRC2012_val_00002138"
+    assert vote.review.model_dump() == CROP | {"note": "stamp bottom right"}
+    assert vote.review.box == (0, 0, 480, 330)
+
+
+@pytest.mark.parametrize("reason", [
+    "watermark", "text", "border", "collage", "filter", "noise", "blur", "drawing", "wrong_class",
+    "several_objects", "duplicate", "other",
+])  # fmt: skip
+def test_every_reason(reason: str) -> None:
+    [review] = parsed(entry(verdict="reject", reason=reason, sha256=SHA))
+    assert (review.verdict, review.reason, review.box) == ("reject", reason, None)
+
+
+@pytest.mark.parametrize("fields", [{}, {"reason": "blur"}, {"note": "is it a tench?"}])
+def test_unsure_needs_no_reason(fields: dict[str, str]) -> None:
+    assert [review.verdict for review in parsed(entry(verdict="unsure", sha256=SHA, **fields))] == ["unsure"]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", f"{TENCH}: {{}}\n"])
+def test_a_file_without_verdicts(text: str) -> None:
+    assert parsed(text) == []
+
+
+def test_line_numbers_of_two_pictures() -> None:
+    text = clean() + f"  ILSVRC2012_val_00000009:\n    verdict: clean\n    sha256: {SHA}\n"
+    assert [vote.where for vote in parse_reviews(text, TENCH, "f")] == [
+        "f, line 2, ILSVRC2012_val_00002138",
+        "f, line 5, ILSVRC2012_val_00000009",
+    ]
+
+
+def test_text_that_yaml_could_take_for_something_else_is_quoted() -> None:
+    assert [review.note for review in parsed(clean(note='"2012-07-01"'))] == ["2012-07-01"]
+
+
+REFUSED = {
+    # not YAML
+    "a colon too many": (clean(note="a: b"), "line 5: not YAML: mapping values are not allowed in this context"),
+    "a tab": (f"{TENCH}:\n\tP: {{}}\n", "line 2: not YAML: found character that cannot start any token"),
+    "an open bracket": (crop(crop="[0, 0"), "line 6: not YAML: did not find expected ',' or ']'"),
+    "an unknown alias": (clean(note="*missing"), "line 5: not YAML: found undefined alias"),
+    "two documents": (clean() + "---\n" + clean(), "line 5: not YAML: but found another document"),
+    "a control character": (clean(note="a\x00b"), "not YAML: unacceptable character #x0000"),
+    # tags
+    "python object": (
+        clean(note="!!python/object:os.system {}"),
+        "line 5: a value of type tag:yaml.org,2002:python/object:os.system; expected text, numbers and lists",
+    ),
+    "python call": (
+        clean(note="!!python/object/apply:os.system ['true']"),
+        "line 5: a value of type tag:yaml.org,2002:python/object/apply:os.system; expected text",
+    ),
+    "python object as entry": (
+        f"{TENCH}:\n  {PICTURE}: !!python/object:builtins.dict\n    verdict: clean\n",
+        "line 2: a value of type tag:yaml.org,2002:python/object:builtins.dict; expected text",
+    ),
+    "python object as file": (
+        f"!!python/object:builtins.dict {{{TENCH}: {{}}}}",
+        "line 1: a value of type tag:yaml.org,2002:python/object:builtins.dict; expected text",
+    ),
+    "tagged key": (
+        clean() + "    !!python/name:os.system note: x\n",
+        "line 5: a value of type tag:yaml.org,2002:python/name:os.system; expected text",
+    ),
+    "own tag": (clean(note="!mine x"), "line 5: a value of type !mine; expected text, numbers and lists"),
+    "tag inside a list": (crop(crop="[0, 0, 480, !mine 330]"), "line 5: a value of type !mine; expected text"),
+    "unquoted date": (
+        clean(note="2012-07-01"),
+        "line 5: a value of type tag:yaml.org,2002:timestamp; expected text, numbers and lists: "
+        "put it in quotes if it is meant as text",
+    ),
+    "merge key": (
+        f"{TENCH}:\n  <<: {{verdict: clean, sha256: {SHA}}}\n",
+        "line 2: a value of type tag:yaml.org,2002:merge; expected text",
+    ),
+    "no truth value": (clean(object_fully_visible="!!bool maybe"), "line 5: found 'maybe'; expected text, a number"),
+    "no number": (clean(note="!!int ''"), "line 5: found ''; expected text, a number or a list"),
+    "no table": (clean(note="!!map x"), "line 5: found 'x'; expected text, a number or a list"),
+    # aliases that contain themselves
+    "alias of the file": (f"&a {{{TENCH}: *a}}", "line 1: found a list or table; expected text, a number or a list"),
+    "alias of the class": (f"{TENCH}: &a {{P: *a}}", "line 1: found a list or table; expected text, a number"),
+    "alias of the entry": (f"{TENCH}: {{P: &a {{note: *a}}}}", "line 1: found a list or table; expected text"),
+    "alias of the list": (f"{TENCH}: {{P: {{crop: &a [*a]}}}}", "line 1: found a list or table; expected text"),
+    # shape
+    "a list": ("- a\n", "line 1: found a list or table; expected the wnid of the file, n01440764:"),
+    "a text": ("clean\n", "line 1: found 'clean'; expected the wnid of the file, n01440764:"),
+    "no pictures": (f"{TENCH}:\n", "line 1: found ''; expected image ids"),
+    "pictures as a list": (f"{TENCH}:\n- {PICTURE}\n", "line 2: found a list or table; expected image ids"),
+    "no fields": (f"{TENCH}:\n  {PICTURE}:\n", "line 2: found ''; expected verdict: …"),
+    "verdict without its key": (f"{TENCH}:\n  {PICTURE}: clean\n", "line 2: found 'clean'; expected verdict: …"),
+    "a list as key": (f"{TENCH}:\n  [a, b]: clean\n", "line 2: found a list or table as a key; expected image ids"),
+    "a table as value": (clean(note="{a: b}"), "line 5: found a list or table; expected text, a number or a list"),
+    "a list in a list": (clean(note="[[a]]"), "line 5: a list or table too deep; a review has text, numbers, a crop"),
+    "deeper than the stack": ("[" * 50_000, "line 1: a list or table too deep; a review has text, numbers, a crop"),
+    "another class": (
+        clean().replace(TENCH, GOLDFISH),
+        "line 1: found n01443537; expected one entry, n01440764, the file's name",
+    ),
+    "two classes": (
+        clean() + clean().replace(TENCH, GOLDFISH),
+        "line 1: found n01440764, n01443537; expected one entry, n01440764, the file's name",
+    ),
+    "no class": ("{}", "line 1: found nothing; expected one entry, n01440764, the file's name"),
+    "doubled class": (
+        clean() * 2,
+        "line 5: n01440764 stands here again, first in line 1; expected one entry: remove one of the two",
+    ),
+    "doubled picture": (
+        clean() + f"  {PICTURE}:\n    verdict: reject\n",
+        "line 5: ILSVRC2012_val_00002138 stands here again, first in line 2; expected one entry: remove one of the two",
+    ),
+    "doubled field": (
+        clean() + "    verdict: unsure\n",
+        "line 5: verdict stands here again, first in line 3; expected one entry: remove one of the two",
+    ),
+    # values
+    "unknown key": (
+        clean(vedict="crop"),
+        f"line 2, {PICTURE}: unknown key 'vedict'; expected verdict, reason, crop, object_fully_visible, sha256, note",
+    ),
+    "no verdict": (entry(sha256=SHA), f"line 2, {PICTURE}: verdict: Field required"),
+    "unknown verdict": (
+        entry(verdict="ok", sha256=SHA),
+        "verdict: Input should be 'clean', 'crop', 'reject' or 'unsure'; found 'ok'",
+    ),
+    "yes as verdict": (entry(verdict="yes", sha256=SHA), "verdict: Input should be 'clean', 'crop', 'reject' or"),
+    "unknown reason": (
+        entry(verdict="reject", reason="ugly", sha256=SHA),
+        "reason: Input should be 'watermark', 'text'",
+    ),
+    "number as note": (clean(note="5"), f"line 2, {PICTURE}: note: Input should be a valid string; found 5"),
+    "text as truth value": (
+        crop(object_fully_visible='"true"'),
+        "object_fully_visible: Input should be a valid boolean",
+    ),
+    "no sha256": (entry(verdict="clean"), f"line 2, {PICTURE}: sha256: Field required"),
+    "short sha256": (entry(verdict="clean", sha256="3f6c0a"), "sha256: String should match pattern"),
+    "sha256 in capitals": (entry(verdict="clean", sha256="A" * 64), "sha256: String should match pattern"),
+    "clean with reason": (clean(reason="blur"), "verdict clean with a reason; a reason says what is wrong with"),
+    "reject without reason": (entry(verdict="reject", sha256=SHA), f"{PICTURE}: verdict reject without a reason"),
+    "crop without reason": (crop(reason="null"), "verdict crop without a reason"),
+    "crop without box": (crop(crop="null"), "a crop box is needed for verdict crop, and for no other"),
+    "clean with box": (clean(crop="[0, 0, 9, 9]"), "a crop box is needed for verdict crop, and for no other"),
+    "reject with box": (crop(verdict="reject"), "a crop box is needed for verdict crop, and for no other"),
+    "crop of no width": (
+        crop(crop="[480, 0, 480, 330]"),
+        "crop [480, 0, 480, 330] has no area; expected left < right and top < bottom",
+    ),
+    "crop of no height": (
+        crop(crop="[0, 330, 480, 330]"),
+        "crop [0, 330, 480, 330] has no area; expected left < right",
+    ),
+    "crop upside down": (crop(crop="[0, 330, 480, 0]"), "crop [0, 330, 480, 0] has no area; expected left < right and"),
+    "negative crop": (crop(crop="[-1, 0, 480, 330]"), "crop.0: Input should be greater than or equal to 0; found -1"),
+    "crop of three": (crop(crop="[0, 0, 480]"), "crop: List should have at least 4 items"),
+    "crop of five": (crop(crop="[0, 0, 480, 330, 1]"), "crop: List should have at most 4 items"),
+    "crop of fractions": (crop(crop="[0, 0, 480.0, 330]"), "crop.2: Input should be a valid integer"),
+    "crop of truth values": (crop(crop="[0, false, 480, 330]"), "crop.1: Input should be a valid integer"),
+    "crop as text": (crop(crop="0 0 480 330"), "crop: Input should be a valid list"),
+    "object cut off": (
+        crop(object_fully_visible="false"),
+        "a crop without object_fully_visible: true; the object must remain fully visible",
+    ),
+    "nothing said of the object": (
+        crop(object_fully_visible="null"),
+        "a crop without object_fully_visible: true; the object must remain fully visible",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(text: str, message: str) -> None:
+    with pytest.raises(CleansetError) as refusal:
+        parsed(text)
+    words = str(refusal.value)
+    assert words.startswith("reviews/ann/n01440764.yaml")
+    assert message in words
+    assert "\n" not in words
+
+
+# The folder reviews/
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+INDEX = pd.DataFrame(
+    {
+        "image_id": [PICTURE, "ILSVRC2012_val_00000009"],
+        "real_classes": [np.array([0], dtype=np.int16), np.array([], dtype=np.int16)],
+        "sha256": [SHA, OTHER_SHA],
+        "width": [500, 500],
+        "height": [375, 375],
+    }
+)
+
+
+def test_votes_of_two_reviewers(tmp_path: Path) -> None:
+    write(tmp_path, f"ann/{TENCH}.yaml", clean())
+    write(tmp_path, f"bob/{TENCH}.yaml", crop())
+    write(tmp_path, "bob/.draft", "not read")
+    write(tmp_path, ".gitkeep", "")
+    votes = read_reviews(tmp_path)
+    check_reviews(votes, INDEX)
+    assert {key: {name: vote.review.verdict for name, vote in of.items()} for key, of in votes.items()} == {
+        (0, PICTURE): {"ann": "clean", "bob": "crop"}
+    }
+    assert decisions(votes, "single", 1) == {(0, PICTURE): Decision("undecided", "conflict")}
+
+
+def test_no_reviews_yet(tmp_path: Path) -> None:
+    assert read_reviews(tmp_path) == {}
+
+
+def test_the_board_overrules(tmp_path: Path) -> None:
+    write(tmp_path, f"ann/{TENCH}.yaml", clean())
+    write(tmp_path, f"bob/{TENCH}.yaml", crop())
+    write(tmp_path, f"board/{TENCH}.yaml", entry(verdict="reject", reason="noise", sha256=SHA, note="seen at 200 %"))
+    assert decisions(read_reviews(tmp_path), "unanimous", 2) == {(0, PICTURE): Decision("reject", "noise")}
+
+
+def test_the_board_alone(tmp_path: Path) -> None:
+    write(tmp_path, f"board/{TENCH}.yaml", clean(note="the stamp is part of the scene"))
+    assert decisions(read_reviews(tmp_path), "majority", 3) == {(0, PICTURE): Decision("clean")}
+
+
+@pytest.mark.parametrize("note", [{}, {"note": '""'}, {"note": '"  "'}])
+def test_the_board_says_why(tmp_path: Path, note: dict[str, str]) -> None:
+    write(tmp_path, f"board/{TENCH}.yaml", clean(**note))
+    with pytest.raises(
+        CleansetError,
+        match=r"board/n01440764\.yaml, line 2, ILSVRC2012_val_00002138: no note; the board's reason to overrule must",
+    ):
+        read_reviews(tmp_path)
+
+
+@pytest.mark.parametrize("path", [f"{TENCH}.yaml", f"Board/{TENCH}.yaml", f"ann b/{TENCH}.yaml"])
+def test_what_is_no_folder_of_a_reviewer(tmp_path: Path, path: str) -> None:
+    write(tmp_path, path, clean())
+    name = path.split("/")[0]
+    with pytest.raises(CleansetError, match=rf"{name}: not the folder of a reviewer; expected a name of small letters"):
+        read_reviews(tmp_path)
+
+
+def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "ann" / f"{TENCH}.yaml").mkdir(parents=True)
+    with pytest.raises(CleansetError, match=r"n01440764\.yaml: no class of ILSVRC2012; expected a file"):
+        read_reviews(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["n00000001.yaml", "n01440764.yml", "n01440764", "notes.txt", "N01440764.yaml"])
+def test_a_file_of_no_class(tmp_path: Path, name: str) -> None:
+    write(tmp_path, f"ann/{name}", clean())
+    with pytest.raises(
+        CleansetError, match=rf"ann/{name}: no class of ILSVRC2012; expected a file <wnid>\.yaml: rename"
+    ):
+        read_reviews(tmp_path)
+
+
+def test_not_utf8(tmp_path: Path) -> None:
+    path = write(tmp_path, f"ann/{TENCH}.yaml", "")
+    path.write_bytes("# très\n".encode("latin-1"))
+    with pytest.raises(CleansetError, match=r"n01440764\.yaml: not UTF-8 at byte 4; save it as UTF-8"):
+        read_reviews(tmp_path)
+
+
+UNFIT = {
+    "unknown picture": (
+        TENCH,
+        clean().replace(PICTURE, "ILSVRC2012_val_00050001"),
+        r"line 2, ILSVRC2012_val_00050001: no such picture in the index; correct or remove the entry",
+    ),
+    "not among the labels": (
+        GOLDFISH,
+        clean().replace(TENCH, GOLDFISH),
+        r"reviewed for n01443537, which is not among the picture's reassessed labels; move the entry to the file",
+    ),
+    "no label at all": (
+        TENCH,
+        clean().replace(PICTURE, "ILSVRC2012_val_00000009").replace(SHA, OTHER_SHA),
+        r"reviewed for n01440764, which is not among the picture's reassessed labels",
+    ),
+    "other bytes": (
+        TENCH,
+        clean().replace(SHA, OTHER_SHA),
+        rf"line 2, {PICTURE}: sha256 {OTHER_SHA}, but the picture has {SHA}: other bytes were reviewed; look at",
+    ),
+    "box too wide": (
+        TENCH,
+        crop(crop="[0, 0, 501, 330]"),
+        r"crop \[0, 0, 501, 330\] in a picture of 500 x 375 pixels; expected a box inside it and smaller than it",
+    ),
+    "box too high": (TENCH, crop(crop="[0, 0, 480, 376]"), r"crop \[0, 0, 480, 376\] in a picture of 500 x 375 pixels"),
+    "whole picture": (
+        TENCH,
+        crop(crop="[0, 0, 500, 375]"),
+        r"crop \[0, 0, 500, 375\] in a picture of 500 x 375 pixels",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wnid", "text", "message"), UNFIT.values(), ids=UNFIT.keys())
+def test_a_review_that_does_not_fit_its_picture(tmp_path: Path, wnid: str, text: str, message: str) -> None:
+    write(tmp_path, f"ann/{wnid}.yaml", text)
+    votes = read_reviews(tmp_path)
+    with pytest.raises(CleansetError, match=message):
+        check_reviews(votes, INDEX)
+
+
+@pytest.mark.parametrize("box", ["[0, 0, 500, 374]", "[1, 0, 500, 375]", "[0, 0, 1, 1]", "[499, 374, 500, 375]"])
+def test_boxes_that_fit(tmp_path: Path, box: str) -> None:
+    write(tmp_path, f"ann/{TENCH}.yaml", crop(crop=box))
+    check_reviews(read_reviews(tmp_path), INDEX)
+
+
+def test_every_reviewers_vote_is_checked(tmp_path: Path) -> None:
+    write(tmp_path, f"ann/{TENCH}.yaml", clean())
+    write(tmp_path, f"zoe/{TENCH}.yaml", clean().replace(SHA, OTHER_SHA))
+    votes = read_reviews(tmp_path)
+    with pytest.raises(CleansetError, match=r"zoe/n01440764\.yaml, line 2, .*other bytes were reviewed"):
+        check_reviews(votes, INDEX)
+
+
+# Consensus
+
+
+def vote(word: str) -> Review:
+    """ "clean", "unsure", "reject blur", "crop text", or "crop2 text": a crop with another box."""
+    verdict, *reason = word.split()
+    fields: dict[str, object] = {
+        "verdict": verdict.removesuffix("2"),
+        "reason": reason[0] if reason else None,
+        "sha256": SHA,
+    }
+    if verdict.startswith("crop"):
+        box = [0, 0, 99, 99] if verdict == "crop" else [0, 0, 98, 99]
+        fields |= {"crop": box, "object_fully_visible": True}
+    return Review.model_validate(fields)
+
+
+BOX, BOX2 = (0, 0, 99, 99), (0, 0, 98, 99)
+IS_CLEAN, UNSURE = Decision("clean"), Decision("reject", "unsure")
+CONFLICT, TOO_FEW = Decision("undecided", "conflict"), Decision("undecided", "too_few_reviewers")
+UNREVIEWED = Decision("undecided", "unreviewed")
+
+TABLE: list[tuple[Policy, int, list[str], Decision]] = [
+    # one reviewer, one decision
+    ("single", 1, [], UNREVIEWED),
+    ("single", 1, ["clean"], IS_CLEAN),
+    ("single", 1, ["reject blur"], Decision("reject", "blur")),
+    ("single", 1, ["crop text"], Decision("crop", "text", BOX)),
+    ("single", 1, ["unsure"], UNSURE),
+    # two that differ are a conflict, in verdict or in box; not in reason
+    ("single", 1, ["clean", "clean"], IS_CLEAN),
+    ("single", 1, ["clean", "reject blur"], CONFLICT),
+    ("single", 1, ["clean", "clean", "reject blur"], CONFLICT),
+    ("single", 1, ["clean", "unsure"], CONFLICT),
+    ("single", 1, ["unsure", "unsure"], UNSURE),
+    ("single", 1, ["crop text", "crop2 text"], CONFLICT),
+    ("single", 1, ["crop2 text", "crop2 border"], Decision("crop", "border", BOX2)),
+    ("single", 1, ["reject noise", "reject blur"], Decision("reject", "blur")),
+    ("single", 1, ["reject blur", "reject noise", "reject noise"], Decision("reject", "noise")),
+    # more than half
+    ("majority", 3, [], UNREVIEWED),
+    ("majority", 3, ["clean", "clean"], TOO_FEW),
+    ("majority", 3, ["clean", "clean", "clean"], IS_CLEAN),
+    ("majority", 3, ["clean", "clean", "reject blur"], IS_CLEAN),
+    ("majority", 3, ["clean", "reject text", "reject blur"], Decision("reject", "blur")),
+    ("majority", 3, ["clean", "crop text", "reject blur"], CONFLICT),
+    ("majority", 3, ["clean", "crop text", "crop text"], Decision("crop", "text", BOX)),
+    ("majority", 3, ["clean", "crop text", "crop2 text"], CONFLICT),
+    ("majority", 3, ["clean", "clean", "unsure"], IS_CLEAN),
+    ("majority", 3, ["clean", "unsure", "unsure"], UNSURE),
+    ("majority", 2, ["clean", "reject blur"], CONFLICT),
+    ("majority", 2, ["clean", "clean", "reject blur", "reject blur"], CONFLICT),
+    ("majority", 2, ["clean", "clean", "clean", "reject blur"], IS_CLEAN),
+    ("majority", 1, ["clean"], IS_CLEAN),
+    # all of them; one unsure rejects (source 004)
+    ("unanimous", 2, [], UNREVIEWED),
+    ("unanimous", 2, ["clean"], TOO_FEW),
+    ("unanimous", 2, ["unsure"], TOO_FEW),
+    ("unanimous", 2, ["clean", "clean"], IS_CLEAN),
+    ("unanimous", 2, ["clean", "clean", "clean"], IS_CLEAN),
+    ("unanimous", 2, ["clean", "clean", "reject blur"], CONFLICT),
+    ("unanimous", 2, ["clean", "clean", "unsure"], UNSURE),
+    ("unanimous", 2, ["clean", "reject blur", "unsure"], UNSURE),
+    ("unanimous", 2, ["reject text", "reject text", "reject blur"], Decision("reject", "text")),
+    ("unanimous", 2, ["crop text", "crop2 text"], CONFLICT),
+    ("unanimous", 2, ["crop text", "crop text"], Decision("crop", "text", BOX)),
+]
+
+
+@pytest.mark.parametrize(("policy", "min_reviewers", "votes", "decision"), TABLE)
+def test_consensus(policy: Policy, min_reviewers: int, votes: list[str], decision: Decision) -> None:
+    for order in permutations(map(vote, votes)):
+        assert consensus(order, None, policy, min_reviewers) == decision
+
+
+@pytest.mark.parametrize("policy", ["single", "majority", "unanimous"])
+@pytest.mark.parametrize(
+    ("word", "decision"),
+    [
+        ("clean", IS_CLEAN),
+        ("reject other", Decision("reject", "other")),
+        ("crop2 text", Decision("crop", "text", BOX2)),
+        ("unsure", UNSURE),
+    ],
+)
+@pytest.mark.parametrize("votes", [[], ["clean", "clean"], ["unsure", "reject blur"]])
+def test_the_board_overrules_whatever_the_others_say(
+    policy: Policy, word: str, decision: Decision, votes: list[str]
+) -> None:
+    assert consensus([vote(other) for other in votes], vote(word), policy, 2) == decision
+
+
+WORDS = ["clean", "unsure", "reject blur", "reject noise", "reject text", "crop text", "crop border", "crop2 text"]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=6),
+    st.sampled_from(["single", "majority", "unanimous"]),
+    st.integers(1, 3),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_the_reviewers_does_not_matter(
+    words: list[str], policy: Policy, least: int, random: Random
+) -> None:
+    votes = [vote(word) for word in words]
+    mixed = list(votes)
+    random.shuffle(mixed)
+    assert consensus(mixed, None, policy, least) == consensus(votes, None, policy, least)

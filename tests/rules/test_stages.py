@@ -1,0 +1,320 @@
+"""Each of the four table stages alone, on a tiny edition written by hand.
+
+Class 0 is n01440764 (tench), class 1 n01443537 (goldfish); tier top5 has two pictures, a full class
+two. What one stage must write is what the next one gets to read.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cleanset.edition import Edition
+from cleanset.errors import CleansetError
+from cleanset.stages import count, intersect, review_apply, select
+from cleanset.tables import CANDIDATES, INDEX, REJECTED, SCORES, SELECTION, SHARED
+
+PARAMS = """
+root: .
+dataset:
+  images: data/raw/pictures
+  classes: [n01440764, n01443537]
+models:
+  standard: {source: timm, name: a}
+  norm_robust: {source: timm, name: b}
+  corruption_robust: {source: timm, name: c}
+select: {candidates: 2}
+review: {policy: single, min_reviewers: 1, unreviewed: pending}
+export: {images_per_class: 2}
+"""
+ROLES = ("standard", "norm_robust", "corruption_robust")
+
+Row = tuple[object, ...]
+
+
+def val(number: int) -> str:
+    return f"ILSVRC2012_val_{number:08d}"
+
+
+def sha(number: int) -> str:
+    return f"{number:064x}"
+
+
+def picture(number: int, ilsvrc_class: int, real_classes: list[int]) -> Row:
+    """A row of the index: a picture of 50 x 30 pixels."""
+    single = len(real_classes) == 1
+    return (val(number), 1000, sha(number), 50, 30, "RGB", sha(0), ilsvrc_class, real_classes, single)
+
+
+def answer(number: int, highest: int, confidence: float) -> Row:
+    """A row of scores: the highest class, then the four that follow it by number."""
+    return (val(number), [highest + place for place in range(5)], [confidence, 0.125, 0.0, 0.0, 0.0])
+
+
+INDEX_ROWS = [
+    picture(1, 0, [0]),
+    picture(2, 0, [0]),
+    picture(3, 0, [0]),
+    picture(4, 1, [0]),
+    picture(5, 1, [1]),
+    picture(6, 0, [0, 1]),
+    picture(7, 5, []),
+    picture(8, 1, [1]),
+]
+SCORE_ROWS = {
+    "standard": [
+        answer(1, 0, 0.875), answer(2, 0, 0.75), answer(3, 0, 0.5), answer(4, 0, 0.625),
+        answer(5, 1, 0.5), answer(6, 1, 0.25), answer(7, 0, 0.75), answer(8, 0, 0.5),
+    ],
+    "norm_robust": [
+        answer(1, 0, 0.5), answer(2, 0, 0.75), answer(3, 0, 0.5), answer(4, 1, 0.5),
+        answer(5, 1, 0.5), answer(6, 0, 0.5), answer(7, 1, 0.5), answer(8, 1, 0.75),
+    ],
+    "corruption_robust": [
+        answer(1, 0, 0.5), answer(2, 0, 0.5), answer(3, 0, 0.5), answer(4, 0, 0.5),
+        answer(5, 1, 0.5), answer(6, 2, 0.5), answer(7, 0, 0.5), answer(8, 0, 0.5),
+    ],
+}  # fmt: skip
+SHARED_ROWS: list[Row] = [(val(1), 0), (val(2), 0), (val(3), 0), (val(5), 1)]
+CANDIDATE_ROWS: dict[str, list[Row]] = {
+    "standard": [
+        (val(1), 0, "top5", 1, 0.875),
+        (val(2), 0, "top5", 2, 0.75),
+        (val(3), 0, "reserve", 4, 0.5),
+        (val(4), 0, "reserve", 3, 0.625),
+        (val(5), 1, "top5", 1, 0.5),
+        (val(6), 1, "relaxed", 2, 0.25),
+    ],
+    "norm_robust": [
+        (val(1), 0, "top5", 2, 0.5),  # as sure as of picture 3: the lower id goes first
+        (val(2), 0, "top5", 1, 0.75),
+        (val(3), 0, "reserve", 3, 0.5),
+        (val(5), 1, "top5", 1, 0.5),
+        (val(6), 0, "relaxed", 4, 0.5),
+        (val(8), 1, "reserve", 2, 0.75),
+    ],
+    "corruption_robust": [
+        (val(1), 0, "top5", 1, 0.5),
+        (val(2), 0, "top5", 2, 0.5),
+        (val(3), 0, "reserve", 3, 0.5),
+        (val(4), 0, "reserve", 4, 0.5),
+        (val(5), 1, "top5", 1, 0.5),
+    ],
+}
+SELECTION_ROWS: dict[str, list[Row]] = {
+    "standard": [
+        (val(2), 0, 1, "top5", 2, 0.75, [0, 0, 40, 30]),
+        (val(4), 0, 2, "reserve", 3, 0.625, None),
+        (val(5), 1, 1, "top5", 1, 0.5, None),
+    ],
+    "norm_robust": [
+        (val(2), 0, 1, "top5", 1, 0.75, [0, 0, 40, 30]),
+        (val(5), 1, 1, "top5", 1, 0.5, None),
+    ],
+    "corruption_robust": [],  # for count: a model of which nothing is left
+}
+REJECTED_ROWS: dict[str, list[Row]] = {
+    "standard": [
+        (val(1), 0, "top5", 1, 0.875, "watermark", False),
+        (val(3), 0, "reserve", 4, 0.5, "not_needed", False),  # unreviewed, but the class is full without it
+        (val(6), 1, "relaxed", 2, 0.25, "unreviewed", True),
+    ],
+    "norm_robust": [
+        (val(1), 0, "top5", 2, 0.5, "watermark", False),
+        (val(3), 0, "reserve", 3, 0.5, "unreviewed", True),
+        (val(6), 0, "relaxed", 4, 0.5, "conflict", True),
+        (val(8), 1, "reserve", 2, 0.75, "blur", False),
+    ],
+    "corruption_robust": [],
+}
+REVIEWS = {
+    "ann/n01440764.yaml": {
+        1: f"{{verdict: reject, reason: watermark, sha256: {sha(1)!r}}}",
+        2: f"{{verdict: crop, reason: text, crop: [0, 0, 40, 30], object_fully_visible: true, sha256: {sha(2)!r}}}",
+        4: f"{{verdict: clean, sha256: {sha(4)!r}}}",
+        6: f"{{verdict: clean, sha256: {sha(6)!r}}}",
+    },
+    "ann/n01443537.yaml": {
+        5: f"{{verdict: unsure, sha256: {sha(5)!r}}}",
+        8: f"{{verdict: reject, reason: blur, sha256: {sha(8)!r}}}",
+    },
+    "bob/n01440764.yaml": {6: f"{{verdict: unsure, sha256: {sha(6)!r}}}"},
+    "board/n01443537.yaml": {5: f"{{verdict: clean, note: a plain goldfish, sha256: {sha(5)!r}}}"},
+}
+
+
+def put(path: Path, rows: Sequence[Row], schema: pa.Schema) -> None:
+    """Write a table with its rows as they are given, in whatever order."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(schema)]
+    pq.write_table(pa.Table.from_arrays(columns, schema=schema), path)
+
+
+def rows_of(path: Path, schema: pa.Schema) -> list[Row]:
+    table = pq.read_table(path)
+    assert table.schema.equals(schema)
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def edition_in(folder: Path, *, backwards: bool = False) -> Edition:
+    """The tiny edition, with every input of the four stages; `backwards` turns all rows and reviews round."""
+    edition, step = Edition(folder), -1 if backwards else 1
+    folder.mkdir(exist_ok=True)
+    (folder / "params.yaml").write_text(PARAMS)
+    put(edition.index, INDEX_ROWS[::step], INDEX)
+    put(edition.shared, SHARED_ROWS[::step], SHARED)
+    for role in ROLES:
+        put(edition.scores(role), SCORE_ROWS[role][::step], SCORES)
+        put(edition.candidates(role), CANDIDATE_ROWS[role][::step], CANDIDATES)
+        put(edition.selection(role), SELECTION_ROWS[role][::step], SELECTION)
+        put(edition.rejected(role), REJECTED_ROWS[role][::step], REJECTED)
+    for name, entries in list(REVIEWS.items())[::step]:
+        path = edition.reviews / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [f"  {val(number)}: {fields}\n" for number, fields in entries.items()]
+        path.write_text(f"{path.stem}:\n{''.join(lines[::step])}")
+    return edition
+
+
+@pytest.fixture
+def edition(tmp_path: Path) -> Edition:
+    return edition_in(tmp_path / "edition")
+
+
+def test_intersect(edition: Edition) -> None:
+    edition.shared.unlink()
+    intersect.run(edition)
+    assert rows_of(edition.shared, SHARED) == SHARED_ROWS
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_select(edition: Edition, role: str) -> None:
+    edition.candidates(role).unlink()
+    select.run(edition, role)
+    assert rows_of(edition.candidates(role), CANDIDATES) == CANDIDATE_ROWS[role]
+
+
+def test_select_only_the_classes_of_the_edition(edition: Edition) -> None:
+    (edition.folder / "params.yaml").write_text(PARAMS.replace("[n01440764, n01443537]", "[n01443537]"))
+    select.run(edition, "standard")
+    assert rows_of(edition.candidates("standard"), CANDIDATES) == CANDIDATE_ROWS["standard"][4:]
+
+
+@pytest.mark.parametrize("role", ["standard", "norm_robust"])
+def test_review_apply(edition: Edition, role: str) -> None:
+    edition.selection(role).unlink()
+    edition.rejected(role).unlink()
+    review_apply.run(edition, role)
+    assert rows_of(edition.selection(role), SELECTION) == SELECTION_ROWS[role]
+    assert rows_of(edition.rejected(role), REJECTED) == REJECTED_ROWS[role]
+
+
+def test_review_apply_without_any_review(edition: Edition) -> None:
+    for name in REVIEWS:
+        (edition.reviews / name).unlink()
+    review_apply.run(edition, "standard")
+    assert rows_of(edition.selection("standard"), SELECTION) == []
+    assert rows_of(edition.rejected("standard"), REJECTED) == [
+        (*row, "unreviewed", True) for row in CANDIDATE_ROWS["standard"]
+    ]
+
+
+def test_review_apply_taking_unreviewed_pictures_for_clean(edition: Edition) -> None:
+    (edition.folder / "params.yaml").write_text(PARAMS.replace("unreviewed: pending", "unreviewed: clean"))
+    review_apply.run(edition, "norm_robust")
+    kept = rows_of(edition.selection("norm_robust"), SELECTION)
+    # picture 3, which nobody has seen, comes in; picture 6, on which two disagree, does not
+    assert [row[:4] for row in kept] == [(val(2), 0, 1, "top5"), (val(3), 0, 2, "reserve"), (val(5), 1, 1, "top5")]
+    assert rows_of(edition.rejected("norm_robust"), REJECTED)[1] == (val(6), 0, "relaxed", 4, 0.5, "not_needed", False)
+
+
+def test_review_apply_refuses_a_review_of_other_bytes(edition: Edition) -> None:
+    path = edition.reviews / "ann" / "n01440764.yaml"
+    path.write_text(path.read_text().replace(sha(4), sha(9)))
+    before = edition.selection("standard").read_bytes()
+    with pytest.raises(CleansetError, match=rf"line 4, {val(4)}: sha256 0+9, but the picture has 0+4: other bytes"):
+        review_apply.run(edition, "standard")
+    assert edition.selection("standard").read_bytes() == before
+
+
+@pytest.mark.parametrize("run", [select.run, review_apply.run])
+def test_an_unknown_model(edition: Edition, run: Callable[[Edition, str], None]) -> None:
+    with pytest.raises(
+        CleansetError, match=r"no model 'vit'; expected one of standard, norm_robust, corruption_robust"
+    ):
+        run(edition, "vit")
+
+
+def test_count(edition: Edition) -> None:
+    stale = edition.metrics / "classes" / "n01484850.json"  # of an earlier run with more classes
+    stale.parent.mkdir(parents=True)
+    stale.write_text("{}")
+    count.run(edition)
+    written = {
+        path.relative_to(edition.metrics).with_suffix("").as_posix(): path.read_text()
+        for path in edition.metrics.rglob("*.json")
+    }
+    assert written["classes/n01440764"] == '{"standard": 2, "norm_robust": 1, "corruption_robust": 0}\n'
+    assert written["classes/n01443537"] == '{"standard": 1, "norm_robust": 1, "corruption_robust": 0}\n'
+    assert "classes/n01484850" not in written
+    lines = {name: json.loads(text) for name, text in written.items()}
+    assert all(tuple(numbers) == ROLES for numbers in lines.values())
+    in_order = {name.removeprefix("totals/"): list(numbers.values()) for name, numbers in lines.items()}
+    assert {name: numbers for name, numbers in in_order.items() if any(numbers)} == {
+        "classes/n01440764": [2, 1, 0],
+        "classes/n01443537": [1, 1, 0],
+        "pictures": [3, 2, 0],
+        "pictures_cropped": [1, 1, 0],
+        "pictures_top5": [2, 2, 0],
+        "pictures_reserve": [1, 0, 0],
+        "classes_full": [1, 0, 0],
+        "classes_short": [1, 2, 2],
+        "classes_unsettled": [1, 1, 0],
+        "rejected_watermark": [1, 1, 0],
+        "rejected_blur": [0, 1, 0],
+        "rejected_conflict": [0, 1, 0],
+        "rejected_unreviewed": [1, 1, 0],
+        "rejected_not_needed": [1, 0, 0],
+        "accuracy_top1": [50.0, 87.5, 50.0],
+        "accuracy_top5": [75.0, 100.0, 75.0],
+        "accuracy_real": [85.71, 85.71, 71.43],
+        "right_of_one_label": [5, 5, 5],
+    }
+    assert edition.short_classes.read_text() == (
+        "model,wnid,kept,candidates,rejected\n"
+        "standard,n01443537,1,2,unreviewed 1\n"
+        'norm_robust,n01440764,1,4,"conflict 1, unreviewed 1, watermark 1"\n'
+        "norm_robust,n01443537,1,2,blur 1\n"
+        "corruption_robust,n01440764,0,0,\n"
+        "corruption_robust,n01443537,0,0,\n"
+    )
+
+
+def written_by(edition: Edition) -> dict[str, bytes]:
+    """Run the four stages one after another: the bytes of every file that they write."""
+    intersect.run(edition)
+    for role in ROLES:
+        select.run(edition, role)
+        review_apply.run(edition, role)
+    count.run(edition)
+    tables = [edition.shared, edition.short_classes]
+    tables += [of(role) for role in ROLES for of in (edition.candidates, edition.selection, edition.rejected)]
+    return {
+        path.relative_to(edition.folder).as_posix(): path.read_bytes()
+        for path in [*tables, *edition.metrics.rglob("*.json")]
+    }
+
+
+def test_the_same_bytes_again(tmp_path: Path) -> None:
+    edition = edition_in(tmp_path / "one")
+    first = written_by(edition)
+    assert written_by(edition) == first
+    assert len(first) > 30
+
+
+def test_the_same_bytes_from_inputs_in_another_order_and_place(tmp_path: Path) -> None:
+    in_order, backwards = edition_in(tmp_path / "one"), edition_in(tmp_path / "other", backwards=True)
+    assert written_by(backwards) == written_by(in_order)
