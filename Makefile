@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
 export PATH := $(VENV)/bin:$(PATH)
+export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
@@ -32,6 +33,7 @@ lint: setup  ## ruff and mypy
 	mypy
 
 real: setup  ## build an edition of real photographs (CLEANSET_REAL: their folder) and compare its numbers
+	@test -n "$(CLEANSET_REAL)" || test -d ../shared/real || { echo 'say where they are: make real CLEANSET_REAL=…'; exit 1; }
 	pytest tests/real --real-precision float64
 
 edition: setup  ## make DIR=…: a new edition in that folder (params, empty reviews, DVC project)

@@ -26,11 +26,14 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def real() -> Path:
-    """The folder of real photographs; skips, saying so, where there is none."""
+    """The folder of real photographs; where there is none, skips, saying so; fails if CLEANSET_NO_SKIP is set."""
     folder = real_folder()
-    if folder is None:
-        pytest.skip("no real photographs: set CLEANSET_REAL to their folder")
-    return folder
+    if folder is not None:
+        return folder
+    reason = "no real photographs: set CLEANSET_REAL to their folder"
+    if os.environ.get("CLEANSET_NO_SKIP"):
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
