@@ -1,7 +1,7 @@
 # Everything is installed into .venv and written inside this checkout.
 PYTHON ?= python3
-VENV := $(CURDIR)/.venv
-export PATH := $(VENV)/bin:$(PATH)
+VENV := .venv
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from cleanset.edition import Edition
-from cleanset.ilsvrc import class_indices, timm_info, wnids
+from cleanset.ilsvrc import class_indices, timm_info
 from cleanset.params import read_params
 from cleanset.pictures import locate
 from cleanset.tables import REJECTED, SELECTION, read_table
 
-ROLE = "standard"
+ROLE = "norm_robust"
 CLASSES = ("n02782093", "n04254680", "n04507155", "n06874185")
 SHOWN = 6
 CELL, CAPTION, LABEL = 150, 22, 110
@@ -34,7 +34,7 @@ def main() -> None:
     every = pd.concat([kept, others]).sort_values(["class_index", "rank"])
     width = LABEL + (SHOWN + 3) * CELL + 40
     sheet = Image.new("RGB", (width, 30 + len(CLASSES) * (CELL + CAPTION + 8)), "white")
-    _text(sheet, (LABEL, 6), "candidates, easiest first, as reviewed", INK)
+    _text(sheet, (LABEL, 6), "the first six candidates, as reviewed", INK)
     _text(sheet, (LABEL + SHOWN * CELL + 40, 6), "the finished class", INK)
     for row, wnid in enumerate(CLASSES):
         top = 30 + row * (CELL + CAPTION + 8)
@@ -47,15 +47,14 @@ def main() -> None:
         folder = edition.export(ROLE) / wnid
         finished = kept[kept["class_index"] == class_indices()[wnid]].sort_values("place")
         for column, image_id in enumerate(finished["image_id"]):
-            image = Image.open(next(folder.glob(f"{image_id}.*"))).convert("RGB")
+            image = ImageOps.exif_transpose(Image.open(next(folder.glob(f"{image_id}.*"))).convert("RGB"))
             _paste(sheet, image, (LABEL + (SHOWN + column) * CELL + 40, top), "", GREEN, None)
-    sheet.quantize(256).save("docs/before_after.png", optimize=True)
+    sheet.save("docs/before_after.png", optimize=True)
 
 
 def _name(wnid: str) -> str:
     lines = timm_info("imagenet_synset_to_lemma.txt").read_text().splitlines()
     names = dict(line.split("\t", 1) for line in lines)
-    assert wnid in wnids()
     return names[wnid].split(",")[0]
 
 

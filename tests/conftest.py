@@ -11,11 +11,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def real_folder() -> Path | None:
-    """The folder of real photographs: CLEANSET_REAL, or `shared/real` beside the checkout; None without."""
-    for candidate in (os.environ.get("CLEANSET_REAL"), REPOSITORY.parent / "shared" / "real"):
-        if candidate and Path(candidate, "README.md").is_file():
-            return Path(candidate)
-    return None
+    """The folder of real photographs: CLEANSET_REAL, else `shared/real` beside the checkout; None without."""
+    named = os.environ.get("CLEANSET_REAL")
+    folder = Path(named) if named else REPOSITORY.parent / "shared" / "real"
+    if named and not (folder / "contents.json").is_file():
+        raise pytest.UsageError(f"CLEANSET_REAL: no contents.json in {folder}; expected the folder of real photographs")
+    return folder if folder.is_dir() else None
 
 
 @pytest.fixture(scope="session")

@@ -86,6 +86,7 @@ def make_edition(folder: Annotated[Path, typer.Argument(help="A new or empty fol
     from cleanset.new_edition import make_edition
 
     make_edition(folder)
+    typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run dvc repro there")
 
 
 def main() -> None:

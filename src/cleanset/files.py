@@ -1,4 +1,4 @@
-"""Writing that leaves either the whole new file or the old one, never a part."""
+"""Writing that never leaves a part: after a kill a file is the new or the old one, a folder that or none."""
 
 import hashlib
 import shutil
@@ -23,14 +23,19 @@ def replacing(path: Path) -> Iterator[Path]:
     under the name of `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial, old = (path.with_name(path.name + ending) for ending in (".partial", ".old"))
+    partial, old = (path.with_name(path.name + ending) for ending in (".partial", ".old.partial"))
     _remove(partial)
     _remove(old)
     try:
         yield partial
         if path.is_dir():
             path.replace(old)
-        partial.replace(path)
+        try:
+            partial.replace(path)
+        except OSError:
+            if old.exists():
+                old.replace(path)
+            raise
     except OSError as error:
         if error.filename is None:  # writing itself failed, as on a full disk
             error.filename = str(path)

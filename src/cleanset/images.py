@@ -1,7 +1,8 @@
 """Pixels: decoding, the preprocessings that models were trained for, cropping, PNG.
 
 No EXIF orientation is applied anywhere: models see the pixels as they are stored, and boxes are
-given in stored pixels. Pixel for pixel what timm's and RobustBench's torchvision transforms give.
+given in stored pixels; only viewers turn them. Pixel for pixel what timm's and RobustBench's
+torchvision transforms give.
 """
 
 import io
@@ -22,6 +23,7 @@ Box = tuple[int, int, int, int]
 LARGEST_AREA = 100_000_000
 """Pixels. ImageNet's largest validation picture has under 20 million; a bomb has far more."""
 
+_ORIENTATION = 0x0112
 _FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
@@ -63,14 +65,23 @@ def pixels_sha256(image: Image.Image) -> str:
 
 
 def cropped(data: bytes, box: Box) -> Image.Image:
-    """The part of a JPEG inside `box`, as RGB."""
-    return decode(data).convert("RGB").crop(box)
+    """The part of a JPEG inside `box`, as RGB, with the picture's EXIF orientation and no other metadata."""
+    image = decode(data)
+    part = image.convert("RGB").crop(box)
+    part.info = {}
+    orientation = image.getexif().get(_ORIENTATION, 1)
+    exif = part.getexif()
+    exif.clear()
+    if orientation != 1:
+        exif[_ORIENTATION] = orientation
+    return part
 
 
 def png(image: Image.Image) -> bytes:
-    """PNG of an image: fixed settings, no metadata."""
+    """PNG of an image: fixed settings; of its metadata only an EXIF orientation, so that viewers turn it."""
     out = io.BytesIO()
-    image.save(out, format="PNG", compress_level=6)
+    exif = image.getexif()
+    image.save(out, format="PNG", compress_level=6, exif=exif if len(exif) else None)
     return out.getvalue()
 
 

@@ -1,6 +1,7 @@
 """`params.yaml`, checked on reading."""
 
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, Self
 
 import yaml
@@ -123,6 +124,26 @@ class Params(_Section):
         if role not in self.models:
             raise CleansetError(f"params.yaml: no model {role!r}; expected one of {', '.join(self.models)}")
         return self.models[role]
+
+
+def check_roles(edition: Path, stage: str, roles: Iterable[str]) -> None:
+    """Check that the deps of `stage` in the edition's dvc.yaml name the scores of exactly these models.
+
+    DVC has no list inside deps: a model that is missing there would be read, but its changes go
+    unseen. Raises CleansetError for the first that is missing or too many. No dvc.yaml, no check.
+    """
+    path = edition / "dvc.yaml"
+    if not path.is_file():
+        return
+    deps = yaml.safe_load(path.read_text(encoding="utf-8"))["stages"][stage]["deps"]
+    named = {PurePosixPath(dep).stem for dep in deps if dep.startswith("data/scores/")}
+    for role in roles:
+        if role not in named:
+            raise CleansetError(
+                f"{path}: the deps of {stage} lack model {role} of params.yaml: add its files beside the others'"
+            )
+    for role in sorted(named - set(roles)):
+        raise CleansetError(f"{path}: the deps of {stage} name model {role}, which params.yaml lacks: remove its files")
 
 
 def read_params(edition: Path) -> Params:

@@ -121,7 +121,10 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
     for entry in _entries(folder):
         if entry.is_dir():
             if _wnid(entry.name) is None:
-                raise CleansetError(f"{entry.path}: not one of the 1,000 wnids; expected folders like n01440764")
+                raise CleansetError(
+                    f"{entry.path}: not one of the 1,000 wnids; expected folders like n01440764: "
+                    "set dataset.images to the folder that holds the pictures"
+                )
             files: Iterable[tuple[os.DirEntry[str], str | None]] = (
                 (file, entry.name) for file in _entries(Path(entry.path))
             )

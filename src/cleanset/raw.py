@@ -49,6 +49,11 @@ def check_archive(edition: Edition, name: str, sums: dict[str, str]) -> None:
     Raises CleansetError if the file is missing, not listed, or has another sum.
     """
     path = edition.path(name)
+    if path.is_symlink() and not path.exists():
+        raise CleansetError(
+            f"{path}: a link to {path.readlink()}, which is not there; expected an absolute path, or one "
+            f"relative to {path.parent}"
+        )
     if not path.is_file():
         source = SOURCES.get(path.name)
         had = f"it is had at {source}; put it there or link to it" if source else "put it there or correct params.yaml"

@@ -83,7 +83,10 @@ def _check_vote(vote: Vote, class_index: int, picture: object) -> None:
 
 
 def _visible(folder: Path) -> Iterable[Path]:
-    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    """What is in a folder, sorted, without hidden files and editors' copies."""
+    if not folder.is_dir():
+        raise CleansetError(f"{folder}: missing; make the folder, empty if nobody has reviewed yet")
+    return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.name.endswith("~"))
 
 
 def _text(path: Path) -> str:

@@ -101,7 +101,9 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
     top = _mapping(root, where, f"expected the wnid of the file, {wnid}:")
     if [key for key, _, _ in top] != [wnid]:
         keys = ", ".join(key for key, _, _ in top) or "nothing"
-        raise CleansetError(f"{where}, line 1: found {keys}; expected one entry, {wnid}, the file's name")
+        raise CleansetError(
+            f"{where}, line {top[0][1] if top else 1}: found {keys}; expected one entry, {wnid}, the file's name"
+        )
     votes = []
     for image_id, line, node in _mapping(top[0][2], where, "expected image ids"):
         place = f"{where}, line {line}, {image_id}"

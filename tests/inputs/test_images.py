@@ -156,14 +156,26 @@ def test_a_crop_is_rgb(mode: str) -> None:
 
 
 def test_png_keeps_pixels_and_nothing_else() -> None:
-    turned = Image.Exif()
-    turned[0x0112] = 6
-    plain, tagged = jpeg(image(40, 30)), jpeg(image(40, 30), exif=turned, dpi=(300, 300), comment=b"stamp")
+    described = Image.Exif()
+    described[0x010E] = "a description"
+    plain, tagged = jpeg(image(40, 30)), jpeg(image(40, 30), exif=described, dpi=(300, 300), comment=b"stamp")
     whole = (0, 0, 40, 30)
     assert png(cropped(plain, whole)) == png(cropped(plain, whole)) == png(cropped(tagged, whole))
     again = Image.open(io.BytesIO(png(cropped(tagged, whole))))
     assert np.array_equal(np.asarray(again), np.asarray(decode(plain)))
     assert again.info == {}
+
+
+@pytest.mark.parametrize("orientation", [3, 6, 8])
+def test_a_crop_is_turned_by_viewers_as_its_picture_is(orientation: int) -> None:
+    """The pixels stay as they are stored; the orientation, and nothing else, goes along."""
+    turned = Image.Exif()
+    turned[0x0112], turned[0x010E] = orientation, "a description"
+    part = cropped(jpeg(image(40, 30), exif=turned), (0, 0, 20, 30))
+    again = Image.open(io.BytesIO(png(part)))
+    assert dict(again.getexif()) == {0x0112: orientation}
+    assert np.array_equal(np.asarray(again), np.asarray(part))
+    assert pixels_sha256(again) == pixels_sha256(part)
 
 
 def test_pixels_sha256_of_a_tiny_picture() -> None:

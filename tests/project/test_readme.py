@@ -49,6 +49,7 @@ def test_the_readme_has_these_blocks(repository: Path) -> None:
         ". .venv/bin/activate",
         "mkdir -p imagenet/data/raw",
         "make edition DIR=editions/mine",
+        "python - <<'END'",
     ]
 
 
@@ -80,6 +81,12 @@ def test_an_edition_of_ones_own(repository: Path, checkout: Checkout) -> None:
     assert (checkout.folder / "editions" / "mine" / "params.yaml").is_file()
 
 
+def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, "dvc checkout --quiet\n" + blocks(repository, "sh")[4])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^ *ILSVRC2012_val_00000242 +301 +[0-9a-f]{64}$", done.stdout, re.MULTILINE)
+
+
 def test_make_alone_lists_the_targets(checkout: Checkout) -> None:
     listed = shell(checkout, "make").stdout
     for target in ("repro", "test", "real", "edition", "bench-tables"):
@@ -99,6 +106,6 @@ def test_the_example_model_is_valid(repository: Path) -> None:
 
 def test_every_path_of_the_tree_is_there(repository: Path) -> None:
     tree = next(block for block in blocks(repository, "") if block.startswith("dvc.yaml"))
-    names = [name for line in tree.splitlines() for name in re.findall(r"^(\S+)|(?<=/  )(\S+/)", line)[0:1]]
+    names = [name for line in tree.splitlines() for name in re.findall(r"^(\S+)|(?<=/  )(\S+/)", line)]
     for name in (first or second for first, second in names):
         assert name == "data/" or (repository / name).exists(), name

@@ -16,10 +16,17 @@ import yaml
 from checkouts import Checkout
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
-STAGES = (
-    "sample/dvc.yaml:draw", "preprocess", "score@standard", "intersect", "select@standard",
-    "review_apply@standard", "export@standard", "count",
-)  # fmt: skip
+UPSTREAM = {
+    "preprocess": ["sample/dvc.yaml:draw"],
+    "score@standard": ["preprocess"],
+    "intersect": [f"score@{role}" for role in ROLES],
+    "select@standard": ["intersect"],
+    "review_apply@standard": ["select@standard"],
+    "export@standard": ["review_apply@standard"],
+    "count": [f"review_apply@{role}" for role in ROLES],
+}
+"""What a stage needs to have run."""
+STAGES = ("sample/dvc.yaml:draw", *UPSTREAM)
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -66,14 +73,14 @@ def test_metrics_of_one_class(built: Checkout) -> None:
 
 @pytest.fixture(scope="module")
 def reviewed(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str, list[str]]:
-    """A clone that pulls, rejects one picture of the sets, reproduces and commits.
+    """A clone that pulls, rejects a picture of a class that has no other, reproduces and commits.
 
     With it, the class of the picture and the stages that ran.
     """
     checkout = published.clone(tmp_path_factory.mktemp("reviewed") / "cleanset")
     checkout.run("dvc", "pull", "--quiet")
     manifest = (checkout.folder / "data" / "export" / "standard" / "manifest.csv").read_text().splitlines()
-    wnid, image_id = next(row.split(",")[1:5:3] for row in manifest[1:] if ",top5," in row and ".JPEG" in row)
+    wnid, image_id = next(row.split(",")[1:5:3] for row in manifest if "n07734744" in row)
     path = next((checkout.folder / "reviews").glob(f"*/{wnid}.yaml"))
     reviews = yaml.safe_load(path.read_text())
     assert reviews[wnid][image_id]["verdict"] == "clean"
@@ -98,8 +105,7 @@ def test_metrics_diff_names_just_the_classes_that_changed(reviewed: tuple[Checko
     for numbers, revision in ((before, "HEAD~1"), (after, "HEAD")):
         for path in checkout.run("git", "ls-tree", "--name-only", revision, "metrics/classes/").stdout.split():
             numbers[Path(path).stem] = checkout.run("git", "show", f"{revision}:{path}").stdout
-    assert classes == {name for name in before if before[name] != after[name]}
-    assert classes <= {wnid}
+    assert classes == {name for name in before if before[name] != after[name]} == {wnid}
     assert "metrics/totals/rejected_drawing.json" in changed
 
 
@@ -184,29 +190,65 @@ def test_the_imagenet_edition_refuses_other_bytes(pristine: Checkout, tmp_path: 
     assert done.returncode != 0
 
 
-def test_kill_9_in_every_stage_changes_nothing(built: Checkout, pristine: Checkout, tmp_path: Path) -> None:
-    """Each stage is killed while it runs; then `dvc repro` gives the same hashes as if nothing had happened."""
+KILLER = """
+import os, pathlib, sys
+
+rename = pathlib.Path.replace
+if sys.argv[0].endswith(("cleanset", "draw.py")) and os.environ.get("KILL"):
+
+    def replace(path, target):
+        if os.environ["KILL"] == "before":
+            os.kill(os.getpid(), 9)
+        done = rename(path, target)
+        os.kill(os.getpid(), 9)
+        return done
+
+    pathlib.Path.replace = replace
+"""
+"""As sitecustomize.py: kills a stage at its first rename, when all is written, or right after it."""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_kill_9_in_every_stage_changes_nothing(
+    moment: str, built: Checkout, pristine: Checkout, tmp_path: Path
+) -> None:
+    """Each stage is killed with its first output written; then `dvc repro` gives the same hashes as ever."""
     checkout = pristine.clone(tmp_path / "cleanset")
-    killed = [stage for stage in STAGES if _kill_during(checkout, stage)]
-    assert killed == list(STAGES)
+    killer = tmp_path / "killer"
+    killer.mkdir()
+    (killer / "sitecustomize.py").write_text(KILLER)
+    environment = checkout.environment()
+    path = f"{killer}{os.pathsep}{environment['PYTHONPATH']}"
+    for stage in STAGES:
+        if stage in UPSTREAM:
+            checkout.run("dvc", "repro", "--quiet", *UPSTREAM[stage])
+        killed = subprocess.run(
+            ["dvc", "repro", "--single-item", stage], cwd=checkout.folder, check=False, capture_output=True, text=True,
+            env=environment | {"PYTHONPATH": path, "KILL": moment},
+        )  # fmt: skip
+        assert "exited with -9" in killed.stderr, (stage, killed.stderr)
     checkout.run("dvc", "repro")
     assert checkout.run("git", "status", "--porcelain").stdout == ""
     assert files(checkout.folder / "data") == files(built.folder / "data")
+    assert [path for path in checkout.folder.rglob("*.partial") if ".dvc" not in path.parts] == []
 
 
-def _kill_during(checkout: Checkout, stage: str) -> bool:
-    """Start `dvc repro` for a stage and kill the whole process group soon after the stage's command began."""
+def test_kill_9_of_a_whole_repro_changes_nothing(built: Checkout, pristine: Checkout, tmp_path: Path) -> None:
+    """DVC and the stage are killed together, in the middle of scoring."""
+    checkout = pristine.clone(tmp_path / "cleanset")
     repro = subprocess.Popen(
-        ["dvc", "repro", stage], cwd=checkout.folder, env=checkout.environment() | {"PYTHONUNBUFFERED": "1"},
+        ["dvc", "repro"], cwd=checkout.folder, env=checkout.environment() | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
     assert repro.stdout is not None
-    began = any(line.startswith(f"Running stage '{stage}'") for line in iter(repro.stdout.readline, ""))
-    time.sleep(0.4)
+    assert any(line.startswith("Running stage 'score@standard'") for line in iter(repro.stdout.readline, ""))
+    time.sleep(5)
     os.killpg(repro.pid, signal.SIGKILL)
     repro.wait()
     repro.stdout.close()
-    return began and repro.returncode == -signal.SIGKILL
+    checkout.run("dvc", "repro")
+    assert checkout.run("git", "status", "--porcelain").stdout == ""
+    assert files(checkout.folder / "data") == files(built.folder / "data")
 
 
 def test_make_edition_makes_a_third_one(pristine: Checkout, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from cleanset.counting import accuracy, per_class, short_classes, totals
 from cleanset.edition import Edition
 from cleanset.files import replacing, write_text
 from cleanset.ilsvrc import wnids
-from cleanset.params import read_params
+from cleanset.params import check_roles, read_params
 from cleanset.tables import INDEX, REJECTED, SCORES, SELECTION, read_table
 
 Lines = dict[str, dict[str, float | int]]
@@ -19,6 +19,7 @@ Lines = dict[str, dict[str, float | int]]
 def run(edition: Edition) -> None:
     """Read what the other stages wrote for every model, write metrics/ and data/short_classes.csv."""
     params = read_params(edition.folder)
+    check_roles(edition.folder, "count", params.models)
     classes, per = params.dataset.class_list(), params.export.images_per_class
     index = read_table(edition.index, INDEX)
     lines: Lines = {}

@@ -48,8 +48,9 @@ def check_full(selection: pd.DataFrame, classes: list[int], images_per_class: in
     short = [index for index in classes if counts.get(index, 0) < images_per_class]
     if short:
         raise CleansetError(
-            f"{role}: {len(short)} classes are short, the first is {wnids()[short[0]]} with "
-            f"{counts.get(short[0], 0)} of {images_per_class} pictures: review more, or set export.strict: false"
+            f"{role}: short classes: {len(short)}, the first is {wnids()[short[0]]} with "
+            f"{counts.get(short[0], 0)} of {images_per_class} pictures: review more, "
+            "or set export.strict: false (then data/short_classes.csv lists them all)"
         )
 
 
