@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cleanset.errors import CleansetError
 from cleanset.images import Box
 
 COLUMNS = (
@@ -51,3 +52,36 @@ def manifest_csv(entries: Iterable[Entry]) -> str:
     writer.writerow(COLUMNS)
     writer.writerows(entry.row() for entry in sorted(entries, key=lambda entry: (entry.class_index, entry.rank)))
     return out.getvalue()
+
+
+def read_manifest(text: str, where: str) -> list[Entry]:
+    """The entries of a manifest. Raises CleansetError, naming `where` and the line, if it is none."""
+    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+    if tuple(header) != COLUMNS:
+        raise CleansetError(f"{where}, line 1: {','.join(header)!r}; expected {','.join(COLUMNS)}: export it again")
+    entries: dict[tuple[str, str], Entry] = {}
+    for number, row in enumerate(rows, start=2):
+        entry = _parsed(row, f"{where}, line {number}")
+        if (entry.wnid, entry.image_id) in entries:
+            raise CleansetError(
+                f"{where}, line {number}: {entry.image_id} occurs twice in {entry.wnid}: export it again"
+            )
+        entries[entry.wnid, entry.image_id] = entry
+    return list(entries.values())
+
+
+def _parsed(row: list[str], where: str) -> Entry:
+    try:
+        model, wnid, class_index, rank, image_id, tier, confidence, *box, file, source, of_file, pixels = row
+        left, top, right, bottom = (int(edge) if edge else None for edge in box)
+        crop = None
+        if left is not None and top is not None and right is not None and bottom is not None:
+            crop = (left, top, right, bottom)
+        elif any(box):
+            raise ValueError("half a crop box")
+        return Entry(
+            model, wnid, int(class_index), int(rank), image_id, tier, float(confidence),
+            crop, file, source, of_file, pixels,
+        )  # fmt: skip
+    except ValueError as error:
+        raise CleansetError(f"{where}: not an entry of a manifest ({error}): export it again") from None
