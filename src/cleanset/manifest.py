@@ -72,13 +72,11 @@ def read_manifest(text: str, where: str) -> list[Entry]:
 
 def _parsed(row: list[str], where: str) -> Entry:
     try:
+        if len(row) != len(COLUMNS):
+            raise ValueError(f"{len(row)} values, expected {len(COLUMNS)}")
         model, wnid, class_index, rank, image_id, tier, confidence, *box, file, source, of_file, pixels = row
-        left, top, right, bottom = (int(edge) if edge else None for edge in box)
-        crop = None
-        if left is not None and top is not None and right is not None and bottom is not None:
-            crop = (left, top, right, bottom)
-        elif any(box):
-            raise ValueError("half a crop box")
+        left, top, right, bottom = (int(edge) for edge in box) if any(box) else (0, 0, 0, 0)
+        crop = (left, top, right, bottom) if any(box) else None
         return Entry(
             model, wnid, int(class_index), int(rank), image_id, tier, float(confidence),
             crop, file, source, of_file, pixels,
