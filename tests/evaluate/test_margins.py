@@ -1,17 +1,21 @@
 """How far the last picture of a class is from the first one out, and what the metrics make of it."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from cleanset.counting import closeness, top1_minus_published
 from cleanset.errors import CleansetError
 from cleanset.params import read_params
 from cleanset.ranking import candidates, margins, shared
+from cleanset.stages import count
 from rules.by_hand import index_of, scores_of
 from rules.test_oracle import World, candidates_by_code, pick, shared_by_code, small, worlds
+from rules.test_stages import edition_in
 
 COLUMNS = ["class_index", "image_id", "confidence", "next_image_id", "next_confidence", "margin"]
 
@@ -58,7 +62,7 @@ def test_the_difference_of_two_float32_is_exact() -> None:
     assert margin == 0.10000000149011612 - 0.09999998658895493
 
 
-@small
+@settings(small, max_examples=40)
 @given(worlds())
 def test_against_an_oracle(world: World) -> None:
     index = index_of(world.labels)
@@ -110,6 +114,26 @@ def test_without_any_margin_there_is_no_smallest() -> None:
 )
 def test_top1_minus_published(top1: float, published: float | None, line: dict[str, float]) -> None:
     assert top1_minus_published(top1, published) == line
+
+
+def test_the_line_holds_the_models_that_have_a_published_number(tmp_path: Path) -> None:
+    """And `dvc metrics show` has a dash for the others."""
+    edition = edition_in(tmp_path)
+    count.run(edition)
+    line = edition.metrics / "totals" / "accuracy_top1_minus_published.json"
+    assert not line.exists()
+    params = (tmp_path / "params.yaml").read_text()
+    (tmp_path / "params.yaml").write_text(params.replace("name: b}", "name: b, published_top1: 88}"))
+    count.run(edition)
+    assert line.read_text() == '{"norm_robust": -0.5}\n'
+    (tmp_path / "dvc.yaml").write_text("metrics: [metrics]\n")
+    environment = os.environ | {"DVC_SITE_CACHE_DIR": str(tmp_path / "site"), "COLUMNS": "120"}
+    for command in (["dvc", "init", "--quiet", "--no-scm"], ["dvc", "metrics", "show"]):
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    columns = {row.split()[0].rpartition("/")[2]: row.split()[1:] for row in done.stdout.splitlines()}
+    assert columns["Path"] == ["corruption_robust", "norm_robust", "standard"]
+    assert columns["accuracy_top1_minus_published.json"] == ["-", "-0.5", "-"]
+    assert columns["accuracy_top1.json"] == ["50.0", "87.5", "50.0"]
 
 
 @pytest.mark.parametrize("published", [-1, 100.5, "64"])
