@@ -89,6 +89,36 @@ def make_edition(folder: Annotated[Path, typer.Argument(help="A new or empty fol
     typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run dvc repro there")
 
 
+@app.command(rich_help_panel=TOOLS)
+def arrays(
+    out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    preprocessing: Annotated[str | None, typer.Option(help="keras256 or Res256Crop224.")] = None,
+    model: Annotated[str | None, typer.Option(help="Or that of this model in params.yaml, such as standard.")] = None,
+    edition: Folder = HERE,
+) -> None:
+    """Write the preprocessed pictures and their labels as .npy files."""
+    from cleanset import arrays as tool
+
+    tool.run(Edition(edition), out, preprocessing, model)
+
+
+@app.command(rich_help_panel=TOOLS)
+def compare(
+    a: Annotated[Path, typer.Argument(help="A score table, or the folder of an export.")],
+    b: Annotated[Path, typer.Argument(help="Another one.")],
+    edition: Annotated[Path | None, typer.Option(help="Say which classes of this edition would change.")] = None,
+    model: Annotated[str | None, typer.Option(help="Whose scores these are, if their names do not tell.")] = None,
+    most: Annotated[int, typer.Option(min=0, help="How many of the most different pictures to list.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what two score tables or two exports disagree on; exit code 1 if there is anything."""
+    from cleanset import compare as tool
+
+    report = tool.run(a, b, Edition(edition) if edition else None, model, most)
+    typer.echo(tool.printed(report, as_json))
+    raise typer.Exit(0 if report.same else 1)
+
+
 def main() -> None:
     """Run the command line; what a person can put right becomes one line and exit code 1."""
     try:

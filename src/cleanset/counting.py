@@ -55,6 +55,19 @@ def accuracy(index: pd.DataFrame, scores: pd.DataFrame) -> dict[str, float | int
     }
 
 
+def top1_minus_published(top1: float, published: float | None) -> dict[str, float]:
+    """How far a model's top-1 accuracy is from the published one, in percentage points; nothing where there is none."""
+    return {} if published is None else {"accuracy_top1_minus_published": round(top1 - published, 2)}
+
+
+def closeness(margins: pd.DataFrame) -> dict[str, float | int]:
+    """How many classes have a margin that a difference of 1e-5 uses up, and the smallest margin (six digits)."""
+    numbers: dict[str, float | int] = {"margins_below_1e-5": int((margins["margin"] < 1e-5).sum())}
+    if len(margins):
+        numbers["margin_smallest"] = float(f"{margins['margin'].min():.6g}")
+    return numbers
+
+
 def _percent(hits: "np.ndarray[tuple[int], np.dtype[np.bool]]") -> float:
     return round(100 * float(hits.mean()), 2) if len(hits) else 0.0
 

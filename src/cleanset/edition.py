@@ -48,6 +48,9 @@ class Edition:
     def candidates(self, role: str) -> Path:
         return self.folder / "data" / "candidates" / f"{role}.parquet"
 
+    def margins(self, role: str) -> Path:
+        return self.folder / "data" / "margins" / f"{role}.parquet"
+
     def selection(self, role: str) -> Path:
         return self.folder / "data" / "selection" / f"{role}.parquet"
 

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cleanset.errors import CleansetError
 from cleanset.images import Box
 
 COLUMNS = (
@@ -51,3 +52,34 @@ def manifest_csv(entries: Iterable[Entry]) -> str:
     writer.writerow(COLUMNS)
     writer.writerows(entry.row() for entry in sorted(entries, key=lambda entry: (entry.class_index, entry.rank)))
     return out.getvalue()
+
+
+def read_manifest(text: str, where: str) -> list[Entry]:
+    """The entries of a manifest. Raises CleansetError, naming `where` and the line, if it is none."""
+    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+    if tuple(header) != COLUMNS:
+        raise CleansetError(f"{where}, line 1: {','.join(header)!r}; expected {','.join(COLUMNS)}: export it again")
+    entries: dict[tuple[str, str], Entry] = {}
+    for number, row in enumerate(rows, start=2):
+        entry = _parsed(row, f"{where}, line {number}")
+        if (entry.wnid, entry.image_id) in entries:
+            raise CleansetError(
+                f"{where}, line {number}: {entry.image_id} occurs twice in {entry.wnid}: export it again"
+            )
+        entries[entry.wnid, entry.image_id] = entry
+    return list(entries.values())
+
+
+def _parsed(row: list[str], where: str) -> Entry:
+    try:
+        if len(row) != len(COLUMNS):
+            raise ValueError(f"{len(row)} values, expected {len(COLUMNS)}")
+        model, wnid, class_index, rank, image_id, tier, confidence, *box, file, source, of_file, pixels = row
+        left, top, right, bottom = (int(edge) for edge in box) if any(box) else (0, 0, 0, 0)
+        crop = (left, top, right, bottom) if any(box) else None
+        return Entry(
+            model, wnid, int(class_index), int(rank), image_id, tier, float(confidence),
+            crop, file, source, of_file, pixels,
+        )  # fmt: skip
+    except ValueError as error:
+        raise CleansetError(f"{where}: not an entry of a manifest ({error}): export it again") from None

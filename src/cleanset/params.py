@@ -54,13 +54,14 @@ class Dataset(_Section):
 
 
 class Model(_Section):
-    """One member of the ensemble: where it comes from, and its weights."""
+    """One member of the ensemble: where it comes from, its weights, and its published top-1 accuracy in percent."""
 
     source: Literal["timm", "robustbench"]
     name: str
     threat_model: Literal["Linf", "L2", "corruptions"] | None = None
     weights: str | None = None
     sha256: Sha256 | None = None
+    published_top1: Annotated[float, Field(ge=0, le=100)] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

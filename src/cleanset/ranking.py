@@ -70,6 +70,22 @@ def candidates(
     return every
 
 
+def margins(candidates: pd.DataFrame, shared: pd.DataFrame) -> pd.DataFrame:
+    """By how much the last picture of tier `top5` is ahead of the first one out, the best of the other shared ones.
+
+    One row for each class that has both: image_id, class_index, confidence, next_image_id, next_confidence, margin.
+    """
+    common = candidates[candidates["image_id"].isin(shared["image_id"])].sort_values("rank")
+    inside, outside = (
+        common.loc[common["tier"] == tier, ["class_index", "image_id", "confidence"]].groupby("class_index")
+        for tier in ("top5", "reserve")
+    )
+    out = outside.head(1).rename(columns={"image_id": "next_image_id", "confidence": "next_confidence"})
+    both = inside.tail(1).merge(out, on="class_index")
+    # exact: the difference of two float32 fits into a float64
+    return both.assign(margin=both["confidence"].astype("float64") - both["next_confidence"].astype("float64"))
+
+
 def _ordered(frame: pd.DataFrame) -> pd.DataFrame:
     """By class, tier, falling confidence, image id."""
     order = pd.DataFrame(

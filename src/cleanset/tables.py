@@ -48,6 +48,14 @@ CANDIDATES = _schema(
     rank=pa.int32(),  # 1 is the first to be looked at in its class
     confidence=pa.float32(),
 )
+MARGINS = _schema(
+    image_id=pa.string(),  # the last one in of tier top5
+    class_index=_CLASS,
+    confidence=pa.float32(),
+    next_image_id=pa.string(),  # the first one out: the best shared picture that is not in the tier
+    next_confidence=pa.float32(),
+    margin=pa.float64(),  # between the two confidences
+)
 SELECTION = _schema(
     image_id=pa.string(),
     class_index=_CLASS,

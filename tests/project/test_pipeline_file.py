@@ -54,7 +54,7 @@ def test_every_model_is_named_in_the_dependencies(edition: str, repository: Path
         return [dep for dep in stages[stage]["deps"] if dep.startswith(f"data/{kind}/")]
 
     assert files("intersect", "scores") == [f"data/scores/{role}.parquet" for role in roles]
-    for kind in ("scores", "selection", "rejected"):
+    for kind in ("scores", "margins", "selection", "rejected"):
         assert files("count", kind) == [f"data/{kind}/{role}.parquet" for role in roles]
 
 

@@ -1,10 +1,13 @@
 """The README's commands run, and its examples are valid."""
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -12,6 +15,7 @@ from checkouts import Checkout
 from cleanset.params import Model
 from cleanset.reviews import parse_reviews
 
+BUILT = {"keras256": (480, 224, 224, 3), "standard": (480, 160, 160, 3)}
 SHA256 = "0123456789abcdef" * 4
 
 
@@ -50,6 +54,8 @@ def test_the_readme_has_these_blocks(repository: Path) -> None:
         "mkdir -p imagenet/data/raw",
         "make edition DIR=editions/mine",
         "python - <<'END'",
+        "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard",
+        "cleanset arrays --preprocessing keras256 build/keras256",
     ]
 
 
@@ -85,6 +91,24 @@ def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, "dvc checkout --quiet\n" + blocks(repository, "sh")[4])
     assert done.returncode == 0, done.stderr
     assert re.search(r"^ *ILSVRC2012_val_00000242 +301 +[0-9a-f]{64}$", done.stdout, re.MULTILINE)
+
+
+def test_comparing(repository: Path, checkout: Checkout) -> None:
+    checkout.run("dvc", "checkout", "--quiet")
+    scores, exports = blocks(repository, "sh")[5].splitlines()
+    of_scores, of_exports = shell(checkout, scores), shell(checkout, exports)
+    assert (of_scores.returncode, of_scores.stderr) == (of_exports.returncode, of_exports.stderr) == (1, "")
+    assert re.search(r"^standard: \d+$", of_scores.stdout, re.MULTILINE)
+    assert json.loads(of_exports.stdout)["same"] is False
+
+
+def test_arrays(repository: Path, checkout: Checkout) -> None:
+    checkout.run("dvc", "checkout", "--quiet")
+    done = shell(checkout, blocks(repository, "sh")[6])
+    assert done.returncode == 0, done.stderr
+    shapes = {name: np.load(checkout.folder / "build" / name / "images.npy", mmap_mode="r").shape for name in BUILT}
+    assert shapes == BUILT
+    shutil.rmtree(checkout.folder / "build")
 
 
 def test_make_alone_lists_the_targets(checkout: Checkout) -> None:

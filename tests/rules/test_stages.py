@@ -15,7 +15,7 @@ import pytest
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.stages import count, intersect, review_apply, select
-from cleanset.tables import CANDIDATES, INDEX, REJECTED, SCORES, SELECTION, SHARED
+from cleanset.tables import CANDIDATES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, SHARED
 
 PARAMS = """
 root: .
@@ -104,6 +104,12 @@ CANDIDATE_ROWS: dict[str, list[Row]] = {
         (val(5), 1, "top5", 1, 0.5),
     ],
 }
+# class 1 has one shared picture, so that none is out
+MARGIN_ROWS: dict[str, list[Row]] = {
+    "standard": [(val(2), 0, 0.75, val(3), 0.5, 0.25)],
+    "norm_robust": [(val(1), 0, 0.5, val(3), 0.5, 0.0)],  # the lower id alone keeps picture 1 in
+    "corruption_robust": [(val(2), 0, 0.5, val(3), 0.5, 0.0)],
+}
 SELECTION_ROWS: dict[str, list[Row]] = {
     "standard": [
         (val(2), 0, 1, "top5", 2, 0.75, [0, 0, 40, 30]),
@@ -169,6 +175,7 @@ def edition_in(folder: Path, *, backwards: bool = False) -> Edition:
     for role in ROLES:
         put(edition.scores(role), SCORE_ROWS[role][::step], SCORES)
         put(edition.candidates(role), CANDIDATE_ROWS[role][::step], CANDIDATES)
+        put(edition.margins(role), MARGIN_ROWS[role][::step], MARGINS)
         put(edition.selection(role), SELECTION_ROWS[role][::step], SELECTION)
         put(edition.rejected(role), REJECTED_ROWS[role][::step], REJECTED)
     for name, entries in list(REVIEWS.items())[::step]:
@@ -193,8 +200,10 @@ def test_intersect(edition: Edition) -> None:
 @pytest.mark.parametrize("role", ROLES)
 def test_select(edition: Edition, role: str) -> None:
     edition.candidates(role).unlink()
+    edition.margins(role).unlink()
     select.run(edition, role)
     assert rows_of(edition.candidates(role), CANDIDATES) == CANDIDATE_ROWS[role]
+    assert rows_of(edition.margins(role), MARGINS) == MARGIN_ROWS[role]
 
 
 def test_select_only_the_classes_of_the_edition(edition: Edition) -> None:
@@ -282,6 +291,8 @@ def test_count(edition: Edition) -> None:
         "accuracy_top5": [75.0, 100.0, 75.0],
         "accuracy_real": [85.71, 85.71, 71.43],
         "right_of_one_label": [5, 5, 5],
+        "margins_below_1e-5": [0, 1, 1],
+        "margin_smallest": [0.25, 0.0, 0.0],
     }
     assert edition.short_classes.read_text() == (
         "model,wnid,kept,candidates,rejected\n"
@@ -301,7 +312,9 @@ def written_by(edition: Edition) -> dict[str, bytes]:
         review_apply.run(edition, role)
     count.run(edition)
     tables = [edition.shared, edition.short_classes]
-    tables += [of(role) for role in ROLES for of in (edition.candidates, edition.selection, edition.rejected)]
+    tables += [
+        of(role) for role in ROLES for of in (edition.candidates, edition.margins, edition.selection, edition.rejected)
+    ]
     return {
         path.relative_to(edition.folder).as_posix(): path.read_bytes()
         for path in [*tables, *edition.metrics.rglob("*.json")]

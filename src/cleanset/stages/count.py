@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.counting import accuracy, per_class, short_classes, totals
+from cleanset.counting import accuracy, closeness, per_class, short_classes, top1_minus_published, totals
 from cleanset.edition import Edition
 from cleanset.files import replacing, write_text
 from cleanset.ilsvrc import wnids
 from cleanset.params import check_roles, read_params
-from cleanset.tables import INDEX, REJECTED, SCORES, SELECTION, read_table
+from cleanset.tables import INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
 Lines = dict[str, dict[str, float | int]]
-"""By the name of the line: the number of each model."""
+"""By the name of the line: the number of each model that has one."""
 
 
 def run(edition: Edition) -> None:
@@ -24,13 +24,15 @@ def run(edition: Edition) -> None:
     index = read_table(edition.index, INDEX)
     lines: Lines = {}
     short = []
-    for role in params.models:
+    for role, model in params.models.items():
         selection = read_table(edition.selection(role), SELECTION)
         rejected = read_table(edition.rejected(role), REJECTED)
         for class_index, count in per_class(selection, classes).items():
             lines.setdefault(f"classes/{wnids()[class_index]}", {})[role] = count
         scores = read_table(edition.scores(role), SCORES)
         numbers = totals(selection, rejected, classes, per) | accuracy(index, scores)
+        numbers |= top1_minus_published(numbers["accuracy_top1"], model.published_top1)
+        numbers |= closeness(read_table(edition.margins(role), MARGINS))
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number
         short.append(short_classes(selection, rejected, classes, per).assign(model=role))

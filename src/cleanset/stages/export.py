@@ -72,7 +72,7 @@ def _write_one(folder: Path, role: str, row: dict[Hashable, Any], read: Read) ->
         crop, data, suffix = None, source, ".JPEG"
         file_sha256, pixels = row["sha256"], row["pixels_sha256"]
     else:
-        left, top, right, bottom = row["crop"].tolist()
+        left, top, right, bottom = map(int, row["crop"])  # beside missing boxes pandas reads them as floats
         crop = (left, top, right, bottom)
         part = cropped(source, crop)
         data, suffix = png(part), ".png"
