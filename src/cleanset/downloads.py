@@ -115,8 +115,10 @@ def _run(origin: Hub | Drive, path: Path) -> None:
 def _from_hub(repository: str, name: str, path: Path) -> None:
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
+    folder = path.parent / "hub"
+    shutil.rmtree(folder, ignore_errors=True)  # of an attempt before
     facts = get_hf_file_metadata(hf_hub_url(repository, name))
-    fetched = Path(hf_hub_download(repository, name, revision=facts.commit_hash, local_dir=path.parent / "hub"))
+    fetched = Path(hf_hub_download(repository, name, revision=facts.commit_hash, local_dir=folder))
     with fetched.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     # of a large file the hub's ETag is the SHA-256
@@ -146,10 +148,15 @@ def _main(kind: str, *words: str) -> None:
                 _from_drive(words[0], path)
             return
         except Exception as error:  # huggingface_hub, httpx and gdown raise their own
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             if not _may_pass(error) or attempt == ATTEMPTS - 1:
-                print(reason if len(reason) <= 300 else f"{reason[:300]}…")
+                print(_reason(error))
                 sys.exit(1)
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    text = text.removeprefix("Failed to retrieve file url: ").split(" You may still be able to", 1)[0]  # gdown's
+    return f"{type(error).__name__}: {text if len(text) <= 300 else f'{text[:300]}…'}"
 
 
 def _may_pass(error: Exception) -> bool:

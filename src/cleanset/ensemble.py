@@ -147,7 +147,8 @@ def _with_sum(text: str, role: str, found: str) -> str:
     entry = f"sha256: {found}"
     null = next((value for name, value in model.value if name.value == "sha256"), None)
     if null is not None:
-        return text[: null.start_mark.index] + found + text[null.end_mark.index :]
+        space = "" if null.start_mark.index < null.end_mark.index else " "  # `sha256:` with nothing behind it
+        return text[: null.start_mark.index] + space + found + text[null.end_mark.index :]
     if model.flow_style:
         at, inserted = last.end_mark.index, f", {entry}"
     else:
