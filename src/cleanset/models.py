@@ -259,9 +259,10 @@ def _load_by_key(network: nn.Module, tensors: dict[str, Tensor], path: Path) -> 
     A prefix `module.` or `model.` that all keys share is dropped. Constants of a normalisation that
     come along are loaded where RobustBench does, and must agree with timm's. False if they do not fit.
     """
+    for form in _forms(tensors):  # a network may itself have a part called model
+        if _fits(network, form):
+            return _load(network, form)
     tensors = _bare(tensors)
-    if _fits(network, tensors):
-        return _load(network, tensors)
     constants = {key: tensors[key] for key in _CONSTANTS if key in tensors}
     inner, rest = _inner(network), _bare({key: value for key, value in tensors.items() if key not in constants})
     if not _fits(inner, rest):
@@ -285,19 +286,27 @@ def _inner(network: nn.Module) -> nn.Module:
     return network[1] if isinstance(network, nn.Sequential) and len(network) == 2 else network
 
 
-def _bare(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Without what wrappers add: prefixes that all keys share, and the attacker of MadryLab's robustness.
+def _forms(tensors: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    """As they are, then without what wrappers add: one prefix that all keys share after the other.
 
-    That library saves the network twice, as `model.` and inside `attacker.`, and calls the constants
-    of the normalisation otherwise than RobustBench does.
+    MadryLab's robustness saves the network twice, as `model.` and inside `attacker.`, and calls the
+    constants of the normalisation otherwise than RobustBench does.
     """
+    yield tensors
     while prefix := next((p for p in ("module.", "model.") if all(key.startswith(p) for key in tensors)), ""):
         tensors = {key.removeprefix(prefix): value for key, value in tensors.items()}
+        yield tensors
     if "normalizer.new_mean" in tensors and "attacker.normalize.new_mean" in tensors:
         tensors = {key: value for key, value in tensors.items() if not key.startswith("attacker.")}
         for ours, theirs in zip(_CONSTANTS, ("normalizer.new_mean", "normalizer.new_std"), strict=True):
-            tensors[ours] = tensors.pop(theirs).reshape(1, -1, 1, 1)
-    return tensors
+            if theirs in tensors:
+                tensors[ours] = tensors.pop(theirs).reshape(1, -1, 1, 1)
+        yield tensors
+
+
+def _bare(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The last of the forms."""
+    return list(_forms(tensors))[-1]
 
 
 def _fits(network: nn.Module, tensors: dict[str, Tensor]) -> bool:
