@@ -17,9 +17,9 @@ from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.ilsvrc import CLASSES
-from cleanset.images import RES256CROP224, decode, timm_preprocessing
+from cleanset.images import RES256CROP224, decode
 from cleanset.keras256 import KERAS256
-from cleanset.params import Model, read_params
+from cleanset.params import read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import tracked
 from cleanset.tables import INDEX, read_table
@@ -50,7 +50,12 @@ def run(edition: Edition, out: Path, name: str | None, role: str | None) -> None
     params = read_params(edition.folder)
     if (name is None) == (role is None):
         raise CleansetError("arrays: expected either --preprocessing or --model")
-    preprocessing = preprocessing_of(params.model(role)) if role is not None else named(str(name))
+    if role is not None:
+        from cleanset.models import preprocessing_of  # takes seconds, for it imports timm
+
+        preprocessing: Preprocessing = preprocessing_of(params.model(role))
+    else:
+        preprocessing = named(str(name))
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise CleansetError(f"{out}: there is something already; expected a new or empty folder")
     index = read_table(edition.index, INDEX)
@@ -64,24 +69,6 @@ def named(name: str) -> Preprocessing:
     if name not in NAMED:
         raise CleansetError(f"arrays: no preprocessing {name!r}; expected {' or '.join(NAMED)}, or --model")
     return NAMED[name]
-
-
-def preprocessing_of(model: Model) -> Preprocessing:
-    """The preprocessing that a model of params.yaml was trained for; its weights are not needed."""
-    if model.source == "robustbench":
-        return RES256CROP224
-    import timm
-
-    known = timm.get_pretrained_cfg(model.name)
-    if known is None:
-        raise CleansetError(f"params.yaml: {model.name!r}; expected a model name of timm {timm.__version__}")
-    config = timm.data.resolve_data_config({}, pretrained_cfg=known.to_dict())
-    try:
-        return timm_preprocessing(
-            config["input_size"][-1], config["crop_pct"], config["interpolation"], config["crop_mode"]
-        )
-    except ValueError as error:
-        raise CleansetError(f"{model.name}: {error}") from None
 
 
 def write_arrays(folder: Path, index: pd.DataFrame, read: Read, preprocessing: Preprocessing) -> None:

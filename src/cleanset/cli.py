@@ -119,6 +119,28 @@ def compare(
     raise typer.Exit(0 if report.same else 1)
 
 
+@app.command(rich_help_panel=TOOLS)
+def models(
+    edition: Folder = HERE,
+    pin: Annotated[
+        bool, typer.Option("--pin", help="Download what is missing; write the sums into params.yaml.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the models: source, preprocessing, weights and their SHA-256, found and pinned."""
+    from rich.console import Console
+
+    from cleanset import ensemble
+
+    if pin:
+        ensemble.pin(Edition(edition))
+    listed = ensemble.members(Edition(edition))
+    if as_json:
+        print(ensemble.as_json(listed))
+    else:
+        Console().print(ensemble.as_table(listed))
+
+
 def main() -> None:
     """Run the command line; what a person can put right becomes one line and exit code 1."""
     try:

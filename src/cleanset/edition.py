@@ -45,6 +45,10 @@ class Edition:
     def scores(self, role: str) -> Path:
         return self.folder / "data" / "scores" / f"{role}.parquet"
 
+    def scored_with(self, role: str) -> Path:
+        """What the scores were computed with: model, preprocessing, SHA-256 of the weights."""
+        return self.folder / "data" / "scores" / f"{role}.json"
+
     def candidates(self, role: str) -> Path:
         return self.folder / "data" / "candidates" / f"{role}.parquet"
 

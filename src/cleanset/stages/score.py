@@ -1,9 +1,11 @@
 """Stage score: what one model says of every picture. No decision is made here."""
 
+import json
 import os
 
 from cleanset.edition import Edition
-from cleanset.models import load_model
+from cleanset.files import write_text
+from cleanset.models import describe, load_model
 from cleanset.params import read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import tracked
@@ -12,7 +14,10 @@ from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 
 def run(edition: Edition, role: str) -> None:
-    """Read the index, the pictures and the model's weights, write data/scores/<role>.parquet."""
+    """Read the index, the pictures and the model's weights, write data/scores/<role>.parquet and .json.
+
+    The JSON says what was run; through it DVC locks the weights that were used.
+    """
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX)
     image_ids = index["image_id"].tolist()
@@ -33,3 +38,5 @@ def run(edition: Edition, role: str) -> None:
     )
     bar = tracked(pictures, len(image_ids), f"score {role}", batch_size)
     write_table(edition.scores(role), score(model, image_ids, bar, device, params.score.precision), SCORES)
+    run_with = describe(params.model(role), model) | {"precision": params.score.precision}
+    write_text(edition.scored_with(role), json.dumps(run_with, indent=2) + "\n")
