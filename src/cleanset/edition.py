@@ -45,6 +45,12 @@ class Edition:
     def scores(self, role: str) -> Path:
         return self.folder / "data" / "scores" / f"{role}.parquet"
 
+    def score_facts(self, role: str) -> Path:
+        return self.folder / "data" / "scores" / f"{role}.json"
+
+    def partial_scores(self, role: str) -> Path:
+        return self.folder / "data" / "scores" / f"{role}.partial-shards"
+
     def candidates(self, role: str) -> Path:
         return self.folder / "data" / "candidates" / f"{role}.parquet"
 
