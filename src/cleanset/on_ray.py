@@ -4,6 +4,7 @@ Every machine of the cluster must see the edition's folder, with the pictures an
 same path. The cluster is that of RAY_ADDRESS; without it one is started on this machine.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +16,13 @@ from cleanset.decoding import Read
 from cleanset.engine import Done, Lane, Settings
 from cleanset.errors import CleansetError
 from cleanset.models import LoadedModel
-from cleanset.scoring import Scored, arithmetic, grouped, to_table
+from cleanset.scoring import TOP, Scored, arithmetic, grouped, to_table
 from cleanset.shards import Shards
 
 SHARDS_AT_A_TIME = 8
 """On a GPU; without one, one at a time."""
+ERROR = -1
+"""In place of a shard's number: the image id is the text of a CleansetError."""
 
 
 class RayScorer:
@@ -40,8 +43,12 @@ class RayScorer:
         image_ids = [image_id for shard in rows["image_ids"] for image_id in shard]
         numbers = np.repeat(rows["number"], [len(shard) for shard in rows["image_ids"]])
         groups = (g for shard in rows["image_ids"] for g in grouped(list(shard), self._settings.batch_size))
-        with arithmetic(self._settings.precision):
-            scored = list(self._lane.score(groups))
+        try:
+            with arithmetic(self._settings.precision):
+                scored = list(self._lane.score(groups))
+        except CleansetError as error:  # an exception would arrive wrapped and without its type
+            nothing = Scored([str(error)], np.zeros((1, TOP), np.int16), np.zeros((1, TOP), np.float32))
+            scored, numbers, image_ids = [nothing], np.array([ERROR]), list(nothing.image_ids)
         return {
             "number": numbers,
             "image_id": np.array(image_ids),
@@ -72,6 +79,7 @@ def score_shards_on_ray(
     if not shards.missing:
         return
     gpu = settings.devices[0].type == "cuda"
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.init(ignore_reinit_error=True, logging_level="error", log_to_driver=False, include_dashboard=False)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -84,30 +92,18 @@ def score_shards_on_ray(
         RayScorer,
         fn_constructor_args=(load, open_pictures, settings),
         batch_size=at_a_time,
-        concurrency=min(count, len(rows)),
+        compute=ray.data.ActorPoolStrategy(size=min(count, -(-len(rows) // at_a_time))),
         num_gpus=1 if gpu else 0,
         num_cpus=max(1, int(there.get("CPU", 1)) // count),
     )
     parts: dict[int, list[Scored]] = {}
-    try:
-        for block in finished.iter_batches(batch_size=None, batch_format="numpy"):
-            for number in np.unique(block["number"]).tolist():
-                chosen = block["number"] == number
-                columns = (block[name][chosen] for name in ("image_id", "top5_class", "top5_probability"))
-                parts.setdefault(number, []).append(Scored(*columns))
-                if sum(len(part.image_ids) for part in parts[number]) == len(shards.image_ids(number)):
-                    shards.keep(number, to_table(parts.pop(number)))
-            done(len(block["number"]), 0.0)
-    except ray.exceptions.RayError as error:
-        raise _cause(error) from None
-
-
-def _cause(error: BaseException | None) -> BaseException:
-    """The CleansetError that a worker raised, dug out of what Ray wraps around it; or what there is."""
-    each = error
-    while each is not None:
-        if isinstance(each, CleansetError):
-            return CleansetError(str(each.args[0]))
-        each = getattr(each, "cause", None) or each.__cause__
-    assert error is not None
-    return error
+    for block in finished.iter_batches(batch_size=None, batch_format="numpy"):
+        if ERROR in block["number"]:
+            raise CleansetError(str(block["image_id"][block["number"] == ERROR][0]))
+        for number in np.unique(block["number"]).tolist():
+            chosen = block["number"] == number
+            columns = (block[name][chosen] for name in ("image_id", "top5_class", "top5_probability"))
+            parts.setdefault(number, []).append(Scored(*columns))
+            if sum(len(part.image_ids) for part in parts[number]) == len(shards.image_ids(number)):
+                shards.keep(number, to_table(parts.pop(number)))
+        done(len(block["number"]), 0.0)

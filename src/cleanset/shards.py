@@ -29,9 +29,11 @@ class Shards:
     a picture stands in the same batch whether or not the computation was interrupted.
     """
 
-    def __init__(self, folder: Path, fingerprint: str, image_ids: Sequence[str], batch_size: int) -> None:
+    def __init__(
+        self, folder: Path, fingerprint: str, image_ids: Sequence[str], batch_size: int, least: int = LEAST
+    ) -> None:
         self._all, self._folder = folder, folder / fingerprint
-        size = batch_size * max(1, LEAST // batch_size)
+        size = batch_size * max(1, least // batch_size)
         self._image_ids = [image_ids[start : start + size] for start in range(0, len(image_ids), size)]
         if folder.is_dir():
             for other in folder.iterdir():
