@@ -187,14 +187,17 @@ class Scorer:
             for image_ids, memory in batches:
                 with torch.cuda.stream(copying):
                     pixels = torch.from_numpy(memory).to(self.device, non_blocking=True)
-                    copied = copying.record_event()
+                    copied = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+                    copied.record(copying)
                 computing.wait_event(copied)
                 pixels.record_stream(computing)
                 self.meter.begin()
                 on_device = self._logits(pixels, len(image_ids))
                 logits = torch.empty(on_device.shape, dtype=on_device.dtype, pin_memory=True)
                 logits.copy_(on_device, non_blocking=True)
-                waiting.append(pool.submit(collect, image_ids, logits, computing.record_event()))
+                finished = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+                finished.record(computing)
+                waiting.append(pool.submit(collect, image_ids, logits, finished))
                 copied.synchronize()  # the batch's memory may be filled anew once the next is asked for
                 if len(waiting) > 1:
                     yield waiting.popleft().result()

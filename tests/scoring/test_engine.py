@@ -1,5 +1,9 @@
 """Devices, memory, shards: none of it shows in what comes out."""
 
+import os
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -175,3 +179,18 @@ def test_the_share_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert meter.waiting() == 0.25
     now = 108.0  # four more without
     assert meter.waiting() == 0.625
+
+
+def test_the_bar_shows_pictures_per_second_and_waiting() -> None:
+    program = (
+        "from cleanset.progress import rate_bar\nwith rate_bar(80, 'score') as done: done(60, 0.25); done(20, 0.5)"
+    )
+    ours, theirs = os.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "140"}
+    subprocess.run([sys.executable, "-c", program], stderr=theirs, env=environment, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 2**16).decode()
+    os.close(ours)
+    assert "80/80" in shown
+    assert re.search(r"[1-9][\d,]* pictures/s", shown)
+    assert "50% of the time waiting for data" in shown
