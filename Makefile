@@ -1,12 +1,13 @@
 # Everything is installed into .venv and written inside this checkout.
 PYTHON ?= python3
 VENV := .venv
+RAY := .venv-ray
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test lint real edition bench-tables bench-export bench-idle lock
+.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -26,6 +27,15 @@ repro: setup  ## build the sample edition and show its metrics
 
 test: setup lint  ## lint, type check, all tests
 	pytest
+
+test-ray: $(RAY)/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
+	$(RAY)/bin/python -m pytest tests/scoring/test_ray.py
+
+$(RAY)/.ready: $(VENV)/.ready
+	$(VENV)/bin/python -m venv $(RAY)
+	$(RAY)/bin/python -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "main.pth").write_text("import site; site.addsitedir(\"" + site.getsitepackages()[0].replace("/.venv-ray/", "/.venv/") + "\")\n")'
+	$(RAY)/bin/pip install --quiet --no-cache-dir --disable-pip-version-check 'ray[data]==2.60.0'
+	@touch $@
 
 lint: setup  ## ruff and mypy
 	ruff check
@@ -48,6 +58,10 @@ bench-export: setup  ## time the export of 9,000 full-size pictures against a pl
 
 bench-idle: setup  ## time what has nothing to do: dvc repro, the start of a stage
 	python bench/idle.py
+
+bench-score: setup  ## time cleanset score against the pure forward rate, decoding, and a plain timm loop; its memory
+	python bench/score.py
+	python bench/score.py --memory
 
 lock:  ## pin requirements.txt anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements.txt

@@ -49,6 +49,9 @@ class Edition:
         """What the scores were computed with: model, preprocessing, SHA-256 of the weights."""
         return self.folder / "data" / "scores" / f"{role}.json"
 
+    def partial_scores(self, role: str) -> Path:
+        return self.folder / "data" / "scores" / f"{role}.partial-shards"
+
     def candidates(self, role: str) -> Path:
         return self.folder / "data" / "candidates" / f"{role}.parquet"
 

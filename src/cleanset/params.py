@@ -75,10 +75,14 @@ class Model(_Section):
 
 
 class Score(_Section):
-    """How models are run. In float64, `device` and `batch_size` do not change what comes out."""
+    """How models are run. In float64, nothing else here changes what comes out.
 
+    `engine: ray` spreads the work over a Ray cluster, `local` over the devices of this machine.
+    """
+
+    engine: Literal["local", "ray"] = "local"
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
-    precision: Literal["float64", "float32"] = "float64"
+    precision: Literal["float64", "float32", "tf32", "bfloat16"] = "float64"
     batch_size: Annotated[int, Field(ge=1)] = 256
 
 

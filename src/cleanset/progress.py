@@ -1,6 +1,8 @@
 """A progress bar on standard error, shown only to a person at a terminal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
 from typing import TypeVar
 
 from rich.console import Console
@@ -23,3 +25,29 @@ def tracked(items: Iterable[Item], total: int, text: str, step: int = 1) -> Iter
         for item in items:
             yield item
             progress.update(task, completed=min(total, progress.tasks[task].completed + step))
+
+
+@contextmanager
+def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
+    """A bar named `text`, moved on by whoever calls what this gives, from any thread.
+
+    The caller says how many pictures are done, and the share of the time that was spent waiting for
+    data; the bar shows that, and pictures per second.
+    """
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]:,.0f} pictures/s, {task.fields[waiting]:.0%} of the time waiting for data"),
+        TimeRemainingColumn(),
+    )
+    start = perf_counter()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(text, total=total, rate=0.0, waiting=0.0)
+
+        def move(pictures: int, waiting: float) -> None:
+            done = progress.tasks[0].completed + pictures
+            progress.update(task, advance=pictures, rate=done / (perf_counter() - start), waiting=waiting)
+
+        yield move

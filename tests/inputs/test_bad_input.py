@@ -453,7 +453,7 @@ class TestParams:
         ("message", "text"),
         [
             (
-                "score: unknown key 'batchsize'; expected device, precision, batch_size",
+                "score: unknown key 'batchsize'; expected engine, device, precision, batch_size",
                 f"{BASE}{MODEL}score: {{batchsize: 5}}\n",
             ),
             (
@@ -469,7 +469,7 @@ class TestParams:
                 f"{BASE}{MODEL}score: {{batch_size: '256'}}\n",
             ),
             (
-                "score.precision: Input should be 'float64' or 'float32'; found 'float16'",
+                "score.precision: Input should be 'float64', 'float32', 'tf32' or 'bfloat16'; found 'float16'",
                 f"{BASE}{MODEL}score: {{precision: float16}}\n",
             ),
             (
@@ -649,7 +649,7 @@ class TestWeights:
     def test_nan(self, scorable: Made, tensors: dict[str, torch.Tensor]) -> None:
         with_weights(scorable, tensors | {"head.fc.bias": torch.full((1000,), float("nan"))})
         scorable.fails(
-            f"{picture_id(1)} or one soon after: a logit is NaN or infinite; the weights are broken, "
+            f"{picture_id(1)}: a logit is NaN or infinite; the weights are broken, "
             "or the precision does not suffice: try float64",
             *SCORE,
         )

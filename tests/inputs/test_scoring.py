@@ -4,7 +4,7 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,13 +19,14 @@ from torch import nn
 from torchvision.models import resnet50
 from torchvision.transforms.functional import center_crop, normalize, pil_to_tensor, resize
 
+from cleanset.decoding import in_threads
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import Preprocessing, decode
 from cleanset.models import LoadedModel, Normalise, load_model
 from cleanset.params import Model
 from cleanset.progress import tracked
-from cleanset.scoring import batches, choose_device, make_exact, score, top5
+from cleanset.scoring import Precision, Scorer, arithmetic, choose_devices, grouped, to_table, top5
 from cleanset.tables import SCORES, write_table
 from inputs.made import image, jpeg, picture_id, ten_pictures
 
@@ -100,8 +101,9 @@ def test_a_logit_that_is_no_number(value: float) -> None:
 
 
 def test_devices() -> None:
-    assert choose_device("cpu") == CPU
-    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert choose_devices("cpu") == [CPU]
+    found = [torch.device("cuda", number) for number in range(torch.cuda.device_count())]
+    assert choose_devices("auto") == (found or [CPU])
 
 
 def saved(path: Path, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
@@ -129,12 +131,21 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
 
 
 def pictures_of(model: LoadedModel, pictures: dict[str, bytes], batch_size: int, workers: int = 2) -> Any:
-    return batches(list(pictures), pictures.__getitem__, model.preprocessing, batch_size, workers, pin=False)
+    groups = grouped(list(pictures), batch_size)
+    return in_threads(groups, pictures.__getitem__, model.preprocessing, batch_size, workers)
+
+
+def scored(
+    model: LoadedModel, pictures: dict[str, bytes], batch_size: int, precision: Precision = "float64", workers: int = 2
+) -> pd.DataFrame:
+    with arithmetic(precision):
+        scorer = Scorer(model, CPU, precision)
+        return to_table(scorer(pictures_of(model, pictures, batch_size, workers), workers))
 
 
 def test_score_is_a_plain_loop(tiny: LoadedModel) -> None:
     pictures = ten_pictures()
-    table = score(tiny, list(pictures), pictures_of(tiny, pictures, 4), CPU, "float64")
+    table = scored(tiny, pictures, 4)
     assert table["image_id"].tolist() == [picture_id(number) for number in range(1, 11)]
     network = tiny.network.double()
     for image_id, found, stored in zip(*(table[name] for name in SCORES.names), strict=True):
@@ -152,7 +163,7 @@ def test_batches_and_workers_do_not_show(tiny: LoadedModel, tmp_path: Path, batc
     pictures = {picture_id(number): jpeg(image(20 + 3 * number, 70 - number, seed=number)) for number in range(1, 31)}
     written = []
     for name, size, threads in (("first", 10, 2), ("second", batch_size, workers)):
-        table = score(tiny, list(pictures), pictures_of(tiny, pictures, size, threads), CPU, "float64")
+        table = scored(tiny, pictures, size, workers=threads)
         write_table(tmp_path / name, table, SCORES)
         written.append((tmp_path / name).read_bytes())
     assert written[0] == written[1]
@@ -161,19 +172,22 @@ def test_batches_and_workers_do_not_show(tiny: LoadedModel, tmp_path: Path, batc
 def test_batches_come_in_order_and_whole(tiny: LoadedModel) -> None:
     pictures = ten_pictures()
     found = list(pictures_of(tiny, pictures, 3))
-    assert [tuple(batch.shape) for batch in found] == [(3, 3, 160, 160)] * 3 + [(1, 3, 160, 160)]
-    for pixels, data in zip(torch.cat(found), pictures.values(), strict=True):
-        assert np.array_equal(pixels.numpy(), tiny.preprocessing(decode(data)))
+    assert [batch.pixels.shape for batch in found] == [(3, 3, 160, 160)] * 4
+    assert [image_id for batch in found for image_id in batch.image_ids] == list(pictures)
+    pixels = np.concatenate([batch.pixels for batch in found])
+    for row, data in zip(pixels[:10], pictures.values(), strict=True):
+        assert np.array_equal(row, tiny.preprocessing(decode(data)))
+    assert not pixels[10:].any()  # the last batch is filled up
 
 
 def test_pictures_are_read_only_a_little_ahead(tiny: LoadedModel) -> None:
     read: list[str] = []
     data = jpeg(image(30, 30))
     names = [picture_id(number) for number in range(1, 101)]
-    some = batches(names, lambda name: read.append(name) or data, tiny.preprocessing, 5, 2, pin=False)  # type: ignore[func-returns-value]
+    some = in_threads(grouped(names, 5), lambda name: read.append(name) or data, tiny.preprocessing, 5, 2)  # type: ignore[func-returns-value]
     next(some)
     assert len(read) <= 20
-    some.close()  # type: ignore[attr-defined]
+    some.close()
     assert len(read) <= 25
 
 
@@ -181,7 +195,7 @@ def test_pictures_are_read_only_a_little_ahead(tiny: LoadedModel) -> None:
 def test_a_broken_picture_is_named(tiny: LoadedModel, broken: bytes) -> None:
     pictures = ten_pictures() | {picture_id(7): broken}
     with pytest.raises(CleansetError, match=rf"^{picture_id(7)}: cannot be read \(.+\); expected a whole JPEG$"):
-        score(tiny, list(pictures), pictures_of(tiny, pictures, 2), CPU, "float64")
+        scored(tiny, pictures, 2)
 
 
 class Fixed(nn.Module):
@@ -202,17 +216,17 @@ def test_another_number_of_classes(size: int) -> None:
     pictures = ten_pictures()
     message = rf"^the model gives \(2, {size}\) for 2 pictures; expected 1000 classes each$"
     with pytest.raises(CleansetError, match=message):
-        score(model, list(pictures), pictures_of(model, pictures, 2), CPU, "float64")
+        scored(model, pictures, 2)
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_nan_for_one_picture(precision: Literal["float64", "float32"]) -> None:
+@pytest.mark.parametrize("precision", ["float64", "float32", "tf32", "bfloat16"])
+def test_nan_for_one_picture(precision: Precision) -> None:
     model = LoadedModel(Fixed(1000), Preprocessing("small", 8, 8, "bilinear"), "")
     pictures = ten_pictures()
-    score(model, list(pictures), pictures_of(model, pictures, 2), CPU, precision)
+    scored(model, pictures, 2, precision)
     pictures[picture_id(5)] = jpeg(image(20, 20).point(lambda value: 0))
-    with pytest.raises(CleansetError, match=rf"^{picture_id(5)} or one soon after: a logit is NaN or infinite; "):
-        score(model, list(pictures), pictures_of(model, pictures, 2), CPU, precision)
+    with pytest.raises(CleansetError, match=rf"^{picture_id(5)}: a logit is NaN or infinite; "):
+        scored(model, pictures, 2, precision)
 
 
 def test_normalise_is_exact_in_the_precision_of_the_pixels() -> None:
@@ -255,7 +269,7 @@ def test_robustbench_resnet50_normalises_once(tmp_path: Path) -> None:
             Model(source="robustbench", name="Salman2020Do_R50", threat_model="Linf", **weights), tmp_path
         )
         assert model.preprocessing.name == "Res256Crop224"
-        table = score(model, list(pictures), pictures_of(model, pictures, 1), CPU, "float64")
+        table = scored(model, pictures, 1)
         assert np.stack(table["top5_class"].to_list()).tolist() == expected.topk(5).indices.tolist()
         # the constants of RobustBench's own normalisation are float32
         probabilities = expected.softmax(dim=1).topk(5).values.numpy()
@@ -283,8 +297,7 @@ def test_real_model_against_timms_own_transform(real: Path) -> None:
     model = load_model(Model(source="timm", name=name, weights=str(path), sha256=sha256(path.read_bytes())), real)
     paths = sorted((real / "photos").iterdir())[:4]
     pictures = {picture_id(number): path.read_bytes() for number, path in enumerate(paths, start=1)}
-    make_exact()
-    table = score(model, list(pictures), pictures_of(model, pictures, 4), CPU, "float64")
+    table = scored(model, pictures, 4)
 
     network = timm.create_model(name, pretrained=False)
     network.load_state_dict(load_file(path))
@@ -318,5 +331,5 @@ def test_progress_is_seen_at_a_terminal_and_ends_at_the_total() -> None:
 
 def test_score_table_has_the_columns_of_its_schema(tiny: LoadedModel) -> None:
     pictures = ten_pictures()
-    table: pd.DataFrame = score(tiny, list(pictures), pictures_of(tiny, pictures, 4), CPU, "float64")
+    table: pd.DataFrame = scored(tiny, pictures, 4)
     assert list(table.columns) == SCORES.names

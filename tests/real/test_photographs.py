@@ -5,12 +5,13 @@ from pathlib import Path
 
 import torch
 
+from cleanset.engine import Lane
 from cleanset.ilsvrc import class_indices
 from cleanset.images import decode
 from cleanset.models import load_model
 from cleanset.params import Model
 from cleanset.pictures import Location
-from cleanset.scoring import batches, score
+from cleanset.scoring import grouped, to_table
 
 
 def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
@@ -27,8 +28,8 @@ def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
         path = photographs[name]
         return Location(path, 0, path.stat().st_size, None).read()
 
-    pictures = batches(names, read, model.preprocessing, batch_size=30, workers=2, pin=False)
-    scores = score(model, names, pictures, torch.device("cpu"), "float32")
+    with Lane(model, read, torch.device("cpu"), "float32", 4, workers=2) as lane:
+        scores = to_table(lane.score(grouped(names, 4)))
     wanted = [class_indices()[name.split("_")[0]] for name in names]
     right = sum(top5[0] == label for top5, label in zip(scores["top5_class"], wanted, strict=True))
     assert len(names) == 150

@@ -2,14 +2,25 @@
 
 import json
 import os
+import sys
+from functools import partial
+from importlib.metadata import version
 
+import pandas as pd
+
+from cleanset import decoding, images, models, scoring
+from cleanset.decoding import Read
 from cleanset.edition import Edition
-from cleanset.files import write_text
-from cleanset.models import describe, load_model
-from cleanset.params import read_params
+from cleanset.engine import Lane, Settings, score_shards
+from cleanset.exactness import Distance, distance, sample
+from cleanset.files import sha256, write_text
+from cleanset.models import LoadedModel, describe, load_model
+from cleanset.on_ray import score_shards_on_ray
+from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
-from cleanset.progress import tracked
-from cleanset.scoring import CPU_BATCH, batches, choose_device, make_exact, score
+from cleanset.progress import rate_bar
+from cleanset.scoring import CPU_BATCH, arithmetic, choose_devices, grouped, to_table
+from cleanset.shards import Shards, fingerprint
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 
@@ -17,26 +28,77 @@ def run(edition: Edition, role: str) -> None:
     """Read the index, the pictures and the model's weights, write data/scores/<role>.parquet and .json.
 
     The JSON says what was run; through it DVC locks the weights that were used.
+    What is finished is kept beside them until all of it is, for a run that is interrupted.
     """
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX)
     image_ids = index["image_id"].tolist()
-    device = choose_device(params.score.device)
-    make_exact()
+    settings = settings_for(params)
     model = load_model(params.model(role), edition.folder)
-    batch_size = params.score.batch_size
-    if device.type == "cpu":
-        batch_size = min(batch_size, CPU_BATCH)
-    verified = VerifiedPictures(edition, params.dataset.images, index)
-    pictures = batches(
-        image_ids,
-        verified.read,
-        model.preprocessing,
-        batch_size,
-        workers=len(os.sched_getaffinity(0)),
-        pin=device.type == "cuda",
+    read = open_pictures(edition, params.dataset.images)
+    facts = described(params, role, model, len(image_ids))
+    name = fingerprint(
+        facts | {"index": sha256(edition.index.read_bytes())} | machine(settings),
+        [str(module.__file__) for module in (decoding, images, models, scoring)],
     )
-    bar = tracked(pictures, len(image_ids), f"score {role}", batch_size)
-    write_table(edition.scores(role), score(model, image_ids, bar, device, params.score.precision), SCORES)
-    run_with = describe(params.model(role), model) | {"precision": params.score.precision}
-    write_text(edition.scored_with(role), json.dumps(run_with, indent=2) + "\n")
+    shards = Shards(edition.partial_scores(role), name, image_ids, settings.batch_size)
+    with rate_bar(len(image_ids), f"score {role}") as done:
+        done(len(image_ids) - sum(len(shards.image_ids(number)) for number in shards.missing), 0.0)
+        if params.score.engine == "ray":
+            folder = Edition(edition.folder.resolve())
+            load = partial(load_model, params.model(role), folder.folder)
+            score_shards_on_ray(load, partial(open_pictures, folder, params.dataset.images), settings, shards, done)
+        else:
+            score_shards(model, read, settings, shards, done, say)
+    scores = shards.table()
+    against = None
+    if settings.precision != "float64":
+        against = against_float64(model, read, settings, index, scores)
+        say(f"score {role}: {settings.precision} against float64: {against}")
+    write_table(edition.scores(role), scores, SCORES)
+    facts["against_float64"] = against and against.as_json()
+    write_text(edition.scored_with(role), json.dumps(facts, indent=2) + "\n")
+    shards.remove()
+
+
+def say(text: str) -> None:
+    """A line on standard error."""
+    print(text, file=sys.stderr)
+
+
+def settings_for(params: Params) -> Settings:
+    """How to compute here: the devices, the batch size, as many workers as there are cores."""
+    devices = choose_devices(params.score.device)
+    batch_size = params.score.batch_size
+    if devices[0].type == "cpu":
+        batch_size = min(batch_size, CPU_BATCH)
+    return Settings(devices, params.score.precision, batch_size, len(os.sched_getaffinity(0)))
+
+
+def open_pictures(edition: Edition, images: str) -> Read:
+    """What reads the pictures of an edition and checks them."""
+    return VerifiedPictures(edition, images, read_table(edition.index, INDEX)).read
+
+
+def described(params: Params, role: str, model: LoadedModel, pictures: int) -> dict[str, object]:
+    """What is run, for people and for the fingerprint."""
+    what = describe(params.model(role), model)
+    return {"role": role, **what, "precision": params.score.precision, "pictures": pictures}
+
+
+def machine(settings: Settings) -> dict[str, object]:
+    """What else a result may depend on while it is in the making; batch and device only below float64."""
+    versions: dict[str, object] = {name: version(name) for name in ("numpy", "pillow", "robustbench", "timm", "torch")}
+    if settings.precision == "float64":
+        return versions
+    return versions | {"batch_size": settings.batch_size, "device": settings.devices[0].type}
+
+
+def against_float64(
+    model: LoadedModel, read: Read, settings: Settings, index: pd.DataFrame, scores: pd.DataFrame
+) -> Distance:
+    """How far `scores` are from what float64 gives for a sample of the pictures."""
+    lane = Lane(model, read, settings.devices[0], "float64", settings.batch_size, settings.workers)
+    with arithmetic("float64"), lane:
+        exact = to_table(lane.score(grouped(sample(index), settings.batch_size)))
+    return distance(index, exact, scores)

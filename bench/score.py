@@ -1,0 +1,315 @@
+"""Scoring full-size photographs from a tar: against the pure forward rate, decoding, and a plain timm loop.
+
+Every way runs in a process of its own, the ways alternate. With --memory: the stage's memory for
+1,000 and for 50,000 pictures instead.
+"""
+
+import argparse
+import io
+import json
+import os
+import statistics
+import sys
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from measuring import Run, cleanset, print_machine, print_table, run, scratch, share
+
+NAMES = {
+    "forward": "(a) forward, pictures ready",
+    "forward_torch": "the same, threads inside operators",
+    "threads": "decoding, threads",
+    "processes": "decoding, processes",
+    "stage": "(b) cleanset score",
+    "start": "of it: its start, with 4 pictures",
+    "timm": "(c) plain timm loop",
+}
+READY = 32
+"""Pictures that lie ready for the pure forward rate, or a batch where that is more."""
+TIMM_BATCH = 64
+"""Of the plain loop without a GPU; on one it is score.batch_size."""
+LIMIT_OF_BOTH, LIMIT_MEMORY = 0.9, 1.1
+ROLE = "standard"
+FEW, MANY = 1_000, 50_000
+TAR = "pictures.tar"
+Times = tuple[float, float]
+"""Seconds, and seconds of the processor."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="tf_efficientnet_lite0", help="a timm model; random weights, if need be")
+    parser.add_argument("--precision", default="float64")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--pictures", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--way", choices=["build", *NAMES], help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.way:
+        print(json.dumps(way(arguments)))
+        return
+    with scratch() as folder:
+        (memory if arguments.memory else speed)(arguments, folder)
+
+
+def speed(arguments: argparse.Namespace, folder: Path) -> None:
+    """Measure and print the table of rates."""
+    count = arguments.pictures
+    whole, start = folder / "whole", folder / "start"
+    source = in_process("build", whole, arguments)
+    in_process("build", start, argparse.Namespace(**(vars(arguments) | {"pictures": 4})))
+    found: dict[str, list[Times]] = {name: [] for name in NAMES}
+    for number in range(arguments.rounds):
+        for name in NAMES if number % 2 == 0 else reversed(NAMES):
+            if name in ("stage", "start"):
+                done = cleanset("score", "--model", ROLE, edition=whole if name == "stage" else start)
+                found[name].append((done.seconds, done.processor_seconds))
+            else:
+                found[name].append(in_process(name, whole, arguments))
+    middle = {name: [statistics.median(column) for column in zip(*times, strict=True)] for name, times in found.items()}
+    print_machine()
+    rows: list[tuple[str, ...]] = [
+        (
+            text,
+            f"{middle[name][0]:.1f}",
+            f"{middle[name][1]:.1f}" if middle[name][1] else "",
+            f"{count / middle[name][0]:,.1f}",
+        )
+        for name, text in NAMES.items()
+        if name != "start"
+    ]
+    rows.insert(5, (NAMES["start"], *(f"{value:.1f}" for value in middle["start"]), ""))
+    steady = [whole - start for whole, start in zip(middle["stage"], middle["start"], strict=True)]
+    both = [forward + decoding for forward, decoding in zip(middle["forward"], middle["threads"], strict=True)]
+    rows += [
+        ("(b) without its start", *(f"{value:.1f}" for value in steady), f"{count / steady[0]:,.1f}"),
+        ("(b) of (a) and decoding", *(share(limit, value) for limit, value in zip(both, steady, strict=True)), ""),
+        ("limit, at least", f"{LIMIT_OF_BOTH}", f"{LIMIT_OF_BOTH}", ""),
+        ("(b) of (a) alone", *(share(a, b) for a, b in zip(middle["forward"], steady, strict=True)), ""),
+        (
+            "(b) with its start by (c), at least 1",
+            *(share(c, b) for c, b in zip(middle["timm"], middle["stage"], strict=True)),
+            "",
+        ),
+    ]
+    title = (
+        f"{arguments.model}, {arguments.precision}, {count:,} pictures ({source}), median of {arguments.rounds} rounds"
+    )
+    print_table(title, ("what", "seconds", "processor seconds", "pictures/s"), rows)
+
+
+def memory(arguments: argparse.Namespace, folder: Path) -> None:
+    """Measure and print the memory that the stage takes for few and for many small pictures."""
+    rows: list[tuple[str, ...]] = []
+    peaks = []
+    for count in (FEW, MANY):
+        edition = folder / str(count)
+        changed = {"pictures": count, "model": "test_vit", "precision": "float32"}
+        in_process("build", edition, argparse.Namespace(**(vars(arguments) | changed)))
+        done: Run = cleanset("score", "--model", ROLE, edition=edition)
+        peaks.append(done.peak_mib)
+        rows.append((f"{count:,} pictures", f"{done.peak_mib:,.0f}", f"{done.seconds:.0f}"))
+    rows.append(("ratio", f"{peaks[1] / peaks[0]:.2f}", ""))
+    rows.append(("limit", f"{LIMIT_MEMORY}", ""))
+    print_machine()
+    print_table("Memory of cleanset score, test_vit, float32, small pictures", ("what", "peak MiB", "seconds"), rows)
+
+
+def in_process(name: str, folder: Path, arguments: argparse.Namespace) -> Any:
+    """What a way of this file gives when it runs in a process of its own."""
+    options = {
+        "--way": name, "--folder": folder, "--model": arguments.model, "--precision": arguments.precision,
+        "--device": arguments.device, "--batch-size": arguments.batch_size, "--pictures": arguments.pictures,
+    }  # fmt: skip
+    words = [str(word) for option in options.items() for word in option] + ["--memory"] * arguments.memory
+    return json.loads(run(sys.executable, __file__, *words, cwd=folder.parent).output.splitlines()[-1])
+
+
+def way(arguments: argparse.Namespace) -> Any:
+    """Build the edition, or measure one way, in this process."""
+    from cleanset.edition import Edition
+    from cleanset.models import load_model
+    from cleanset.params import read_params
+    from cleanset.stages.score import open_pictures, settings_for
+    from cleanset.tables import INDEX, read_table
+
+    if arguments.way == "build":
+        return build(arguments)
+    edition = Edition(arguments.folder)
+    params = read_params(edition.folder)
+    settings = settings_for(params)
+    image_ids = read_table(edition.index, INDEX)["image_id"].tolist()
+    read = open_pictures(edition, TAR)
+    if arguments.way == "timm":
+        return timm_loop(edition.folder, params, settings, image_ids)
+    model = load_model(params.model(ROLE), edition.folder)
+    if arguments.way.startswith("forward"):
+        return forward(model, read, settings, image_ids, inside=arguments.way == "forward_torch")
+    return decoding(model, read, settings, image_ids, processes=arguments.way == "processes")
+
+
+@contextmanager
+def timed(into: list[float]) -> Iterator[None]:
+    """Put the seconds, and those of the processor with its ended children, into a list."""
+    before, begin = os.times(), perf_counter()
+    yield
+    into.append(perf_counter() - begin)
+    into.append(sum(os.times()[:4]) - sum(before[:4]))
+
+
+def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], inside: bool) -> list[float]:
+    """As many pictures as there are, from a few that lie ready, on the device if that is a GPU."""
+    import numpy as np
+    import torch
+
+    from cleanset.decoding import Batch, pixels_of
+    from cleanset.scoring import DTYPES, Scorer, arithmetic, grouped
+
+    device, size, found = settings.devices[0], settings.batch_size, list[float]()
+    ready = np.stack([pixels_of(name, read, model.preprocessing) for name in image_ids[: max(READY, size)]])
+    with arithmetic(settings.precision):
+        if device.type == "cpu" and not inside:
+            scorer = Scorer(model, device, settings.precision)
+            batches = [
+                Batch(image_ids[:size], ready[at : at + size]) for at in range(0, len(ready) // size * size, size)
+            ]
+            list(scorer(batches, settings.workers))
+            with timed(found):
+                list(scorer(islice(cycle(batches), len(image_ids) // size), settings.workers))
+        else:
+            network = model.network.to(device, DTYPES[settings.precision])
+            pixels = torch.from_numpy(ready).to(device)
+            lower = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bfloat16")
+            with torch.inference_mode(), lower:
+                network(pixels.to(DTYPES[settings.precision]) / 255)
+                with timed(found):
+                    for _ in grouped(image_ids, len(ready)):
+                        logits = network(pixels.to(DTYPES[settings.precision]) / 255)
+                    logits.cpu()
+    return found
+
+
+def decoding(model: Any, read: Any, settings: Any, image_ids: Sequence[str], processes: bool) -> list[float]:
+    """Every picture into batches of preprocessed pixels, by threads or by processes that are there already."""
+    from cleanset.decoding import SharedBatches, in_threads
+    from cleanset.scoring import grouped
+
+    found: list[float] = []
+    groups = grouped(image_ids, settings.batch_size)
+    if not processes:
+        with timed(found):
+            for _ in in_threads(groups, read, model.preprocessing, settings.batch_size, settings.workers):
+                pass
+        return found
+    with SharedBatches(read, model.preprocessing, settings.batch_size, settings.workers) as shared:
+        list(shared.batches(grouped(image_ids[: settings.workers], settings.batch_size)))
+        with timed(found):
+            for _ in shared.batches(groups):
+                pass
+    return [*found[:1], 0.0]  # these processes are not our children
+
+
+def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]) -> list[float]:
+    """As timm's validation does it: its transform, a DataLoader with all cores, forward, the five highest."""
+    import timm
+    import torch
+    from PIL import Image
+    from safetensors.torch import load_file
+    from torch.utils.data import DataLoader, Dataset
+
+    from cleanset.pictures import locate
+    from cleanset.scoring import DTYPES, arithmetic
+
+    device, dtype = settings.devices[0], DTYPES[settings.precision]
+    network = timm.create_model(params.model(ROLE).name)
+    network.load_state_dict(load_file(folder / params.model(ROLE).weights))
+    network = network.eval().to(device, dtype)
+    transform = timm.data.create_transform(**timm.data.resolve_data_config({}, model=network), is_training=False)
+    locations = locate(folder / TAR)
+
+    class Pictures(Dataset[Any]):
+        def __len__(self) -> int:
+            return len(image_ids)
+
+        def __getitem__(self, number: int) -> Any:
+            return transform(Image.open(io.BytesIO(locations[image_ids[number]].read())).convert("RGB"))
+
+    size = TIMM_BATCH if device.type == "cpu" else settings.batch_size
+    loader = DataLoader(Pictures(), size, num_workers=settings.workers, pin_memory=device.type == "cuda")
+    lower = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bfloat16")
+    found: list[float] = []
+    with timed(found), arithmetic(settings.precision), torch.inference_mode(), lower:
+        for pictures in loader:
+            network(pictures.to(device, dtype)).softmax(dim=1).topk(5)[0].cpu()
+    return found
+
+
+def build(arguments: argparse.Namespace) -> str:
+    """An edition with that many pictures in a tar, and one model; say what the pictures are."""
+    import numpy as np
+    import pandas as pd
+    import timm
+    import yaml
+    from safetensors.torch import save_file
+
+    import export
+    import simulation
+    from cleanset.edition import Edition
+    from cleanset.files import sha256
+    from cleanset.ilsvrc import CLASSES, image_id
+    from cleanset.images import inspect
+    from cleanset.pictures import locate, to_table
+    from cleanset.tables import INDEX, LOCATIONS, write_table
+
+    folder, count = arguments.folder, arguments.pictures
+    folder.mkdir()
+    source, pictures = ("drawn, small", small_drawings()) if arguments.memory else export.photographs_or_drawings()
+    facts = pd.DataFrame([inspect(data) for data in pictures])
+    facts = facts.assign(size=list(map(len, pictures)), sha256=list(map(sha256, pictures)))
+    repeated = facts.iloc[np.arange(count) % len(pictures)].reset_index(drop=True)
+    index = simulation.index_of([[number % CLASSES] for number in range(count)])
+    write_table(Edition(folder).index, index.assign(**{str(name): repeated[name] for name in repeated}), INDEX)
+    with tarfile.open(folder / TAR, "w") as tar:
+        for number, data in enumerate(islice(cycle(pictures), count), start=1):
+            member = tarfile.TarInfo(f"{image_id(number)}.JPEG")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    write_table(Edition(folder).locations, to_table(locate(folder / TAR), folder / TAR), LOCATIONS)
+
+    trained = Path(os.environ.get("CLEANSET_REAL", ".")) / "weights" / f"{arguments.model}.safetensors"
+    weights = folder / "weights.safetensors"
+    if trained.is_file():
+        weights.write_bytes(trained.read_bytes())
+    else:
+        save_file(dict(timm.create_model(arguments.model).state_dict()), weights)
+    model = {"source": "timm", "name": arguments.model, "weights": weights.name, "sha256": sha256(weights.read_bytes())}
+    score = {"device": arguments.device, "precision": arguments.precision, "batch_size": arguments.batch_size}
+    params = {"root": ".", "dataset": {"images": TAR}, "models": {ROLE: model}, "score": score}
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    return source
+
+
+def small_drawings() -> list[bytes]:
+    """Twenty small pictures."""
+    import numpy as np
+    from PIL import Image
+
+    found = []
+    for seed in range(20):
+        coarse = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+        out = io.BytesIO()
+        Image.fromarray(coarse).resize((120, 90)).save(out, format="JPEG")
+        found.append(out.getvalue())
+    return found
+
+
+if __name__ == "__main__":
+    main()

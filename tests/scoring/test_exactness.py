@@ -1,0 +1,163 @@
+"""What float64 makes equal, and what is said of the other precisions."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from cleanset.engine import Lane
+from cleanset.exactness import Distance, distance, easiest, sample
+from cleanset.files import sha256
+from cleanset.images import Preprocessing, decode
+from cleanset.models import LoadedModel, load_model
+from cleanset.params import Model
+from cleanset.scoring import arithmetic, grouped, to_table, top5
+from cleanset.stages import score as stage
+from cleanset.tables import SCORES, write_table
+from inputs.made import image, jpeg, picture_id
+from rules.by_hand import index_of, scores_of
+from scoring.editions import make_edition
+from scoring.networks import CPU
+
+ENSEMBLE = {
+    "standard": {"source": "timm", "name": "resnet50.a1_in1k"},
+    "norm_robust": {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"},
+    "corruption_robust": {"source": "robustbench", "name": "Erichson2022NoisyMix_new", "threat_model": "corruptions"},
+}
+PICTURES = {picture_id(number): jpeg(image(130 + number, 120, seed=number)) for number in range(1, 6)}
+
+
+def resnet50(role: str, folder: Path) -> LoadedModel:
+    """One of the three with random weights and statistics, as it is loaded; its pictures are 96 x 96, for time."""
+    torch.manual_seed(5)
+    network = timm.create_model("resnet50")
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None and module.running_var is not None:
+            nn.init.uniform_(module.weight, 0.5, 1)
+            nn.init.normal_(module.running_mean, std=0.1)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+    nn.init.normal_(network.fc.weight, std=0.1)
+    path = folder / f"{role}.safetensors"
+    save_file(dict(network.state_dict()), path)
+    named = Model.model_validate(ENSEMBLE[role] | {"weights": str(path), "sha256": sha256(path.read_bytes())})
+    return replace(load_model(named, folder), preprocessing=Preprocessing("small", 110, 96, "bilinear"))
+
+
+@pytest.mark.parametrize("role", ENSEMBLE)
+def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> None:
+    """With one thread and two, across batches and inside operators; in batches of 1, 3 and 8, padded or not."""
+    model = resnet50(role, tmp_path)
+    found = set()
+    for batch_size, workers in ((1, 1), (3, 2), (8, 1)):
+        with arithmetic("float64"), Lane(model, PICTURES.__getitem__, CPU, "float64", batch_size, workers) as lane:
+            write_table(tmp_path / "t", to_table(lane.score(grouped(list(PICTURES), batch_size))), SCORES)
+        found.add((tmp_path / "t").read_bytes())
+    assert len(found) == 1
+    with Lane(model, PICTURES.__getitem__, CPU, "float64", 5, 1) as lane:
+        (exact,) = lane.score([list(PICTURES)])
+    pixels = torch.from_numpy(np.stack([model.preprocessing(decode(data)) for data in PICTURES.values()]))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with torch.inference_mode():
+            classes, probabilities = top5(model.network.double()(pixels.double() / 255).numpy())
+    finally:
+        torch.set_num_threads(threads)
+    assert np.array_equal(classes, exact.classes)
+    assert np.array_equal(probabilities, exact.probabilities)
+    assert len({tuple(row) for row in classes.tolist()}) > 1  # the pictures are told apart
+
+
+def test_distance_by_hand() -> None:
+    """Class 7 keeps its pictures in another order, class 8 loses one of its three, class 9 stays."""
+    labels = {"a": [7], "b": [7], "c": [8], "d": [8], "e": [8], "f": [8], "g": [9], "h": [9, 7]}
+    exact = {
+        "a": (7, 0.75), "b": (7, 0.5), "c": (8, 0.875), "d": (8, 0.75), "e": (8, 0.625), "f": (8, 0.5),
+        "g": (9, 0.5), "h": (9, 0.25),
+    }  # fmt: skip
+    other = exact | {"a": (7, 0.5), "b": (7, 0.625), "e": (3, 0.625), "h": (9, 0.3125)}
+    assert distance(index_of(labels), scores_of(exact), scores_of(other)) == Distance(
+        pictures=8, top1_agreement=0.875, largest_difference=0.25, classes=3, classes_reordered=2, classes_changed=1
+    )
+    assert distance(index_of(labels), scores_of(exact), scores_of(exact)) == Distance(8, 1.0, 0.0, 3, 0, 0)
+
+
+def test_distance_looks_only_at_the_sample() -> None:
+    exact = scores_of({"b": (7, 0.5)})
+    other = scores_of({"c": (1, 0.5), "b": (7, 0.75), "a": (2, 0.5)})
+    found = distance(index_of({"a": [7], "b": [7], "c": [7]}), exact, other)
+    assert found == Distance(1, 1.0, 0.25, 1, 0, 0)
+
+
+def test_a_class_that_leaves_the_five_counts_by_its_place() -> None:
+    """Class 1 has 0.5 on one side and is not among the five on the other; there the first has 0.125."""
+    exact, other = scores_of({"a": (1, 0.5)}), scores_of({"a": (500, 0.125)})
+    assert distance(index_of({"a": [1]}), exact, other).largest_difference == 0.375
+
+
+def test_easiest() -> None:
+    """At most five, surest first, equals by id; only pictures with one label that the model is right on."""
+    labels = {name: [7] for name in "abcdefgh"} | {"i": [7, 8]}
+    said = dict.fromkeys("abcdefg", (7, 0.5)) | {"c": (7, 0.75), "h": (6, 0.875), "i": (7, 0.875)}
+    assert easiest(index_of(labels), scores_of(said)) == {7: ["c", "a", "b", "d", "e"]}
+
+
+def test_the_sample_is_of_whole_classes() -> None:
+    index = pd.DataFrame({
+        "image_id": [f"{class_index:03d}-{number}" for class_index in range(100) for number in range(20)],
+        "ilsvrc_class": np.repeat(np.arange(100), 20),
+    })  # fmt: skip
+    drawn = sample(index, size=90)
+    assert drawn == sorted(drawn)
+    assert len(drawn) == 100
+    classes = sorted({name[:3] for name in drawn})
+    assert len(classes) == 5
+    assert sample(index.sample(frac=1, random_state=3), size=90) == drawn
+    assert len(sample(index, size=10**6)) == 2000
+
+
+def test_float64_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edition = make_edition(tmp_path, 6)
+    stage.run(edition, "standard")
+    assert json.loads(edition.scored_with("standard").read_text()) == {
+        "role": "standard",
+        "source": "timm",
+        "name": "test_byobnet",
+        "weights_sha256": sha256((tmp_path / "w.safetensors").read_bytes()),
+        "preprocessing": {"name": "timm-bicubic-182-160", "resize": 182, "size": 160, "interpolation": "bicubic"},
+        "precision": "float64",
+        "pictures": 6,
+        "against_float64": None,
+    }
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("precision", "least", "most"), [("float32", 0, 1e-5), ("tf32", 0, 1e-5), ("bfloat16", 1e-5, 0.2)]
+)
+def test_another_precision_says_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], precision: str, least: float, most: float
+) -> None:
+    """On a processor tf32 is float32."""
+    edition = make_edition(tmp_path, 9, precision=precision)
+    stage.run(edition, "standard")
+    facts = json.loads(edition.scored_with("standard").read_text())
+    found = facts["against_float64"]
+    assert facts["precision"] == precision
+    assert found["pictures"] == 9
+    assert least <= found["largest_difference"] <= most
+    assert 0.5 <= found["top1_agreement"] <= 1
+    _, stderr = capsys.readouterr()
+    assert stderr.startswith(f"score standard: {precision} against float64: top-1 agreement ")
+    assert stderr.count("\n") == 1
+
+    before = edition.scored_with("standard").read_bytes(), edition.scores("standard").read_bytes()
+    stage.run(edition, "standard")
+    assert (edition.scored_with("standard").read_bytes(), edition.scores("standard").read_bytes()) == before
