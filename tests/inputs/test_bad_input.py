@@ -461,7 +461,8 @@ class TestParams:
                 f"{BASE}{MODEL}scores: {{}}\n",
             ),
             (
-                "models.standard: unknown key 'tag'; expected source, name, threat_model, weights, sha256",
+                "models.standard: unknown key 'tag'; expected source, name, threat_model, weights, sha256, "
+                "published_top1",
                 f"{BASE}models:\n  standard: {{source: timm, name: resnet18, tag: a1}}\n",
             ),
             (
