@@ -75,10 +75,10 @@ def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> 
 
 
 def test_the_way_to_imagenet(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
-    """Without the archives it ends with the line that the README promises."""
+    """Without the archives it ends with one line that says so."""
     done = shell(checkout, blocks(repository, "sh")[2], ARCHIVES=str(tmp_path))
     assert done.returncode != 0
-    assert "error: data/raw/ILSVRC2012_img_val.tar: missing; it is had at image-net.org" in done.stderr
+    assert f"error: data/raw/ILSVRC2012_img_val.tar: a link to {tmp_path}" in done.stderr
 
 
 def test_an_edition_of_ones_own(repository: Path, checkout: Checkout) -> None:
