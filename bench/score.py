@@ -73,7 +73,8 @@ def speed(arguments: argparse.Namespace, folder: Path) -> None:
                 done = cleanset("score", "--model", ROLE, edition=whole if name == "stage" else start)
                 found[name].append((done.seconds, done.processor_seconds))
             else:
-                found[name].append(in_process(name, whole, arguments))
+                found[name].append(tuple(in_process(name, whole, arguments)))
+            print(f"{name}: {found[name][-1][0]:.1f} s, {found[name][-1][1]:.1f} s of the processor", file=sys.stderr)
     middle = {name: [statistics.median(column) for column in zip(*times, strict=True)] for name, times in found.items()}
     print_machine()
     rows: list[tuple[str, ...]] = [

@@ -96,7 +96,6 @@ class SharedBatches:
 
     def __init__(self, read: Read, preprocessing: Preprocessing, batch_size: int, workers: int) -> None:
         context = get_context("forkserver")  # a fork of a process that has threads, or CUDA, may hang
-        context.set_forkserver_preload(["cleanset.decoding"])
         shape = (AHEAD + 1, batch_size, 3, preprocessing.size, preprocessing.size)
         # lies in /dev/shm, or, where a container leaves that too small, in a temporary file; never outlives us
         raw = context.RawArray("B", int(np.prod(shape)))
