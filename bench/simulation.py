@@ -13,12 +13,11 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
+from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.edition import Edition
 from cleanset.ilsvrc import CLASSES, image_id, timm_info, wnids
 from cleanset.labels import read_reassessed
-from cleanset.reviews import UNREVIEWED, Decision
-from cleanset.selection import fill
-from cleanset.stages.review_apply import with_decisions
+from cleanset.selection import fill, with_decisions
 from cleanset.tables import CANDIDATES, INDEX, SCORES, read_table, write_table
 
 ROLES = ("standard", "norm_robust", "corruption_robust")

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,11 +13,12 @@ from numpy.lib.format import write_array_header_1_0
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.decoding import pixels_of
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.ilsvrc import CLASSES
-from cleanset.images import RES256CROP224, decode
+from cleanset.images import RES256CROP224, Read
 from cleanset.keras256 import KERAS256
 from cleanset.params import read_params
 from cleanset.pictures import VerifiedPictures
@@ -26,8 +27,6 @@ from cleanset.tables import INDEX, read_table
 
 AHEAD = 64
 """Pictures in memory at a time."""
-
-Read = Callable[[str], bytes]
 
 
 class Preprocessing(Protocol):
@@ -110,14 +109,7 @@ def _multi_hot(classes: NDArray[np.int16]) -> NDArray[np.bool]:
 def _preprocessed(ids: Sequence[str], read: Read, preprocessing: Preprocessing) -> Iterator[NDArray[np.uint8]]:
     """The pixels of each picture in order, a few at a time. Raises CleansetError for one that cannot be read."""
 
-    def pixels(image_id: str) -> NDArray[np.uint8]:
-        data = read(image_id)
-        try:
-            return preprocessing(decode(data))
-        except ValueError as error:
-            raise CleansetError(f"{image_id}: cannot be read ({error}); expected a whole JPEG") from None
-
     # threads suffice: Pillow and numpy release the lock
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for start in range(0, len(ids), AHEAD):
-            yield from pool.map(pixels, ids[start : start + AHEAD])
+            yield from pool.map(lambda image_id: pixels_of(image_id, read, preprocessing), ids[start : start + AHEAD])

@@ -8,15 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from cleanset.comparison import (
-    CHANGES,
-    ClassChange,
-    ScoreComparison,
-    by_class,
-    compare_exports,
-    compare_scores,
-    compare_sets,
-)
+from cleanset.consensus import Decision
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.ilsvrc import wnids
@@ -24,9 +16,9 @@ from cleanset.manifest import Entry, read_manifest
 from cleanset.params import Params, read_params
 from cleanset.ranking import candidates, shared
 from cleanset.review_files import check_reviews, decisions, read_reviews
-from cleanset.reviews import Decision
-from cleanset.selection import Filled, fill
-from cleanset.stages.review_apply import with_decisions
+from cleanset.score_comparison import ScoreComparison, compare_scores
+from cleanset.selection import Filled, fill, with_decisions
+from cleanset.set_comparison import CHANGES, ClassChange, by_class, compare_exports, compare_sets
 from cleanset.tables import INDEX, SCORES, read_table
 
 

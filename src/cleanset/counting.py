@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from cleanset.ranking import TIERS, right
+from cleanset.ranking import TIERS, right, top5
 from cleanset.reviews import Reason
 
 REASONS: tuple[str, ...] = (*get_args(Reason), "unsure", "conflict", "too_few_reviewers", "unreviewed", "not_needed")
@@ -43,10 +43,10 @@ def accuracy(index: pd.DataFrame, scores: pd.DataFrame) -> dict[str, float | int
     reassessed label on which the highest class is among them (Beyer et al. 2020).
     """
     joined = index.merge(scores, on="image_id", validate="one_to_one")
-    top5 = np.stack(joined["top5_class"].to_list())
-    hits = top5 == joined["ilsvrc_class"].to_numpy()[:, None]
+    classes, _ = top5(joined)
+    hits = classes == joined["ilsvrc_class"].to_numpy()[:, None]
     any_label = joined["real_classes"].str.len() > 0
-    among = [top in labels for top, labels in zip(top5[:, 0], joined["real_classes"], strict=True)]
+    among = [top in labels for top, labels in zip(classes[:, 0], joined["real_classes"], strict=True)]
     return {
         "accuracy_top1": _percent(hits[:, 0]),
         "accuracy_top5": _percent(hits.any(axis=1)),

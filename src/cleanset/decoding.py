@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.images import Preprocessing, decode
+from cleanset.images import Preprocessing, Read, decode
 
-Read = Callable[[str], bytes]
-"""The bytes of a picture."""
+Pixels = Callable[[Image.Image], NDArray[np.uint8]]
+"""From a decoded picture to what a network sees."""
 
 AHEAD = 4
 """Batches that are decoded before they are asked for; in shared memory one more is in use."""
@@ -36,8 +37,8 @@ class Batch(NamedTuple):
     pixels: NDArray[np.uint8]
 
 
-def pixels_of(image_id: str, read: Read, preprocessing: Preprocessing) -> NDArray[np.uint8]:
-    """What a model gets of one picture. Raises CleansetError, naming it, if it cannot be read."""
+def pixels_of(image_id: str, read: Read, preprocessing: Pixels) -> NDArray[np.uint8]:
+    """What a network gets of one picture. Raises CleansetError, naming it, if it cannot be read."""
     data = read(image_id)
     try:
         return preprocessing(decode(data))

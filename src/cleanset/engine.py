@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cleanset.decoding import Read, SharedBatches, in_threads
+from cleanset.decoding import SharedBatches, in_threads
+from cleanset.images import Read
 from cleanset.models import LoadedModel
 from cleanset.scoring import Precision, Scored, Scorer, arithmetic, grouped, to_table
 from cleanset.shards import Shards

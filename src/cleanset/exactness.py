@@ -4,11 +4,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from cleanset.ranking import right
+from cleanset.ranking import ordered, right
+from cleanset.score_comparison import compare_scores
 
 SAMPLE = 1000
 """Pictures, about: so many classes of the original labels that their pictures come to this."""
@@ -21,9 +20,9 @@ class Distance:
     """What differs between two score tables of the same pictures.
 
     `top1_agreement` is the share of pictures with the same highest class. `largest_difference` is in
-    probability: of the same class, or in the same place of the five. `classes` are those with a
-    picture that either table gets right; of them, `classes_reordered` have another order of their five
-    easiest pictures, `classes_changed` other three easiest.
+    probability, of the same class. `classes` are those with a picture that either table gets right; of
+    them, `classes_reordered` have another order of their five easiest pictures, `classes_changed` other
+    three easiest.
     """
 
     pictures: int
@@ -63,19 +62,15 @@ def sample(index: pd.DataFrame, size: int = SAMPLE) -> list[str]:
 
 def distance(index: pd.DataFrame, exact: pd.DataFrame, other: pd.DataFrame) -> Distance:
     """How far `other` is from `exact`, both in the columns of table SCORES, on the pictures of `exact`."""
-    other = other.set_index("image_id").loc[exact["image_id"].tolist()].reset_index()
-    classes, probabilities = _arrays(exact)
-    other_classes, other_probabilities = _arrays(other)
-    same = classes[:, :, None] == other_classes[:, None, :]
-    apart = np.abs(probabilities[:, :, None] - other_probabilities[:, None, :])
-    largest = max(float(apart[same].max(initial=0)), float(np.abs(probabilities - other_probabilities).max(initial=0)))
+    other = other[other["image_id"].isin(exact["image_id"])]
+    found = compare_scores(exact, other)
     ours, theirs = easiest(index, exact), easiest(index, other)
     every = sorted(set(ours) | set(theirs))
     pairs: list[tuple[Sequence[str], Sequence[str]]] = [(ours.get(c, ()), theirs.get(c, ())) for c in every]
     return Distance(
         len(exact),
-        float((classes[:, 0] == other_classes[:, 0]).mean()),
-        largest,
+        1 - found.top1_changed / found.pictures,
+        found.largest_difference,
         len(every),
         sum(a != b for a, b in pairs),
         sum(set(a[:KEPT]) != set(b[:KEPT]) for a, b in pairs),
@@ -84,14 +79,5 @@ def distance(index: pd.DataFrame, exact: pd.DataFrame, other: pd.DataFrame) -> D
 
 def easiest(index: pd.DataFrame, scores: pd.DataFrame) -> dict[int, list[str]]:
     """By class, the five pictures with one label that the model is right on and surest of, surest first."""
-    found = right(index, scores)
-    found = found.sort_values(["confidence", "image_id"], ascending=[False, True])
-    by_class: dict[int, list[str]] = {}
-    for image_id, class_index in zip(found["image_id"].tolist(), found["class_index"].tolist(), strict=True):
-        by_class.setdefault(class_index, []).append(image_id)
-    return {class_index: image_ids[:EASIEST] for class_index, image_ids in by_class.items()}
-
-
-def _arrays(scores: pd.DataFrame) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
-    classes = np.stack(scores["top5_class"].to_list())
-    return classes, np.stack(scores["top5_probability"].to_list()).astype(np.float64)
+    found = ordered(right(index, scores).assign(tier="top5")).groupby("class_index").head(EASIEST)
+    return {int(str(class_index)): list(ids) for class_index, ids in found.groupby("class_index")["image_id"]}

@@ -8,6 +8,7 @@ torchvision transforms give.
 import io
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from cleanset.boxes import Box
 from cleanset.files import sha256
 
-Box = tuple[int, int, int, int]
-"""Left, top, right, bottom in pixels of the stored picture; right and bottom excluded."""
+Read = Callable[[str], bytes]
+"""From an image id to the bytes of the picture."""
 
 LARGEST_AREA = 100_000_000
 """Pixels. ImageNet's largest validation picture has under 20 million; a bomb has far more."""

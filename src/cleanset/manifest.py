@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cleanset.boxes import Box
 from cleanset.errors import CleansetError
-from cleanset.images import Box
 
 COLUMNS = (
     "model", "wnid", "class_index", "rank", "image_id", "tier", "confidence",

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cleanset.decoding import Read
 from cleanset.engine import Done, Lane, Settings
 from cleanset.errors import CleansetError
+from cleanset.images import Read
 from cleanset.models import LoadedModel
 from cleanset.scoring import TOP, Scored, arithmetic, grouped, to_table
 from cleanset.shards import Shards

@@ -1,12 +1,12 @@
 """`params.yaml`, checked on reading."""
 
-from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from cleanset.checked import first_problem
 from cleanset.errors import CleansetError
 from cleanset.ilsvrc import class_indices, wnids
 
@@ -54,14 +54,13 @@ class Dataset(_Section):
 
 
 class Model(_Section):
-    """One member of the ensemble: where it comes from, its weights, and its published top-1 accuracy in percent."""
+    """One member of the ensemble: where it comes from, and its weights."""
 
     source: Literal["timm", "robustbench"]
     name: str
     threat_model: Literal["Linf", "L2", "corruptions"] | None = None
     weights: str | None = None
     sha256: Sha256 | None = None
-    published_top1: Annotated[float, Field(ge=0, le=100)] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -92,7 +91,7 @@ class Select(_Section):
     candidates: Annotated[int, Field(ge=1)] = 5
 
 
-class Review(_Section):
+class ReviewPolicy(_Section):
     """How the verdicts of several reviewers become one, and what an unreviewed picture counts as."""
 
     policy: Literal["single", "majority", "unanimous"] = "single"
@@ -113,6 +112,12 @@ class Export(_Section):
     strict: bool = False
 
 
+class Count(_Section):
+    """`published_top1`: a model's published top-1 accuracy in percent, by role, to hold the measured one against."""
+
+    published_top1: dict[Role, Annotated[float, Field(ge=0, le=100)]] = {}
+
+
 class Params(_Section):
     """The whole file. `root` leads from the edition's folder to the one that holds `src/`."""
 
@@ -121,34 +126,22 @@ class Params(_Section):
     models: Annotated[dict[Role, Model], Field(min_length=1)]
     score: Score = Score()
     select: Select = Select()
-    review: Review = Review()
+    review: ReviewPolicy = ReviewPolicy()
     export: Export = Export()
+    count: Count = Count()
+
+    @model_validator(mode="after")
+    def _published_of_known_models(self) -> Self:
+        for role in self.count.published_top1:
+            if role not in self.models:
+                raise ValueError(f"count.published_top1: no model {role!r}; expected one of {', '.join(self.models)}")
+        return self
 
     def model(self, role: str) -> Model:
         """The model of a role. Raises CleansetError for a role that is not there."""
         if role not in self.models:
             raise CleansetError(f"params.yaml: no model {role!r}; expected one of {', '.join(self.models)}")
         return self.models[role]
-
-
-def check_roles(edition: Path, stage: str, roles: Iterable[str]) -> None:
-    """Check that the deps of `stage` in the edition's dvc.yaml name the scores of exactly these models.
-
-    DVC has no list inside deps: a model that is missing there would be read, but its changes go
-    unseen. Raises CleansetError for the first that is missing or too many. No dvc.yaml, no check.
-    """
-    path = edition / "dvc.yaml"
-    if not path.is_file():
-        return
-    deps = yaml.safe_load(path.read_text(encoding="utf-8"))["stages"][stage]["deps"]
-    named = {PurePosixPath(dep).stem for dep in deps if dep.startswith("data/scores/")}
-    for role in roles:
-        if role not in named:
-            raise CleansetError(
-                f"{path}: the deps of {stage} lack model {role} of params.yaml: add its files beside the others'"
-            )
-    for role in sorted(named - set(roles)):
-        raise CleansetError(f"{path}: the deps of {stage} name model {role}, which params.yaml lacks: remove its files")
 
 
 def read_params(edition: Path) -> Params:
@@ -162,10 +155,6 @@ def read_params(edition: Path) -> Params:
     except yaml.YAMLError as error:
         raise CleansetError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        what = first["msg"].removeprefix("Value error, ")
-        found = "" if isinstance(first["input"], dict) else f"; found {first['input']!r}"
-        raise CleansetError(f"{path}: {key}: {what}{found}") from None
+        raise CleansetError(f"{path}: {first_problem(error)}") from None
     except UnicodeDecodeError as error:
         raise CleansetError(f"{path}: not a text file ({error}); expected UTF-8") from None

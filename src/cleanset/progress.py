@@ -6,21 +6,14 @@ from time import perf_counter
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 Item = TypeVar("Item")
 
 
 def tracked(items: Iterable[Item], total: int, text: str, step: int = 1) -> Iterator[Item]:
     """Yield `items`, moving a bar named `text` on by `step` of `total` after each."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with _bar() as progress:
         task = progress.add_task(text, total=total)
         for item in items:
             yield item
@@ -34,16 +27,9 @@ def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
     The caller says how many pictures are done, and the share of the time that was spent waiting for
     data; the bar shows that, and pictures per second.
     """
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]:,.0f} pictures/s, {task.fields[waiting]:.0%} of the time waiting for data"),
-        TimeRemainingColumn(),
-    )
+    rate = TextColumn("{task.fields[rate]:,.0f} pictures/s, {task.fields[waiting]:.0%} of the time waiting for data")
     start = perf_counter()
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with _bar(rate) as progress:
         task = progress.add_task(text, total=total, rate=0.0, waiting=0.0)
 
         def move(pictures: int, waiting: float) -> None:
@@ -51,3 +37,9 @@ def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
             progress.update(task, advance=pictures, rate=done / (perf_counter() - start), waiting=waiting)
 
         yield move
+
+
+def _bar(*more: ProgressColumn) -> Progress:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn())
+    return Progress(*columns, console=console, disable=not console.is_terminal)

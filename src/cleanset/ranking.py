@@ -9,19 +9,23 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 TIERS = ("top5", "reserve", "relaxed")
 """In the order in which a class is filled."""
 
 
+def top5(scores: pd.DataFrame) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
+    """The classes and probabilities of a score table, each of shape (n, 5)."""
+    classes = np.array(scores["top5_class"].to_list(), np.int16).reshape(-1, 5)
+    return classes, np.array(scores["top5_probability"].to_list(), np.float32).astype(np.float64).reshape(-1, 5)
+
+
 def top1(scores: pd.DataFrame) -> pd.DataFrame:
     """The highest class of each picture and its probability: columns image_id, top1, confidence."""
+    classes, probabilities = top5(scores)
     return pd.DataFrame(
-        {
-            "image_id": scores["image_id"],
-            "top1": np.stack(scores["top5_class"].to_list())[:, 0],
-            "confidence": np.stack(scores["top5_probability"].to_list())[:, 0],
-        }
+        {"image_id": scores["image_id"], "top1": classes[:, 0], "confidence": probabilities[:, 0].astype(np.float32)}
     )
 
 
@@ -61,10 +65,10 @@ def candidates(
     """
     single = right(index, scores)
     single["tier"] = np.where(single["image_id"].isin(shared["image_id"]), "top5", "reserve")
-    single = _ordered(single)
+    single = ordered(single)
     single.loc[single.groupby(["class_index", "tier"]).cumcount() >= count, "tier"] = "reserve"
     several = relaxed(index, scores).assign(tier="relaxed")
-    every = _ordered(pd.concat([single, several], ignore_index=True))
+    every = ordered(pd.concat([single, several], ignore_index=True))
     every = every[every["class_index"].isin(classes)]
     every["rank"] = every.groupby("class_index").cumcount() + 1
     return every
@@ -86,7 +90,7 @@ def margins(candidates: pd.DataFrame, shared: pd.DataFrame) -> pd.DataFrame:
     return both.assign(margin=both["confidence"].astype("float64") - both["next_confidence"].astype("float64"))
 
 
-def _ordered(frame: pd.DataFrame) -> pd.DataFrame:
+def ordered(frame: pd.DataFrame) -> pd.DataFrame:
     """By class, tier, falling confidence, image id."""
     order = pd.DataFrame(
         {

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from cleanset.consensus import Decision, Policy, consensus
 from cleanset.errors import CleansetError
 from cleanset.ilsvrc import class_indices
-from cleanset.reviews import Decision, Policy, Vote, consensus, parse_reviews
+from cleanset.reviews import Vote, parse_reviews
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why (source 004)."""

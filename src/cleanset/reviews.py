@@ -1,16 +1,13 @@
-"""Human verdicts: what a review file may say, and how several verdicts on one picture become one.
+"""Human verdicts: what a review file may say. One file holds one reviewer's verdicts on one class."""
 
-Format: DESIGN section 6. One file holds one reviewer's verdicts on one class.
-"""
-
-from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from cleanset.boxes import Box
+from cleanset.checked import first_problem
 from cleanset.errors import CleansetError
 
 Verdict = Literal["clean", "crop", "reject", "unsure"]
@@ -28,8 +25,6 @@ Reason = Literal[
     "duplicate",
     "other",
 ]
-Policy = Literal["single", "majority", "unanimous"]
-Box = tuple[int, int, int, int]
 
 _Edge = Annotated[int, Field(ge=0)]
 
@@ -119,11 +114,7 @@ def _review(fields: dict[str, Any], place: str) -> Review:
     try:
         return Review.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        what = first["msg"].removeprefix("Value error, ")
-        found = "" if isinstance(first["input"], dict) else f"; found {first['input']!r}"
-        raise CleansetError(f"{place}: {key + ': ' if key else ''}{what}{found}") from None
+        raise CleansetError(f"{place}: {first_problem(error)}") from None
 
 
 _DEEPEST = 4
@@ -191,61 +182,3 @@ def _refuse_tag(node: yaml.Node, where: str) -> None:
 
 def _shown(node: yaml.Node) -> str:
     return repr(node.value) if isinstance(node, yaml.ScalarNode) else "a list or table"
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the reviewers together say of a picture.
-
-    `verdict` undecided means that no verdict counts yet, and `reason` then says why: `unreviewed`,
-    `too_few_reviewers` or `conflict`. For reject it is the reviewers' reason, or `unsure`.
-    """
-
-    verdict: Literal["clean", "crop", "reject", "undecided"]
-    reason: str | None = None
-    crop: Box | None = None
-
-
-UNREVIEWED = Decision("undecided", "unreviewed")
-CONFLICT = Decision("undecided", "conflict")
-
-
-def consensus(votes: Sequence[Review], board: Review | None, policy: Policy, min_reviewers: int) -> Decision:
-    """One decision from the votes of different reviewers on one picture.
-
-    The board's verdict, where there is one, overrules. `single`: what the reviewers agree on; two
-    that differ are a conflict. `majority`: what more than half say, else a conflict. `unanimous`: one
-    unsure rejects (source 004); else what all say; else a conflict. Verdicts agree when verdict and
-    crop box are the same; reasons may differ, the most frequent is kept. A majority or unanimity
-    needs `min_reviewers` votes.
-    """
-    if board is not None:
-        return _decision([board])
-    if not votes:
-        return UNREVIEWED
-    if len(votes) < min_reviewers:
-        return Decision("undecided", "too_few_reviewers")
-    if policy == "unanimous" and any(vote.verdict == "unsure" for vote in votes):
-        return Decision("reject", "unsure")
-    counts = Counter((vote.verdict, vote.box) for vote in votes)
-    (verdict, box), most = counts.most_common(1)[0]
-    needed = len(votes) // 2 + 1 if policy == "majority" else len(votes)
-    if most < needed:
-        return CONFLICT
-    return _decision([vote for vote in votes if (vote.verdict, vote.box) == (verdict, box)])
-
-
-def _decision(agreeing: Sequence[Review]) -> Decision:
-    first = agreeing[0]
-    if first.verdict == "unsure":
-        return Decision("reject", "unsure")
-    if first.verdict == "clean":
-        return Decision("clean")
-    reason = _most_frequent(vote.reason for vote in agreeing)
-    return Decision(first.verdict, reason, first.box)
-
-
-def _most_frequent(reasons: Iterable[str | None]) -> str | None:
-    """Equally frequent: the first by name, so that the order of reviewers does not matter."""
-    counts = Counter(reasons)
-    return min(counts, key=lambda reason: (-counts[reason], reason or ""))

@@ -277,26 +277,3 @@ def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
 def grouped(image_ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
     """`size` image ids at a time; the last group may be smaller."""
     return (image_ids[start : start + size] for start in range(0, len(image_ids), size))
-
-
-def score(
-    model: LoadedModel,
-    image_ids: Sequence[str],
-    pictures: Iterable[Tensor],
-    device: torch.device,
-    precision: Precision,
-) -> pd.DataFrame:
-    """What the model says of pictures that are already there: the columns of table SCORES.
-
-    `pictures` are batches of preprocessed uint8 pixels in the order of `image_ids`. Raises
-    CleansetError if the model does not give 1,000 finite logits for each.
-    """
-
-    def paired() -> Iterator[Batch]:
-        start = 0
-        for pixels in pictures:
-            yield Batch(image_ids[start : start + len(pixels)], pixels.numpy())
-            start += len(pixels)
-
-    with arithmetic(precision):
-        return to_table(Scorer(model, device, precision)(paired(), len(os.sched_getaffinity(0))))

@@ -1,10 +1,12 @@
 """Which candidates fill a class, once reviewed: the human part of source 000."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from cleanset.consensus import Decision
 from cleanset.ranking import TIERS
 
 
@@ -45,4 +47,17 @@ def fill(candidates: pd.DataFrame, images_per_class: int) -> Filled:
     return Filled(
         selection,
         rejected.assign(open=is_open, reason=np.where(needless, "not_needed", rejected["reason"])),
+    )
+
+
+def with_decisions(
+    candidates: pd.DataFrame, decided: Mapping[tuple[int, str], Decision], unreviewed: Decision
+) -> pd.DataFrame:
+    """The candidates with columns verdict, reason and crop."""
+    keys = zip(candidates["class_index"], candidates["image_id"], strict=True)
+    each = [decided.get(key, unreviewed) for key in keys]
+    return candidates.assign(
+        verdict=[decision.verdict for decision in each],
+        reason=pd.Series([decision.reason for decision in each], index=candidates.index, dtype=object),
+        crop=pd.Series([decision.crop for decision in each], index=candidates.index, dtype=object),
     )

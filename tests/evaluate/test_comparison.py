@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanset.comparison import Change, ClassChange, compare_exports, compare_scores, compare_sets
 from cleanset.errors import CleansetError
 from cleanset.manifest import Entry, manifest_csv, read_manifest
+from cleanset.score_comparison import compare_scores
 from cleanset.selection import Filled
+from cleanset.set_comparison import Change, ClassChange, compare_exports, compare_sets
 
 small = settings(max_examples=200, deadline=None, derandomize=True)
 

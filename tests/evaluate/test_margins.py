@@ -123,7 +123,7 @@ def test_the_line_holds_the_models_that_have_a_published_number(tmp_path: Path) 
     line = edition.metrics / "totals" / "accuracy_top1_minus_published.json"
     assert not line.exists()
     params = (tmp_path / "params.yaml").read_text()
-    (tmp_path / "params.yaml").write_text(params.replace("name: b}", "name: b, published_top1: 88}"))
+    (tmp_path / "params.yaml").write_text(params + "count: {published_top1: {norm_robust: 88}}\n")
     count.run(edition)
     assert line.read_text() == '{"norm_robust": -0.5}\n'
     (tmp_path / "dvc.yaml").write_text("metrics: [metrics]\n")
@@ -138,16 +138,26 @@ def test_the_line_holds_the_models_that_have_a_published_number(tmp_path: Path) 
 
 @pytest.mark.parametrize("published", [-1, 100.5, "64"])
 def test_a_published_number_is_a_percentage(published: object, tmp_path: Path) -> None:
-    model = f"{{source: timm, name: resnet18, published_top1: {published!r}}}"
-    (tmp_path / "params.yaml").write_text(f"root: .\ndataset: {{images: x}}\nmodels: {{standard: {model}}}\n")
-    with pytest.raises(CleansetError, match=r"models\.standard\.published_top1: .*; found"):
+    (tmp_path / "params.yaml").write_text(
+        "root: .\ndataset: {images: x}\nmodels: {standard: {source: timm, name: resnet18}}\n"
+        f"count: {{published_top1: {{standard: {published!r}}}}}\n"
+    )
+    with pytest.raises(CleansetError, match=r"count\.published_top1\.standard: .*; found"):
+        read_params(tmp_path)
+
+
+def test_a_published_number_is_of_a_model(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text(
+        "root: .\ndataset: {images: x}\nmodels: {standard: {source: timm, name: resnet18}}\n"
+        "count: {published_top1: {standrad: 80}}\n"
+    )
+    with pytest.raises(CleansetError, match=r"count\.published_top1: no model 'standrad'; expected one of standard$"):
         read_params(tmp_path)
 
 
 def test_the_published_numbers(repository: Path) -> None:
     """timm's model card at 224 pixels; RobustBench's table."""
-    params = read_params(repository / "imagenet")
-    assert {role: model.published_top1 for role, model in params.models.items()} == {
+    assert read_params(repository / "imagenet").count.published_top1 == {
         "standard": 80.38,
         "norm_robust": 64.02,
         "corruption_robust": 76.90,

@@ -457,24 +457,23 @@ class TestParams:
                 f"{BASE}{MODEL}score: {{batchsize: 5}}\n",
             ),
             (
-                "the file: unknown key 'scores'; expected root, dataset, models, score, select, review, export",
+                "unknown key 'scores'; expected root, dataset, models, score, select, review, export, count",
                 f"{BASE}{MODEL}scores: {{}}\n",
             ),
             (
-                "models.standard: unknown key 'tag'; expected source, name, threat_model, weights, sha256, "
-                "published_top1",
+                "models.standard: unknown key 'tag'; expected source, name, threat_model, weights, sha256",
                 f"{BASE}models:\n  standard: {{source: timm, name: resnet18, tag: a1}}\n",
             ),
             (
-                "score.batch_size: Input should be a valid integer; found '256'",
+                "score.batch_size: expected an integer; found '256'",
                 f"{BASE}{MODEL}score: {{batch_size: '256'}}\n",
             ),
             (
-                "score.precision: Input should be 'float64', 'float32', 'tf32' or 'bfloat16'; found 'float16'",
+                "score.precision: expected 'float64', 'float32', 'tf32' or 'bfloat16'; found 'float16'",
                 f"{BASE}{MODEL}score: {{precision: float16}}\n",
             ),
             (
-                "select.candidates: Input should be greater than or equal to 1; found 0",
+                "select.candidates: expected greater than or equal to 1; found 0",
                 f"{BASE}{MODEL}select: {{candidates: 0}}\n",
             ),
             (
@@ -522,7 +521,7 @@ class TestParams:
             ),
             ("not YAML: * line 2, column *", "root: .\ndataset: {images: x\n"),
             ("not YAML: could not determine a constructor for the tag *", "root: !!python/object:os.system x\n"),
-            ("the file: Input should be a valid dictionary or instance of Params; found None", ""),
+            ("the file: expected keys and values; found None", ""),
         ],
     )
     def test_wrong(self, made: Made, message: str, text: str) -> None:
@@ -770,8 +769,8 @@ class TestChangedSincePreprocess:
         scorable.params(classes=["n02119789", "n02123045"])
         select(scorable)
         scorable.fails(
-            "standard: 1 classes are short, the first is n02123045 with 0 of 3 pictures: review more, "
-            "or set export.strict: false",
+            "standard: short classes: 1, the first is n02123045 with 0 of 3 pictures: review more, "
+            "or set export.strict: false (then data/short_classes.csv lists them all)",
             *EXPORT,
         )
 

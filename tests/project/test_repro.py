@@ -226,7 +226,8 @@ def test_kill_9_in_every_stage_changes_nothing(
             ["dvc", "repro", "--single-item", stage], cwd=checkout.folder, check=False, capture_output=True, text=True,
             env=environment | {"PYTHONPATH": path, "KILL": moment},
         )  # fmt: skip
-        assert "exited with -9" in killed.stderr, (stage, killed.stderr)
+        # 137 is what a shell makes of it, where one stands between
+        assert re.search(r"exited with (-9|137)\b", killed.stderr), (stage, killed.stderr)
     checkout.run("dvc", "repro")
     assert checkout.run("git", "status", "--porcelain").stdout == ""
     assert files(checkout.folder / "data") == files(built.folder / "data")

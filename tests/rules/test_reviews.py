@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cleanset.consensus import Decision, Policy, consensus
 from cleanset.errors import CleansetError
 from cleanset.review_files import check_reviews, decisions, read_reviews
-from cleanset.reviews import Decision, Policy, Review, consensus, parse_reviews
+from cleanset.reviews import Review, parse_reviews
 
 SHA = "3f6c0a" + "0" * 58
 OTHER_SHA = "b" * 64
@@ -187,17 +188,17 @@ REFUSED = {
     "no verdict": (entry(sha256=SHA), f"line 2, {PICTURE}: verdict: Field required"),
     "unknown verdict": (
         entry(verdict="ok", sha256=SHA),
-        "verdict: Input should be 'clean', 'crop', 'reject' or 'unsure'; found 'ok'",
+        "verdict: expected 'clean', 'crop', 'reject' or 'unsure'; found 'ok'",
     ),
-    "yes as verdict": (entry(verdict="yes", sha256=SHA), "verdict: Input should be 'clean', 'crop', 'reject' or"),
+    "yes as verdict": (entry(verdict="yes", sha256=SHA), "verdict: expected 'clean', 'crop', 'reject' or"),
     "unknown reason": (
         entry(verdict="reject", reason="ugly", sha256=SHA),
-        "reason: Input should be 'watermark', 'text'",
+        "reason: expected 'watermark', 'text'",
     ),
-    "number as note": (clean(note="5"), f"line 2, {PICTURE}: note: Input should be a valid string; found 5"),
+    "number as note": (clean(note="5"), f"line 2, {PICTURE}: note: expected a string; found 5"),
     "text as truth value": (
         crop(object_fully_visible='"true"'),
-        "object_fully_visible: Input should be a valid boolean",
+        "object_fully_visible: expected a boolean",
     ),
     "no sha256": (entry(verdict="clean"), f"line 2, {PICTURE}: sha256: Field required"),
     "short sha256": (entry(verdict="clean", sha256="3f6c0a"), "sha256: String should match pattern"),
@@ -217,12 +218,12 @@ REFUSED = {
         "crop [0, 330, 480, 330] has no area; expected left < right",
     ),
     "crop upside down": (crop(crop="[0, 330, 480, 0]"), "crop [0, 330, 480, 0] has no area; expected left < right and"),
-    "negative crop": (crop(crop="[-1, 0, 480, 330]"), "crop.0: Input should be greater than or equal to 0; found -1"),
+    "negative crop": (crop(crop="[-1, 0, 480, 330]"), "crop.0: expected greater than or equal to 0; found -1"),
     "crop of three": (crop(crop="[0, 0, 480]"), "crop: List should have at least 4 items"),
     "crop of five": (crop(crop="[0, 0, 480, 330, 1]"), "crop: List should have at most 4 items"),
-    "crop of fractions": (crop(crop="[0, 0, 480.0, 330]"), "crop.2: Input should be a valid integer"),
-    "crop of truth values": (crop(crop="[0, false, 480, 330]"), "crop.1: Input should be a valid integer"),
-    "crop as text": (crop(crop="0 0 480 330"), "crop: Input should be a valid list"),
+    "crop of fractions": (crop(crop="[0, 0, 480.0, 330]"), "crop.2: expected an integer"),
+    "crop of truth values": (crop(crop="[0, false, 480, 330]"), "crop.1: expected an integer"),
+    "crop as text": (crop(crop="0 0 480 330"), "crop: expected a list"),
     "object cut off": (
         crop(object_fully_visible="false"),
         "a crop without object_fully_visible: true; the object must remain fully visible",

@@ -9,7 +9,8 @@ from cleanset.counting import accuracy, closeness, per_class, short_classes, top
 from cleanset.edition import Edition
 from cleanset.files import replacing, write_text
 from cleanset.ilsvrc import wnids
-from cleanset.params import check_roles, read_params
+from cleanset.params import read_params
+from cleanset.pipeline_file import check_roles
 from cleanset.tables import INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
 Lines = dict[str, dict[str, float | int]]
@@ -24,14 +25,14 @@ def run(edition: Edition) -> None:
     index = read_table(edition.index, INDEX)
     lines: Lines = {}
     short = []
-    for role, model in params.models.items():
+    for role in params.models:
         selection = read_table(edition.selection(role), SELECTION)
         rejected = read_table(edition.rejected(role), REJECTED)
         for class_index, count in per_class(selection, classes).items():
             lines.setdefault(f"classes/{wnids()[class_index]}", {})[role] = count
         scores = read_table(edition.scores(role), SCORES)
         numbers = totals(selection, rejected, classes, per) | accuracy(index, scores)
-        numbers |= top1_minus_published(numbers["accuracy_top1"], model.published_top1)
+        numbers |= top1_minus_published(numbers["accuracy_top1"], params.count.published_top1.get(role))
         numbers |= closeness(read_table(edition.margins(role), MARGINS))
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number

@@ -4,7 +4,7 @@ A whole picture is copied byte for byte; a cropped one becomes a PNG.
 """
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,12 @@ from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.ilsvrc import wnids
-from cleanset.images import cropped, pixels_sha256, png
+from cleanset.images import Read, cropped, pixels_sha256, png
 from cleanset.manifest import Entry, manifest_csv
 from cleanset.params import read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import tracked
 from cleanset.tables import INDEX, SELECTION, read_table
-
-Read = Callable[[str], bytes]
 
 
 def run(edition: Edition, role: str) -> None:

@@ -1,7 +1,8 @@
 """Stage intersect: the pictures with one label that all models get right."""
 
 from cleanset.edition import Edition
-from cleanset.params import check_roles, read_params
+from cleanset.params import read_params
+from cleanset.pipeline_file import check_roles
 from cleanset.ranking import shared
 from cleanset.tables import INDEX, SCORES, SHARED, read_table, write_table
 

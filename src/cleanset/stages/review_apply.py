@@ -1,14 +1,10 @@
 """Stage review_apply: fill one model's classes from its candidates and the human verdicts."""
 
-from collections.abc import Mapping
-
-import pandas as pd
-
+from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.edition import Edition
 from cleanset.params import read_params
 from cleanset.review_files import check_reviews, decisions, read_reviews
-from cleanset.reviews import UNREVIEWED, Decision
-from cleanset.selection import fill
+from cleanset.selection import fill, with_decisions
 from cleanset.tables import CANDIDATES, INDEX, REJECTED, SELECTION, read_table, write_table
 
 
@@ -24,16 +20,3 @@ def run(edition: Edition, role: str) -> None:
     filled = fill(with_decisions(candidates, decided, unreviewed), params.export.images_per_class)
     write_table(edition.selection(role), filled.selection, SELECTION)
     write_table(edition.rejected(role), filled.rejected, REJECTED)
-
-
-def with_decisions(
-    candidates: pd.DataFrame, decided: Mapping[tuple[int, str], Decision], unreviewed: Decision
-) -> pd.DataFrame:
-    """The candidates with columns verdict, reason and crop."""
-    keys = zip(candidates["class_index"], candidates["image_id"], strict=True)
-    each = [decided.get(key, unreviewed) for key in keys]
-    return candidates.assign(
-        verdict=[decision.verdict for decision in each],
-        reason=pd.Series([decision.reason for decision in each], index=candidates.index, dtype=object),
-        crop=pd.Series([decision.crop for decision in each], index=candidates.index, dtype=object),
-    )

@@ -9,11 +9,11 @@ from importlib.metadata import version
 import pandas as pd
 
 from cleanset import decoding, images, models, scoring
-from cleanset.decoding import Read
 from cleanset.edition import Edition
 from cleanset.engine import Lane, Settings, score_shards
 from cleanset.exactness import Distance, distance, sample
 from cleanset.files import sha256, write_text
+from cleanset.images import Read
 from cleanset.models import LoadedModel, describe, load_model
 from cleanset.on_ray import score_shards_on_ray
 from cleanset.params import Params, read_params
@@ -35,7 +35,7 @@ def run(edition: Edition, role: str) -> None:
     image_ids = index["image_id"].tolist()
     settings = settings_for(params)
     model = load_model(params.model(role), edition.folder)
-    read = open_pictures(edition, params.dataset.images)
+    read = VerifiedPictures(edition, params.dataset.images, index).read
     facts = described(params, role, model, len(image_ids))
     name = fingerprint(
         facts | {"index": sha256(edition.index.read_bytes())} | machine(settings),
