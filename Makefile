@@ -31,10 +31,10 @@ test: setup lint  ## lint, type check, all tests
 test-ray: $(RAY)/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
 	$(RAY)/bin/python -m pytest tests/scoring/test_ray.py
 
-$(RAY)/.ready: $(VENV)/.ready
+$(RAY)/.ready: $(VENV)/.ready requirements-ray.txt
 	$(VENV)/bin/python -m venv $(RAY)
 	$(RAY)/bin/python -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "main.pth").write_text("import site; site.addsitedir(\"" + site.getsitepackages()[0].replace("/.venv-ray/", "/.venv/") + "\")\n")'
-	$(RAY)/bin/pip install --quiet --no-cache-dir --disable-pip-version-check 'ray[data]==2.60.0'
+	$(RAY)/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --requirement requirements-ray.txt
 	@touch $@
 
 lint: setup  ## ruff and mypy
@@ -63,5 +63,7 @@ bench-score: setup  ## time cleanset score against the pure forward rate, decodi
 	python bench/score.py
 	python bench/score.py --memory
 
-lock:  ## pin requirements.txt anew (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements.txt
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
+lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)
+	$(LOCK) --extra dev pyproject.toml -o requirements.txt
+	echo 'ray[data]==2.60.0' | $(LOCK) --constraint requirements.txt - -o requirements-ray.txt
