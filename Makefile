@@ -50,7 +50,7 @@ edition: setup  ## make DIR=…: a new edition in that folder (params, empty rev
 	@test -n "$(DIR)" || { echo 'say where: make edition DIR=editions/mine'; exit 1; }
 	cleanset edition "$(DIR)"
 
-bench-tables: setup  ## time intersect, select and review_apply at full scale
+bench-tables: setup  ## time intersect, select, crops and review_apply at full scale
 	python bench/tables.py
 
 bench-export: setup  ## time the export of 9,000 full-size pictures against a plain copy

@@ -34,7 +34,7 @@ def preprocess(edition: Folder = HERE) -> None:
 
 @app.command(rich_help_panel=STAGES)
 def score(model: Role, edition: Folder = HERE) -> None:
-    """Run one model over all pictures (the only stage that wants a GPU)."""
+    """Run one model over all pictures (wants a GPU)."""
     from cleanset.stages import score as stage
 
     stage.run(Edition(edition), model)
@@ -52,6 +52,22 @@ def intersect(edition: Folder = HERE) -> None:
 def select(model: Role, edition: Folder = HERE) -> None:
     """List every picture that may stand in a class for one model, by tier and rank."""
     from cleanset.stages import select as stage
+
+    stage.run(Edition(edition), model)
+
+
+@app.command(rich_help_panel=STAGES)
+def crops(edition: Folder = HERE) -> None:
+    """List every crop that a reviewer has drawn."""
+    from cleanset.stages import crops as stage
+
+    stage.run(Edition(edition))
+
+
+@app.command("score_crops", rich_help_panel=STAGES)
+def score_crops(model: Role, edition: Folder = HERE) -> None:
+    """Run one model over its candidates as they are cropped (a few pictures)."""
+    from cleanset.stages import score_crops as stage
 
     stage.run(Edition(edition), model)
 

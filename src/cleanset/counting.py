@@ -6,10 +6,13 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
+from cleanset.after_crop import WRONG_AFTER_CROP
 from cleanset.ranking import TIERS, right, top5
 from cleanset.reviews import Reason
 
-REASONS: tuple[str, ...] = (*get_args(Reason), "unsure", "conflict", "too_few_reviewers", "unreviewed", "not_needed")
+REASONS: tuple[str, ...] = (
+    *get_args(Reason), "unsure", WRONG_AFTER_CROP, "conflict", "too_few_reviewers", "unreviewed", "not_needed",
+)  # fmt: skip
 """Why a candidate is not in the set; a closed list."""
 
 
