@@ -91,6 +91,7 @@ def test_the_open_ones_are_those_of_the_pipeline(
     ("words", "expected"),
     [
         (["top5 clean", "top5 clean", "top5 clean", "top5 undecided"], Standing("settled", 3, (), ())),
+        (["top5 clean", "top5 clean", "top5 clean", "top5 clean"], Standing("settled", 3, (), ())),
         (["top5 clean", "top5 reject", "relaxed crop"], Standing("short", 2, (), ())),
         ([], Standing("short", 0, (), ())),
         (
