@@ -142,7 +142,7 @@ def write_reviews(folder: Path, images_per_class: int = 3) -> int:
         for table, of_model in zip(candidates, said, strict=True)
         for key in _next_asked(table, decided, of_model, images_per_class)
     }:
-        decided |= {key: _verdict(rng) for key in sorted(asked)}
+        decided |= {key: verdict(rng) for key in sorted(asked)}
     drawn = {Crop(name, decision.crop) for (_, name), decision in decided.items() if decision.crop}
     for role, of_model in zip(ROLES, said, strict=True):
         write_crop_scores(edition, role, {crop: of_model[crop] for crop in sorted(drawn & of_model.keys())})
@@ -190,7 +190,8 @@ def _next_asked(
     return list(zip(first.index, first["image_id"], strict=True))
 
 
-def _verdict(rng: np.random.Generator) -> Decision:
+def verdict(rng: np.random.Generator) -> Decision:
+    """What a reviewer says of one picture."""
     if rng.random() >= FLAWED:
         return Decision("clean")
     if rng.random() >= CROPPABLE:
