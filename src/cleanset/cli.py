@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from cleanset import review_cli
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
+from cleanset.options import HERE, Folder
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,9 +19,7 @@ app = typer.Typer(
     "The stages are run by `dvc repro`, in the folder of an edition.",
 )
 
-Folder = Annotated[Path, typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder")]
 Role = Annotated[str, typer.Option("--model", help="Role of the model in params.yaml, such as standard.")]
-HERE = Path()
 STAGES = "Stages, in the order of dvc.yaml"
 TOOLS = "Tools"
 
@@ -139,6 +139,9 @@ def models(
         print(ensemble.as_json(listed))
     else:
         Console().print(ensemble.as_table(listed))
+
+
+app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)
 
 
 def main() -> None:
