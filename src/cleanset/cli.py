@@ -157,6 +157,23 @@ def models(
         Console().print(ensemble.as_table(listed))
 
 
+@app.command(rich_help_panel=TOOLS)
+def agreement(
+    edition: Folder = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how far the reviewers agree: kappa, and the pictures on which they differ."""
+    from rich.console import Console
+
+    from cleanset import agreement_report
+
+    report = agreement_report.run(Edition(edition))
+    if as_json:
+        print(agreement_report.as_json(report))
+    else:
+        Console().print(agreement_report.as_table(report), highlight=False)
+
+
 app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)
 
 
