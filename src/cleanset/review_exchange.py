@@ -10,7 +10,6 @@ from urllib.parse import quote
 import numpy as np
 from PIL import ExifTags, Image
 
-from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
@@ -21,10 +20,11 @@ from cleanset.label_studio import labeling_config, read_votes
 from cleanset.params import read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import tracked
-from cleanset.review_files import Votes, check_note, check_reviews, decisions, read_reviews, review_file
-from cleanset.review_queue import by_class, for_reviewer, of_class, questions
+from cleanset.review_files import Votes, check_note, check_reviews, read_reviews, review_file
+from cleanset.review_queue import by_class, for_reviewer, questions
 from cleanset.review_writing import save
 from cleanset.reviews import Vote
+from cleanset.standing_decisions import read_decided
 from cleanset.tables import CANDIDATES, INDEX, read_table
 
 
@@ -87,16 +87,15 @@ def _asked(edition: Edition, reviewer: str | None, every: bool, votes: Votes) ->
     """The wnid and image id of what is to be reviewed, class by class, the likeliest first."""
     params = read_params(edition.folder)
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
-    decided = decisions(votes, params.review.policy, params.review.min_reviewers)
-    unreviewed = Decision("clean") if params.review.unreviewed == "clean" else UNREVIEWED
+    decided = read_decided(edition, params, votes)
     asked: list[tuple[str, str]] = []
     for class_index, by_role in by_class(tables, params.dataset.class_list()).items():
-        decide = of_class(decided, class_index, unreviewed)
+        decide = decided.of_class(class_index)
         if reviewer is not None:
             review_file(edition.reviews, reviewer, wnids()[class_index])  # a name that is none is refused
             own = {key[1]: of[reviewer].review for key, of in votes.items() if key[0] == class_index and reviewer in of}
-            decide = for_reviewer(reviewer, own, decide)
-        found = questions(by_role, dict.fromkeys(by_role, decide), params.export.images_per_class)
+            decide = {role: for_reviewer(reviewer, own, of_model) for role, of_model in decide.items()}
+        found = questions(by_role, decide, params.export.images_per_class)
         asked += [(wnids()[class_index], question.image_id) for question in found if every or question.certain]
     return asked
 

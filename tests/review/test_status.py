@@ -133,3 +133,22 @@ def test_review_alone_shows_its_help(edition: Edition) -> None:
     code, shown, errors = says(cleanset("review", cwd=edition.folder))
     assert (code, errors) == (0, "")
     assert "--status" in shown
+
+
+@pytest.mark.parametrize(("policy", "state"), [("reject", "short"), ("accept", "settled")])
+def test_a_crop_that_a_model_gets_wrong(policy: str, state: str, edition: Edition) -> None:
+    """Picture 2 is cropped, and model corruption_robust then takes it for another class."""
+    params = PARAMS.replace("unreviewed: pending", f"unreviewed: pending, wrong_after_crop: {policy}")
+    (edition.folder / "params.yaml").write_text(params)
+    entry = f"  {val(3)}: {{verdict: reject, reason: blur, sha256: {sha(3)!r}}}\n"
+    path = edition.reviews / "ann" / f"{TENCH}.yaml"
+    path.write_text(path.read_text() + entry)
+    found = review_status.run(edition).progress["corruption_robust"].classes
+    assert [name for name, classes in found.items() if 0 in classes] == [state]
+
+
+def test_a_crop_that_is_not_scored_yet_counts_as_right(edition: Edition) -> None:
+    before = review_status.run(edition).progress["standard"]
+    for role in ("standard", "norm_robust", "corruption_robust"):
+        edition.crop_scores(role).unlink()
+    assert review_status.run(edition).progress["standard"] == before
