@@ -31,10 +31,10 @@ test: setup lint  ## lint, type check, all tests
 test-ray: $(RAY)/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
 	$(RAY)/bin/python -m pytest tests/scoring/test_ray.py
 
-$(RAY)/.ready: $(VENV)/.ready
+$(RAY)/.ready: $(VENV)/.ready requirements-ray.txt
 	$(VENV)/bin/python -m venv $(RAY)
 	$(RAY)/bin/python -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "main.pth").write_text("import site; site.addsitedir(\"" + site.getsitepackages()[0].replace("/.venv-ray/", "/.venv/") + "\")\n")'
-	$(RAY)/bin/pip install --quiet --no-cache-dir --disable-pip-version-check 'ray[data]==2.60.0'
+	$(RAY)/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --requirement requirements-ray.txt
 	@touch $@
 
 lint: setup  ## ruff and mypy
@@ -50,7 +50,7 @@ edition: setup  ## make DIR=…: a new edition in that folder (params, empty rev
 	@test -n "$(DIR)" || { echo 'say where: make edition DIR=editions/mine'; exit 1; }
 	cleanset edition "$(DIR)"
 
-bench-tables: setup  ## time intersect, select and review_apply at full scale
+bench-tables: setup  ## time intersect, select, crops and review_apply at full scale
 	python bench/tables.py
 
 bench-export: setup  ## time the export of 9,000 full-size pictures against a plain copy
@@ -69,5 +69,7 @@ bench-effort: setup  ## count the verdicts that the review queue asks for, besid
 bench-hints: setup  ## precision and recall of the hints on the sample's flaws, false alarms on photographs, time
 	PYTHONPATH=sample python bench/hints.py
 
-lock:  ## pin requirements.txt anew (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements.txt
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
+lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)
+	$(LOCK) --extra dev pyproject.toml -o requirements.txt
+	echo 'ray[data]==2.60.0' | $(LOCK) --constraint requirements.txt - -o requirements-ray.txt

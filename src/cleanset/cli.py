@@ -34,7 +34,7 @@ def preprocess(edition: Folder = HERE) -> None:
 
 @app.command(rich_help_panel=STAGES)
 def score(model: Role, edition: Folder = HERE) -> None:
-    """Run one model over all pictures (the only stage that wants a GPU)."""
+    """Run one model over all pictures (wants a GPU)."""
     from cleanset.stages import score as stage
 
     stage.run(Edition(edition), model)
@@ -52,6 +52,22 @@ def intersect(edition: Folder = HERE) -> None:
 def select(model: Role, edition: Folder = HERE) -> None:
     """List every picture that may stand in a class for one model, by tier and rank."""
     from cleanset.stages import select as stage
+
+    stage.run(Edition(edition), model)
+
+
+@app.command(rich_help_panel=STAGES)
+def crops(edition: Folder = HERE) -> None:
+    """List every crop that a reviewer has drawn."""
+    from cleanset.stages import crops as stage
+
+    stage.run(Edition(edition))
+
+
+@app.command("score_crops", rich_help_panel=STAGES)
+def score_crops(model: Role, edition: Folder = HERE) -> None:
+    """Run one model over its candidates as they are cropped (a few pictures)."""
+    from cleanset.stages import score_crops as stage
 
     stage.run(Edition(edition), model)
 
@@ -139,6 +155,23 @@ def models(
         print(ensemble.as_json(listed))
     else:
         Console().print(ensemble.as_table(listed))
+
+
+@app.command(rich_help_panel=TOOLS)
+def agreement(
+    edition: Folder = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how far the reviewers agree: kappa, and the pictures on which they differ."""
+    from rich.console import Console
+
+    from cleanset import agreement_report
+
+    report = agreement_report.run(Edition(edition))
+    if as_json:
+        print(agreement_report.as_json(report))
+    else:
+        Console().print(agreement_report.as_table(report), highlight=False)
 
 
 app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from cleanset.after_crop import reject_wrong_crops, said_of_crops
 from cleanset.consensus import Decision
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
@@ -19,7 +20,7 @@ from cleanset.review_files import check_reviews, decisions, read_reviews
 from cleanset.score_comparison import ScoreComparison, compare_scores
 from cleanset.selection import Filled, fill, with_decisions
 from cleanset.set_comparison import CHANGES, ClassChange, by_class, compare_exports, compare_sets
-from cleanset.tables import INDEX, SCORES, read_table
+from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
     if edition:
         params = read_params(edition.folder)
         changed = class_changes(edition, params, role or _role_of(params, a, b), *tables)
-        lines += ["", "Classes whose pictures would change, unreviewed ones taken for clean"]
+        lines += ["", "Classes whose pictures would change, unreviewed ones taken for clean,"]
+        lines += ["crops that were never scored for right"]
         lines += [line for name, classes in changed.items() for line in _class_lines(name, classes)]
         content["classes"] = {
             name: [
@@ -116,13 +118,21 @@ def _role_of(params: Params, a: Path, b: Path) -> str:
 def class_changes(
     edition: Edition, params: Params, role: str, a: pd.DataFrame, b: pd.DataFrame
 ) -> dict[str, list[ClassChange]]:
-    """By model, the classes that become others when `b` takes the place of `a` as the scores of `role`."""
+    """By model, the classes that become others when `b` takes the place of `a` as the scores of `role`.
+
+    What is said of crops is the edition's on both sides.
+    """
     params.model(role)
     index = read_table(edition.index, INDEX)
     others = {name: read_table(edition.scores(name), SCORES) for name in params.models if name != role}
     votes = read_reviews(edition.reviews)
     check_reviews(votes, index)
     decided = decisions(votes, params.review.policy, params.review.min_reviewers)
+    said = {name: said_of_crops(read_table(edition.crop_scores(name), CROP_SCORES)) for name in params.models}
+
+    def decide(name: str, table: pd.DataFrame) -> pd.DataFrame:
+        table = with_decisions(table, decided, Decision("clean"))
+        return reject_wrong_crops(table, said[name]) if params.review.wrong_after_crop == "reject" else table
 
     def sets(of_role: pd.DataFrame) -> dict[str, Filled]:
         ensemble = {name: of_role if name == role else others[name] for name in params.models}
@@ -131,10 +141,7 @@ def class_changes(
             name: candidates(index, common, scores, params.select.candidates, params.dataset.class_list())
             for name, scores in ensemble.items()
         }
-        return {
-            name: fill(with_decisions(table, decided, Decision("clean")), params.export.images_per_class)
-            for name, table in every.items()
-        }
+        return {name: fill(decide(name, table), params.export.images_per_class) for name, table in every.items()}
 
     before, after = sets(a), sets(b)
     return {name: compare_sets(before[name], after[name]) for name in params.models}

@@ -39,6 +39,11 @@ class Edition:
         return self.folder / "data" / "shared.parquet"
 
     @property
+    def crops(self) -> Path:
+        """Every crop that a reviewer has drawn."""
+        return self.folder / "data" / "crops.csv"
+
+    @property
     def short_classes(self) -> Path:
         return self.folder / "data" / "short_classes.csv"
 
@@ -57,6 +62,9 @@ class Edition:
 
     def margins(self, role: str) -> Path:
         return self.folder / "data" / "margins" / f"{role}.parquet"
+
+    def crop_scores(self, role: str) -> Path:
+        return self.folder / "data" / "crop_scores" / f"{role}.parquet"
 
     def selection(self, role: str) -> Path:
         return self.folder / "data" / "selection" / f"{role}.parquet"

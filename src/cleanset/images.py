@@ -8,7 +8,7 @@ torchvision transforms give.
 import io
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from cleanset.boxes import Box
+from cleanset.boxes import Box, Crop
 from cleanset.files import sha256
 
 Read = Callable[[str], bytes]
 """From an image id to the bytes of the picture."""
+
+Source = Callable[[str], bytes | Image.Image]
+"""From a name to the bytes of a JPEG, or to a part of it that is decoded already."""
 
 LARGEST_AREA = 100_000_000
 """Pixels. ImageNet's largest validation picture has under 20 million; a bomb has far more."""
@@ -77,6 +80,12 @@ def cropped(data: bytes, box: Box) -> Image.Image:
     if orientation != 1:
         exif[_ORIENTATION] = orientation
     return part
+
+
+def part(read: Read, crops: Mapping[str, Crop], name: str) -> Image.Image:
+    """The crop of that name, read with `read`. Raises ValueError as `decode` does."""
+    crop = crops[name]
+    return cropped(read(crop.image_id), crop.box)
 
 
 def png(image: Image.Image) -> bytes:

@@ -74,6 +74,12 @@ def candidates(
     return every
 
 
+def candidate_ids(index: pd.DataFrame, scores: pd.DataFrame, classes: Collection[int]) -> set[str]:
+    """The pictures that `candidates` lists; which they are depends on neither the other models nor the tiers."""
+    every = pd.concat([right(index, scores), relaxed(index, scores)])
+    return set(every.loc[every["class_index"].isin(classes), "image_id"])
+
+
 def margins(candidates: pd.DataFrame, shared: pd.DataFrame) -> pd.DataFrame:
     """By how much the last picture of tier `top5` is ahead of the first one out, the best of the other shared ones.
 

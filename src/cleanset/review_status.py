@@ -9,13 +9,15 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 
+from cleanset.after_crop import Said, said_of_crops
+from cleanset.boxes import Crop
 from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.edition import Edition
 from cleanset.ilsvrc import wnids
 from cleanset.params import Params, read_params
 from cleanset.review_files import check_reviews, decisions, read_reviews
-from cleanset.review_queue import ByRole, Standing, State, by_class, of_class, standing
-from cleanset.tables import CANDIDATES, INDEX, read_table
+from cleanset.review_queue import ByRole, Standing, State, by_class, of_class, standing, without_wrong_crops
+from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, read_table
 
 STATES: tuple[State, ...] = get_args(State)
 ALL = "all models"
@@ -44,17 +46,33 @@ class Status:
 
 
 def run(edition: Edition) -> Status:
-    """Read candidates and reviews of an edition and say how far the reviews are."""
+    """Read candidates, reviews and what is said of crops, and say how far the reviews are.
+
+    Crops that were drawn since the last `dvc repro` count as right.
+    """
     params = read_params(edition.folder)
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
     votes = read_reviews(edition.reviews)
     check_reviews(votes, read_table(edition.index, INDEX))
     decided = decisions(votes, params.review.policy, params.review.min_reviewers)
-    return status_of(by_class(tables, params.dataset.class_list()), decided, params)
+    return status_of(by_class(tables, params.dataset.class_list()), decided, _said(edition, params), params)
 
 
-def status_of(classes: Mapping[int, ByRole], decided: Mapping[tuple[int, str], Decision], params: Params) -> Status:
-    """How far the reviews of `classes` are, with these decisions."""
+def _said(edition: Edition, params: Params) -> dict[str, dict[Crop, Said]]:
+    """By role, what the model says of the crops, where that counts."""
+    if params.review.wrong_after_crop == "accept":
+        return {}
+    there = [role for role in params.models if edition.crop_scores(role).is_file()]
+    return {role: said_of_crops(read_table(edition.crop_scores(role), CROP_SCORES)) for role in there}
+
+
+def status_of(
+    classes: Mapping[int, ByRole],
+    decided: Mapping[tuple[int, str], Decision],
+    said: Mapping[str, Mapping[Crop, Said]],
+    params: Params,
+) -> Status:
+    """How far the reviews of `classes` are, with these decisions and what each model says of crops."""
     unreviewed_are_clean = params.review.unreviewed == "clean"
     unreviewed = Decision("clean") if unreviewed_are_clean else UNREVIEWED
     images_per_class = params.export.images_per_class
@@ -62,7 +80,8 @@ def status_of(classes: Mapping[int, ByRole], decided: Mapping[tuple[int, str], D
     for class_index, by_role in classes.items():
         decide = of_class(decided, class_index, unreviewed)
         standings[class_index] = {
-            role: standing(candidates, decide, images_per_class) for role, candidates in by_role.items()
+            role: standing(candidates, without_wrong_crops(decide, class_index, said.get(role, {})), images_per_class)
+            for role, candidates in by_role.items()
         }
     progress = {
         role: _progress({index: [by_role[role]] for index, by_role in standings.items()}) for role in params.models

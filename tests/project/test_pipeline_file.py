@@ -10,7 +10,10 @@ import yaml
 
 from cleanset.params import read_params
 
-STAGES = ("preprocess", "score", "intersect", "select", "review_apply", "export", "count")
+STAGES = (
+    "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply", "export", "count",
+)  # fmt: skip
+RUN_A_MODEL = {"score", "score_crops"}
 EDITIONS = (".", "imagenet")
 
 
@@ -39,7 +42,7 @@ def test_a_stage_depends_on_the_modules_that_it_imports(stage: str, stages: dict
     assert {dep for dep in stages[stage]["deps"] if dep.startswith("${root}/src/")} == imported
 
 
-@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "score"])
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in RUN_A_MODEL])
 def test_torch_is_imported_only_where_a_model_runs(stage: str) -> None:
     program = f"import sys, cleanset.stages.{stage}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -54,7 +57,7 @@ def test_every_model_is_named_in_the_dependencies(edition: str, repository: Path
         return [dep for dep in stages[stage]["deps"] if dep.startswith(f"data/{kind}/")]
 
     assert files("intersect", "scores") == [f"data/scores/{role}.parquet" for role in roles]
-    for kind in ("scores", "margins", "selection", "rejected"):
+    for kind in ("scores", "margins", "crop_scores", "selection", "rejected"):
         assert files("count", kind) == [f"data/{kind}/{role}.parquet" for role in roles]
 
 

@@ -21,7 +21,9 @@ UPSTREAM = {
     "score@standard": ["preprocess"],
     "intersect": [f"score@{role}" for role in ROLES],
     "select@standard": ["intersect"],
-    "review_apply@standard": ["select@standard"],
+    "crops": ["preprocess"],
+    "score_crops@standard": ["crops"],
+    "review_apply@standard": ["select@standard", "score_crops@standard"],
     "export@standard": ["review_apply@standard"],
     "count": [f"review_apply@{role}" for role in ROLES],
 }
@@ -93,7 +95,7 @@ def reviewed(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> t
 
 def test_only_reviews_changed_so_nothing_upstream_runs(reviewed: tuple[Checkout, str, list[str]]) -> None:
     _, _, ran = reviewed
-    assert {stage.split("@")[0] for stage in ran} == {"review_apply", "export", "count"}
+    assert {stage.split("@")[0] for stage in ran} == {"crops", "review_apply", "export", "count"}
     assert [stage for stage in ran if stage.startswith("review_apply")] == [f"review_apply@{role}" for role in ROLES]
 
 

@@ -1,8 +1,8 @@
 """Stage score: what one model says of every picture. No decision is made here."""
 
 import json
-import os
 import sys
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from cleanset import decoding, images, models, scoring
 from cleanset.edition import Edition
-from cleanset.engine import Lane, Settings, score_shards
+from cleanset.engine import Settings, score_few, score_shards, settings_for
 from cleanset.exactness import Distance, distance, sample
 from cleanset.files import sha256, write_text
 from cleanset.images import Read
@@ -19,7 +19,6 @@ from cleanset.on_ray import score_shards_on_ray
 from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import rate_bar
-from cleanset.scoring import CPU_BATCH, arithmetic, choose_devices, grouped, to_table
 from cleanset.shards import Shards, fingerprint
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
@@ -33,7 +32,7 @@ def run(edition: Edition, role: str) -> None:
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX)
     image_ids = index["image_id"].tolist()
-    settings = settings_for(params)
+    settings = settings_for(params.score)
     model = load_model(params.model(role), edition.folder)
     read = VerifiedPictures(edition, params.dataset.images, index).read
     facts = described(params, role, model, len(image_ids))
@@ -66,15 +65,6 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def settings_for(params: Params) -> Settings:
-    """How to compute here: the devices, the batch size, as many workers as there are cores."""
-    devices = choose_devices(params.score.device)
-    batch_size = params.score.batch_size
-    if devices[0].type == "cpu":
-        batch_size = min(batch_size, CPU_BATCH)
-    return Settings(devices, params.score.precision, batch_size, len(os.sched_getaffinity(0)))
-
-
 def open_pictures(edition: Edition, images: str) -> Read:
     """What reads the pictures of an edition and checks them."""
     return VerifiedPictures(edition, images, read_table(edition.index, INDEX)).read
@@ -98,7 +88,5 @@ def against_float64(
     model: LoadedModel, read: Read, settings: Settings, index: pd.DataFrame, scores: pd.DataFrame
 ) -> Distance:
     """How far `scores` are from what float64 gives for a sample of the pictures."""
-    lane = Lane(model, read, settings.devices[0], "float64", settings.batch_size, settings.workers)
-    with arithmetic("float64"), lane:
-        exact = to_table(lane.score(grouped(sample(index), settings.batch_size)))
+    exact = score_few(model, read, replace(settings, precision="float64"), sample(index))
     return distance(index, exact, scores)
