@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cleanset.after_crop import WRONG_AFTER_CROP, Said, said_of_crops
+from cleanset.after_crop import Said, said_of_crops
 from cleanset.boxes import Crop
 from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.edition import Edition
 from cleanset.params import Params
 from cleanset.review_files import Votes, decisions
-from cleanset.review_queue import Decide, of_class
+from cleanset.review_queue import Decide, of_class, without_wrong_crops
 from cleanset.tables import CROP_SCORES, read_table
 
 
@@ -38,17 +38,3 @@ def read_decided(edition: Edition, params: Params, votes: Votes) -> Decided:
     }
     unreviewed = Decision("clean") if params.review.unreviewed == "clean" else UNREVIEWED
     return Decided(decisions(votes, params.review.policy, params.review.min_reviewers), said, unreviewed)
-
-
-def without_wrong_crops(decide: Decide, class_index: int, said: Mapping[Crop, Said]) -> Decide:
-    """The decisions as they count for the model that said that of crops."""
-
-    def counted(image_id: str) -> Decision:
-        decision = decide(image_id)
-        if decision.crop is not None:
-            found = said.get(Crop(image_id, decision.crop))
-            if found is not None and found.class_index != class_index:
-                return Decision("reject", WRONG_AFTER_CROP)
-        return decision
-
-    return counted

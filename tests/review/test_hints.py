@@ -53,11 +53,15 @@ def test_a_frame_with_a_line_in_it_is_one_margin() -> None:
     picture = framed(20, 16, 20, 16)
     picture[8:10, 8:-8] = picture[-10:-8, 8:-8] = picture[8:-8, 8:10] = picture[8:-8, -10:-8] = 120
     assert measured(picture).margins == (0.1, 0.1, 0.1, 0.1)
+    picture[8:10, ::3] = 0  # dashes: two rows of sixteen that are not plain
+    assert measured(picture).margins == (0.1, 0.1, 0.1, 0.1)
 
 
 def test_a_large_picture_is_measured_smaller() -> None:
     large = Image.fromarray(framed(20, 16, 10, 8)).resize((1000, 800), Image.Resampling.NEAREST)
     assert measured(large).margins == (0.1, 0.1, 0.05, 0.05)
+    soft = np.tile(np.clip(50 + 40 * (np.arange(2048) - 1000), 50, 210), (1000, 1)).astype(np.uint8)
+    assert measured(soft).sharpness == 0.625  # with four pixels as one, the steepest step is 100 of 160 levels
 
 
 def test_only_opposite_margins_are_a_border() -> None:
@@ -166,8 +170,8 @@ def test_letters() -> None:
 def test_shapes_of_other_heights_and_lines_do_not_count_together() -> None:
     two_lines = np.minimum(lettered(6, top=130), lettered(6, top=110))
     assert measured(two_lines).letters == 6
-    tall = lettered(10)
-    tall[118:130, 50:56] = 20  # the fourth is 22 pixels tall, too much for a letter here
+    tall = np.pad(lettered(10), ((140, 0), (0, 0)), constant_values=200)
+    tall[256:280, 50:56] = 20  # the fourth is 24 pixels tall
     assert measured(tall).letters == 6
 
 
@@ -193,10 +197,10 @@ PLAIN = Measures(
         (replace(PLAIN, margins=(0.004, 0, 0.126, 0)), [Hint("border", "plain margins: left 1 %, right 13 %")]),
         (replace(PLAIN, seams=(0.949, 0.95)), [Hint("collage", "a straight edge from left to right")]),
         (replace(PLAIN, saturation=16, tint=1), [Hint("filter", "nearly without colour")]),
-        (replace(PLAIN, saturation=17, tint=2), [Hint("filter", "a single tint")]),
-        (replace(PLAIN, saturation=17, tint=2.1), []),
+        (replace(PLAIN, saturation=17, tint=2.5), [Hint("filter", "a single tint")]),
+        (replace(PLAIN, saturation=17, tint=2.6), []),
         (replace(PLAIN, plain_levels=0.55), [Hint("filter", "few levels of brightness")]),
-        (replace(PLAIN, sharpness=0.33), [Hint("blur", "no sharp edge anywhere")]),
+        (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
         (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),
         (
             replace(PLAIN, letters=9, letters_at=(1, 0)),
@@ -225,7 +229,7 @@ def hints_between(**pictures: Image.Image) -> dict[str, list[Hint]]:
 
 def test_near_duplicates() -> None:
     first, second = (Image.fromarray(texture(320, 240, seed)) for seed in (1, 2))
-    found = hints_between(a=first, b=second, c=first.resize((200, 150)), d=first.point(lambda value: value * 9 // 10))
+    found = hints_between(d=first.point(lambda value: value * 9 // 10), c=first.resize((200, 150)), b=second, a=first)
     assert found == {
         "a": [Hint("duplicate", "nearly the same as c and 1 more")],
         "b": [],
@@ -261,10 +265,25 @@ def test_frames_and_horizons_at_the_same_place_are_no_stamp() -> None:
     assert hints_between(a=Image.fromarray(first), b=Image.fromarray(second)) == {"a": [], "b": []}
 
 
-def test_plain_corners_are_not_alike() -> None:
+def test_faint_detail_is_not_compared() -> None:
+    """Such as the same blocks of JPEG in two plain skies."""
+    faint = np.random.default_rng(5).integers(-3, 4, (60, 320))
     first, second = texture(320, 240, 1).copy(), texture(320, 240, 2).copy()
-    first[:60], second[:60] = 200, 180
+    first[:60], second[:60] = 200 + faint, 180 + faint
     assert hints_between(a=Image.fromarray(first), b=Image.fromarray(second)) == {"a": [], "b": []}
+    first[:60], second[:60] = 200 + 5 * faint, 180 + 5 * faint
+    found = hints_between(a=Image.fromarray(first), b=Image.fromarray(second))
+    assert [hint.text for hint in found["a"]] == [
+        "the same detail top left as in b",
+        "the same detail top right as in b",
+    ]
+
+
+def test_pictures_too_small_for_corners_are_left_out() -> None:
+    small = Image.fromarray(texture(320, 40, 3))
+    found = hints_between(a=stamped(1, 5, 5), b=small, c=stamped(2, 5, 5))
+    assert [hint.text for hint in found["a"]] == ["the same detail bottom right as in c"]
+    assert found["b"] == []
 
 
 # Any picture
