@@ -6,8 +6,9 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from cleanset.ranking import TIERS, right, top5
+from cleanset.ranking import right, top5
 from cleanset.reviews import Reason
+from cleanset.tiers import TIERS
 
 REASONS: tuple[str, ...] = (*get_args(Reason), "unsure", "conflict", "too_few_reviewers", "unreviewed", "not_needed")
 """Why a candidate is not in the set; a closed list."""
