@@ -79,10 +79,10 @@ def parse_manifest(text: str, where: str) -> list[Entry]:
     header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
     if tuple(header) != COLUMNS:
         raise CleansetError(f"{where}, line 1: {','.join(header)!r}; expected {','.join(COLUMNS)}: export it again")
-    return [_parsed(row, f"{where}, line {number}") for number, row in enumerate(rows, start=2)]
+    return [_parsed(row, where, number) for number, row in enumerate(rows, start=2)]
 
 
-def _parsed(row: list[str], where: str) -> Entry:
+def _parsed(row: list[str], where: str, number: int) -> Entry:
     try:
         if len(row) != len(COLUMNS):
             raise ValueError(f"{len(row)} values, expected {len(COLUMNS)}")
@@ -94,4 +94,4 @@ def _parsed(row: list[str], where: str) -> Entry:
             crop, file, source, of_file, pixels, encoder,
         )  # fmt: skip
     except ValueError as error:
-        raise CleansetError(f"{where}: not an entry of a manifest ({error}): export it again") from None
+        raise CleansetError(f"{where}, line {number}: not an entry of a manifest ({error}): export it again") from None

@@ -1,7 +1,7 @@
 """A finished set as a torch Dataset."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,9 @@ class PictureSet(Dataset[tuple[Any, int, dict[str, Any]]]):
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def __iter__(self) -> Iterator[tuple[Any, int, dict[str, Any]]]:
+        return (self[place] for place in range(len(self)))
 
     def __getitem__(self, place: int) -> tuple[Any, int, dict[str, Any]]:
         entry = self.entries[place]

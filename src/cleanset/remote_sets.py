@@ -2,6 +2,7 @@
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 from cleanset import verify
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, sha256
+from cleanset.files import sha256
 from cleanset.manifest import MANIFEST
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
@@ -47,9 +48,17 @@ def fetched(published: Published) -> Path:
     with _opened(published) as (files, commit):
         kept = _kept(published, commit)
         if not kept.is_dir():
-            with replacing(kept) as partial:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            # several processes may come here at once: each fetches for itself, the first one's is kept
+            with tempfile.TemporaryDirectory(dir=kept.parent) as name:
+                partial = Path(name, published.model)
                 files.get(published.path, str(partial), recursive=True)
                 _check(published, partial)
+                try:
+                    partial.rename(kept)
+                except OSError:
+                    if not kept.is_dir():
+                        raise
     return kept
 
 

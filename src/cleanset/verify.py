@@ -96,10 +96,9 @@ def _placed(entries: Sequence[Entry], files: set[str]) -> list[_Placed]:
         elsewhere.setdefault(PurePosixPath(file).name, []).append(file)
     placed = []
     for line, entry in enumerate(entries, start=2):
-        others = elsewhere.get(PurePosixPath(entry.file).name, [])
         if entry.file in files:
             placed.append(_Placed(line, entry, entry.file))
-        elif others:
+        elif others := elsewhere.get(PurePosixPath(entry.file).name):
             placed.append(_Placed(line, entry, others.pop(0)))
     return placed
 
@@ -116,7 +115,7 @@ def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Fault]:
     entry, line = placed.entry, placed.line
     if placed.file != entry.file:
         yield Fault("misplaced", placed.file, "here", entry.file, line)
-    with open(folder / placed.file, "rb", buffering=0) as file:  # noqa: PTH123  # a third faster than Path.read_bytes
+    with open(f"{folder}/{placed.file}", "rb", buffering=0) as file:  # noqa: PTH123  # much faster than a Path
         data = file.read()
     found = sha256(data)
     right = found == entry.file_sha256
