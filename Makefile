@@ -7,7 +7,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score bench-effort bench-hints lock
+.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score bench-effort bench-hints bench-verify lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ bench-effort: setup  ## count the verdicts that the review queue asks for, besid
 
 bench-hints: setup  ## precision and recall of the hints on the sample's flaws, false alarms on photographs, time
 	PYTHONPATH=sample python bench/hints.py
+
+bench-verify: setup  ## time cleanset verify of 9,000 full-size pictures against reading and hashing them
+	python bench/verify.py
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
 lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)

@@ -39,6 +39,18 @@ _SEED = 20_12
 _SHARED_DIFFICULTY = 0.7
 """Correlation of a picture's difficulty for one model with that for another."""
 
+SCORED: dict[str, object] = {
+    "source": "timm",
+    "name": "made up",
+    "preprocessing": {"name": "made up", "resize": 256, "size": 224, "interpolation": "bicubic"},
+    "weights_sha256": "0" * 64,
+    "precision": "float64",
+    "pictures": 50_000,
+    "against_float64": None,
+    "versions": {},
+}
+"""What goes into the data card of an export."""
+
 
 def real_labels() -> list[list[int]]:
     """The reassessed labels inside timm, picture 1 first."""

@@ -136,6 +136,48 @@ def compare(
 
 
 @app.command(rich_help_panel=TOOLS)
+def verify(
+    folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
+    decode: Annotated[bool, typer.Option("--decode", help="Decode all pictures; the sums of their bytes do.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Hold a finished set against its manifest; a line for each fault, exit code 1 if there is any."""
+    from cleanset import verify as tool
+
+    report = tool.run(folder, decode)
+    typer.echo(tool.printed(report, as_json))
+    raise typer.Exit(1 if report.faults else 0)
+
+
+@app.command(rich_help_panel=TOOLS)
+def rebuild(
+    manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
+    images: Annotated[
+        Path, typer.Option(help="Your ImageNet validation pictures: the tar, or a folder of any layout.")
+    ],
+    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+) -> None:
+    """Make a set that was handed on without its pictures from your own copy of ImageNet: all of it, or nothing."""
+    from cleanset import rebuild as tool
+
+    report = tool.run(manifest, images, out)
+    typer.echo(tool.printed(report))
+    raise typer.Exit(1 if report.faults else 0)
+
+
+@app.command(rich_help_panel=TOOLS)
+def pack(
+    folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
+    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+    shard_size: Annotated[int, typer.Option(min=1, help="Pictures in a shard.")] = 1000,
+) -> None:
+    """Pack a finished set into WebDataset shards."""
+    from cleanset import pack as tool
+
+    typer.echo(tool.run(folder, out, shard_size))
+
+
+@app.command(rich_help_panel=TOOLS)
 def models(
     edition: Folder = HERE,
     pin: Annotated[

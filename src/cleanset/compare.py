@@ -12,8 +12,9 @@ from cleanset.after_crop import reject_wrong_crops, said_of_crops
 from cleanset.consensus import Decision
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
+from cleanset.export_folder import read_entries
 from cleanset.ilsvrc import wnids
-from cleanset.manifest import Entry, read_manifest
+from cleanset.manifest import Entry
 from cleanset.params import Params, read_params
 from cleanset.ranking import candidates, shared
 from cleanset.review_files import check_reviews, decisions, read_reviews
@@ -162,7 +163,7 @@ def _class_lines(role: str, classes: Sequence[ClassChange]) -> Iterator[str]:
 
 
 def _of_exports(a: Path, b: Path) -> Report:
-    entries = _entries(a), _entries(b)
+    entries = read_entries(a), read_entries(b)
     changes = compare_exports(*entries)
     counts = {what: sum(change.what == what for change in changes) for what in CHANGES}
     lines = [f"{name}  {path}\n   {_summary(of)}" for name, path, of in zip("AB", (a, b), entries, strict=True)]
@@ -182,16 +183,6 @@ def _of_exports(a: Path, b: Path) -> Report:
         "changes": [asdict(change) for change in changes],
     }
     return Report(lines, content, not changes)
-
-
-def _entries(path: Path) -> list[Entry]:
-    manifest = path / "manifest.csv" if path.is_dir() else path
-    try:
-        return read_manifest(manifest.read_text(encoding="utf-8"), str(manifest))
-    except FileNotFoundError:
-        raise CleansetError(f"{manifest}: missing; expected the folder of an export, or a score table") from None
-    except UnicodeDecodeError as error:
-        raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
 
 
 def _summary(entries: Sequence[Entry]) -> str:

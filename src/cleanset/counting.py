@@ -8,9 +8,10 @@ import pandas as pd
 
 from cleanset.after_crop import WRONG_AFTER_CROP
 from cleanset.agreement import differences, overall, verdict_counts, without_board
-from cleanset.ranking import TIERS, right, top5
+from cleanset.ranking import right, top5
 from cleanset.review_files import Votes
 from cleanset.reviews import Reason
+from cleanset.tiers import TIERS
 
 REASONS: tuple[str, ...] = (
     *get_args(Reason), "unsure", WRONG_AFTER_CROP, "conflict", "too_few_reviewers", "unreviewed", "not_needed",

@@ -14,7 +14,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, features
+from PIL import __version__ as _pillow
 
 from cleanset.boxes import Box, Crop
 from cleanset.files import sha256
@@ -42,17 +43,17 @@ class Facts:
     pixels_sha256: str
 
 
-def decode(data: bytes) -> Image.Image:
+def decode(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Image.Image:
     """The whole JPEG as Pillow reads it. Raises ValueError, with the reason, if that fails."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            image = Image.open(io.BytesIO(data), formats=("JPEG",))
+            image = Image.open(io.BytesIO(data), formats=formats)
         if image.width * image.height > LARGEST_AREA:
             raise ValueError(f"{image.width} x {image.height} pixels, more than {LARGEST_AREA:,}")
         image.load()
     except UnidentifiedImageError:
-        raise ValueError("empty" if not data else "not a JPEG") from None
+        raise ValueError("empty" if not data else f"not a {' or '.join(formats)}") from None
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(str(error)) from None
     return image
@@ -94,6 +95,21 @@ def png(image: Image.Image) -> bytes:
     exif = image.getexif()
     image.save(out, format="PNG", compress_level=6, exif=exif if len(exif) else None)
     return out.getvalue()
+
+
+def encoder() -> str:
+    """What writes PNGs here; other versions may write the same pixels in other bytes."""
+    # with zlib-ng, "zlib" is only the version that it stands in for
+    name = "zlib-ng" if features.check_feature("zlib_ng") else "zlib"
+    return f"Pillow {_pillow} with {name} {features.version(name.replace('-', '_'))}"
+
+
+def decoder() -> str:
+    """What decodes JPEGs here."""
+    turbo = features.check_feature("libjpeg_turbo")
+    return f"Pillow {_pillow} with {'libjpeg-turbo' if turbo else 'libjpeg'} " + str(
+        features.version("libjpeg_turbo" if turbo else "jpg")
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-TIERS = ("top5", "reserve", "relaxed")
-"""In the order in which a class is filled."""
+from cleanset.tiers import TIERS
 
 
 def top5(scores: pd.DataFrame) -> tuple[NDArray[np.int16], NDArray[np.float64]]:

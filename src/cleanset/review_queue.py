@@ -16,9 +16,9 @@ import pandas as pd
 from cleanset.after_crop import WRONG_AFTER_CROP, Said
 from cleanset.boxes import Crop
 from cleanset.consensus import Decision, consensus
-from cleanset.ranking import TIERS
 from cleanset.review_files import BOARD
 from cleanset.reviews import Review
+from cleanset.tiers import TIERS
 
 State = Literal["settled", "open", "short", "conflict"]
 """Of a class, for one model.

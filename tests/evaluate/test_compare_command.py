@@ -230,7 +230,7 @@ def test_errors_are_one_line(edition: Edition) -> None:
     for arguments, message in (
         ((table, "nope.parquet"), "nope.parquet: missing; expected a score table (.parquet) or the folder of an"),
         ((table, "export"), "export is an export, data/scores/standard.parquet is not; expected two of a kind\n"),
-        (("export", "empty"), "empty/manifest.csv: missing; expected the folder of an export, or a score table\n"),
+        (("export", "empty"), "empty/manifest.csv: missing; expected the folder of an export, or its manifest.csv\n"),
         ((table, "data/index.parquet"), "data/index.parquet: columns image_id string, size int64,"),
         ((table, "params.yaml"), "params.yaml: not a Parquet file ("),
         (("export", "export", "--edition", "."), "compare: --edition and --model go with score tables;"),

@@ -55,6 +55,7 @@ def test_the_readme_has_these_blocks(repository: Path) -> None:
         "make edition DIR=editions/mine",
         "python - <<'END'",
         "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard",
+        "cleanset verify data/export/standard",
         "cleanset arrays --preprocessing keras256 build/keras256",
     ]
 
@@ -103,9 +104,30 @@ def test_comparing(repository: Path, checkout: Checkout) -> None:
     assert json.loads(of_exports.stdout)["same"] is False
 
 
+def test_using_a_set(repository: Path, checkout: Checkout) -> None:
+    checkout.run("dvc", "checkout", "--quiet")
+    done = shell(checkout, blocks(repository, "sh")[6], COLUMNS="80")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "data/export/standard: 34 of 34 pictures are good\n"
+        "build/rebuilt: 34 pictures; source, file and pixels of each are those of the manifest\n"
+        "build/shards: 34 pictures in shards: 1\n",
+        "",
+    )
+    load, others = blocks(repository, "python")
+    shown = (
+        "print(len(pictures), image.mode, class_index, record['rank'], len(table))\n"
+        "print(len(folders), len(folders.classes), len(rows), rows[0]['image_id'], len(list(shard)))\n"
+    )
+    offline = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(checkout.folder / "build" / "hf")}
+    done = shell(checkout, f"python - <<'END'\n{load}{others}{shown}END\n", **offline)
+    assert done.stdout == "34 RGB 1 1 34\n34 12 34 ILSVRC2012_val_00000065 34\n", done.stderr
+    shutil.rmtree(checkout.folder / "build")
+
+
 def test_arrays(repository: Path, checkout: Checkout) -> None:
     checkout.run("dvc", "checkout", "--quiet")
-    done = shell(checkout, blocks(repository, "sh")[6])
+    done = shell(checkout, blocks(repository, "sh")[7])
     assert done.returncode == 0, done.stderr
     shapes = {name: np.load(checkout.folder / "build" / name / "images.npy", mmap_mode="r").shape for name in BUILT}
     assert shapes == BUILT

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cleanset.after_crop import Said
 from cleanset.boxes import Crop
 from cleanset.consensus import UNREVIEWED, Decision, Policy, consensus
-from cleanset.ranking import TIERS
 from cleanset.review_files import BOARD
 from cleanset.review_queue import (
     Candidate,
@@ -29,6 +28,7 @@ from cleanset.review_queue import (
 )
 from cleanset.reviews import Review
 from cleanset.selection import fill
+from cleanset.tiers import TIERS
 from review.classes import DECISIONS, Ranked, candidates_of, decide_by, fewest, kept, must_be_asked
 from rules.by_hand import reviewed
 

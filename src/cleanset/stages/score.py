@@ -56,6 +56,7 @@ def run(edition: Edition, role: str) -> None:
         say(f"score {role}: {settings.precision} against float64: {against}")
     write_table(edition.scores(role), scores, SCORES)
     facts["against_float64"] = against and against.as_json()
+    facts["versions"] = {name: number.partition("+")[0] for name, number in versions().items()}
     write_text(edition.scored_with(role), json.dumps(facts, indent=2) + "\n")
     shards.remove()
 
@@ -76,12 +77,16 @@ def described(params: Params, role: str, model: LoadedModel, pictures: int) -> d
     return {"role": role, **what, "precision": params.score.precision, "pictures": pictures}
 
 
+def versions() -> dict[str, str]:
+    """Of the libraries that compute."""
+    return {name: version(name) for name in ("numpy", "pillow", "robustbench", "timm", "torch")}
+
+
 def machine(settings: Settings) -> dict[str, object]:
     """What else a result may depend on while it is in the making; batch and device only below float64."""
-    versions: dict[str, object] = {name: version(name) for name in ("numpy", "pillow", "robustbench", "timm", "torch")}
     if settings.precision == "float64":
-        return versions
-    return versions | {"batch_size": settings.batch_size, "device": settings.devices[0].type}
+        return {**versions()}
+    return {**versions(), "batch_size": settings.batch_size, "device": settings.devices[0].type}
 
 
 def against_float64(
