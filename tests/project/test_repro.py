@@ -24,6 +24,7 @@ UPSTREAM = {
     "review_apply@standard": ["select@standard"],
     "export@standard": ["review_apply@standard"],
     "count": [f"review_apply@{role}" for role in ROLES],
+    "report": ["count"],
 }
 """What a stage needs to have run."""
 STAGES = ("sample/dvc.yaml:draw", *UPSTREAM)
@@ -50,7 +51,8 @@ def test_nothing_to_do_the_second_time(built: Checkout) -> None:
 def test_two_folders_give_the_same_bytes(built: Checkout, pristine: Checkout, tmp_path: Path) -> None:
     other = pristine.clone(tmp_path / "elsewhere" / "cleanset")
     other.run("dvc", "repro")
-    assert files(other.folder / "data") == files(built.folder / "data")
+    for made in ("data", "report"):
+        assert files(other.folder / made) == files(built.folder / made)
 
 
 def test_metrics_are_a_table_of_three_columns(built: Checkout) -> None:
@@ -93,7 +95,7 @@ def reviewed(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> t
 
 def test_only_reviews_changed_so_nothing_upstream_runs(reviewed: tuple[Checkout, str, list[str]]) -> None:
     _, _, ran = reviewed
-    assert {stage.split("@")[0] for stage in ran} == {"review_apply", "export", "count"}
+    assert {stage.split("@")[0] for stage in ran} == {"review_apply", "export", "count", "report"}
     assert [stage for stage in ran if stage.startswith("review_apply")] == [f"review_apply@{role}" for role in ROLES]
 
 
@@ -230,7 +232,8 @@ def test_kill_9_in_every_stage_changes_nothing(
         assert re.search(r"exited with (-9|137)\b", killed.stderr), (stage, killed.stderr)
     checkout.run("dvc", "repro")
     assert checkout.run("git", "status", "--porcelain").stdout == ""
-    assert files(checkout.folder / "data") == files(built.folder / "data")
+    for made in ("data", "report"):
+        assert files(checkout.folder / made) == files(built.folder / made)
     assert [path for path in checkout.folder.rglob("*.partial") if ".dvc" not in path.parts] == []
 
 
@@ -249,7 +252,8 @@ def test_kill_9_of_a_whole_repro_changes_nothing(built: Checkout, pristine: Chec
     repro.stdout.close()
     checkout.run("dvc", "repro")
     assert checkout.run("git", "status", "--porcelain").stdout == ""
-    assert files(checkout.folder / "data") == files(built.folder / "data")
+    for made in ("data", "report"):
+        assert files(checkout.folder / made) == files(built.folder / made)
 
 
 def test_make_edition_makes_a_third_one(pristine: Checkout, tmp_path: Path) -> None:
