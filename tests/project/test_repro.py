@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -109,6 +110,45 @@ def test_metrics_diff_names_just_the_classes_that_changed(reviewed: tuple[Checko
             numbers[Path(path).stem] = checkout.run("git", "show", f"{revision}:{path}").stdout
     assert classes == {name for name in before if before[name] != after[name]} == {wnid}
     assert "metrics/totals/rejected_drawing.json" in changed
+
+
+def plotted(checkout: Checkout, *command: str) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """The rows of each plot of the report, by its path there, then by revision."""
+    charts = json.loads(checkout.run("dvc", "plots", *command, "--json").stdout)
+    rows: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for path, (chart,) in charts.items():
+        of_plot = rows.setdefault(path.removeprefix("report/plots/"), {})
+        for row in chart["content"]["data"]["values"]:
+            of_plot.setdefault(row["rev"], []).append(row)
+    return rows
+
+
+def test_plots_give_the_numbers_of_the_metrics_and_the_report(reviewed: tuple[Checkout, str, list[str]]) -> None:
+    """Before and after a review: a class loses a picture, in the plots as in the metrics."""
+    checkout, wnid, _ = reviewed
+    plots = plotted(checkout, "diff", "HEAD~1", "HEAD")
+    assert len(plots) == 3 * (1 + 1 + 3)
+    for revision in ("HEAD~1", "HEAD"):
+        of_class, pictures = (
+            json.loads(checkout.run("git", "show", f"{revision}:metrics/{name}.json").stdout)
+            for name in (f"classes/{wnid}", "totals/pictures")
+        )
+        for role in ROLES:
+            classes = {row["wnid"]: row["pictures"] for row in plots[f"classes/{role}.json"][revision]}
+            steps = {row["step"]: row["pictures"] for row in plots[f"funnel/{role}.json"][revision]}
+            assert (len(classes), classes[wnid]) == (12, of_class[role])
+            assert sum(classes.values()) == steps["kept"] == pictures[role]
+    assert plots["classes/standard.json"]["HEAD~1"] != plots["classes/standard.json"]["HEAD"]
+
+
+def test_plots_show_what_lies_in_the_report(reviewed: tuple[Checkout, str, list[str]]) -> None:
+    checkout, _, _ = reviewed
+    for path, by_revision in plotted(checkout, "show").items():
+        written = json.loads((checkout.folder / "report" / "plots" / path).read_text())
+        (rows,) = by_revision.values()
+        names = set(written[0])
+        drawn = [{name: row[name] for name in names} for row in rows if row.get("field", "kept") == "kept"]
+        assert drawn == written
 
 
 def test_dvc_get_and_api_work_on_a_git_url(published: Checkout, tmp_path: Path) -> None:
