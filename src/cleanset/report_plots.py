@@ -15,7 +15,7 @@ def plots(
     """The text of each file, by its path. `confidence` is the lower edge of a bin that is 1 / BINS wide."""
     rows: dict[str, list[Row]] = {}
     for role in roles:
-        rows[f"funnel/{role}.json"] = [{"step": step.name, "pictures": step.counts[role]} for step in steps]
+        rows[f"funnel/{role}.json"] = [{"name": step.name, "pictures": step.counts[role]} for step in steps]
         rows[f"classes/{role}.json"] = [
             {"class_index": state.class_index, "wnid": wnids()[state.class_index], "pictures": state.kept[role]}
             for state in states

@@ -114,7 +114,7 @@ def test_metrics_diff_names_just_the_classes_that_changed(reviewed: tuple[Checko
 
 def plotted(checkout: Checkout, *command: str) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """The rows of each plot of the report, by its path there, then by revision."""
-    charts = json.loads(checkout.run("dvc", "plots", *command, "--json").stdout)
+    charts = json.loads(checkout.run("dvc", "plots", *command, "--json").stdout)["data"]
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for path, (chart,) in charts.items():
         of_plot = rows.setdefault(path.removeprefix("report/plots/"), {})
@@ -135,7 +135,7 @@ def test_plots_give_the_numbers_of_the_metrics_and_the_report(reviewed: tuple[Ch
         )
         for role in ROLES:
             classes = {row["wnid"]: row["pictures"] for row in plots[f"classes/{role}.json"][revision]}
-            steps = {row["step"]: row["pictures"] for row in plots[f"funnel/{role}.json"][revision]}
+            steps = {row["name"]: row["pictures"] for row in plots[f"funnel/{role}.json"][revision]}
             assert (len(classes), classes[wnid]) == (12, of_class[role])
             assert sum(classes.values()) == steps["kept"] == pictures[role]
     assert plots["classes/standard.json"]["HEAD~1"] != plots["classes/standard.json"]["HEAD"]

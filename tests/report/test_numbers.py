@@ -295,7 +295,7 @@ def test_plots_hold_the_numbers_of_the_pages(
     (funnel,) = tables(index_page, "funnel")
     for place, role in enumerate(ROLES):
         steps = json.loads((report / "plots" / "funnel" / f"{role}.json").read_text())
-        assert [(row["step"], row["pictures"]) for row in steps] == [
+        assert [(row["name"], row["pictures"]) for row in steps] == [
             (step, counts[place]) for step, counts in numbers(funnel).items()
         ]
         by_class = Counter(row["class_index"] for row in kept[role])
