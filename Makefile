@@ -7,7 +7,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score bench-report lock
+.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score bench-effort bench-hints bench-report lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -62,6 +62,12 @@ bench-idle: setup  ## time what has nothing to do: dvc repro, the start of a sta
 bench-score: setup  ## time cleanset score against the pure forward rate, decoding, and a plain timm loop; its memory
 	python bench/score.py
 	python bench/score.py --memory
+
+bench-effort: setup  ## count the verdicts that the review queue asks for, beside the fewest and plainer ways
+	python bench/effort.py
+
+bench-hints: setup  ## precision and recall of the hints on the sample's flaws, false alarms on photographs, time
+	python bench/hints.py
 
 bench-report: setup  ## time the report of 3 x 3,000 pictures, and Chromium's showing it
 	python bench/report.py

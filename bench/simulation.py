@@ -129,7 +129,7 @@ def write_reviews(folder: Path, images_per_class: int = 3) -> int:
     rng = np.random.default_rng(_SEED)
     decided: dict[tuple[int, str], Decision] = {}
     while asked := {key for table in candidates for key in _next_asked(table, decided, images_per_class)}:
-        decided |= {key: _verdict(rng) for key in sorted(asked)}
+        decided |= {key: verdict(rng) for key in sorted(asked)}
     by_class: dict[int, list[str]] = {}
     for (class_index, name), decision in sorted(decided.items()):
         by_class.setdefault(class_index, []).append(_entry(name, decision, sha256_of[name]))
@@ -149,7 +149,8 @@ def _next_asked(
     return list(zip(first.index, first["image_id"], strict=True))
 
 
-def _verdict(rng: np.random.Generator) -> Decision:
+def verdict(rng: np.random.Generator) -> Decision:
+    """What a reviewer says of one picture."""
     if rng.random() >= FLAWED:
         return Decision("clean")
     if rng.random() >= CROPPABLE:

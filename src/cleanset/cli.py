@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from cleanset import review_cli
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
+from cleanset.options import HERE, Folder
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,9 +19,7 @@ app = typer.Typer(
     "The stages are run by `dvc repro`, in the folder of an edition.",
 )
 
-Folder = Annotated[Path, typer.Option("--edition", help="Folder with params.yaml.", show_default="this folder")]
 Role = Annotated[str, typer.Option("--model", help="Role of the model in params.yaml, such as standard.")]
-HERE = Path()
 STAGES = "Stages, in the order of dvc.yaml"
 TOOLS = "Tools"
 
@@ -147,6 +147,26 @@ def models(
         print(ensemble.as_json(listed))
     else:
         Console().print(ensemble.as_table(listed))
+
+
+@app.command(rich_help_panel=TOOLS)
+def agreement(
+    edition: Folder = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how far the reviewers agree: kappa, and the pictures on which they differ."""
+    from rich.console import Console
+
+    from cleanset import agreement_report
+
+    report = agreement_report.run(Edition(edition))
+    if as_json:
+        print(agreement_report.as_json(report))
+    else:
+        Console().print(agreement_report.as_table(report), highlight=False)
+
+
+app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from cleanset.agreement import Agreement, OfVerdict
 from cleanset.boxes import Box
 from cleanset.report_figures import ClassState, Counts, Histogram, Rejects, Step
 from cleanset.report_sheets import Kept, Sheet, class_names
@@ -50,6 +51,10 @@ class Report:
     rejects: tuple[Rejects, ...]
     totals: Mapping[str, Mapping[str, float]]
     reviewers: Mapping[str, Counts]
+    agreement: Agreement
+    verdicts: Mapping[str, OfVerdict]
+    pairs: Mapping[tuple[str, str], Agreement]
+    differences: int
     kept: Mapping[int, Sequence[Kept]]
     sheets: tuple[Sheet, ...]
 
@@ -76,7 +81,9 @@ def _environment() -> Environment:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"number": _number, "words": _words, "breakable": _breakable}
+    environment.filters |= {
+        "number": _number, "share": _share, "kappa": _kappa, "words": _words, "breakable": _breakable,
+    }  # fmt: skip
     environment.globals |= {
         "short_shown": SHORT_SHOWN,
         "combinations_shown": COMBINATIONS_SHOWN,
@@ -88,6 +95,15 @@ def _environment() -> Environment:
 def _number(value: float) -> str:
     """A whole number with commas, another one as short as it is exact."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
+def _share(value: float | None) -> str:
+    """Percent, with the digits that the metrics have."""
+    return "–" if value is None else f"{round(100 * value, 2):g} %"
+
+
+def _kappa(value: float | None) -> str:
+    return "–" if value is None else f"{round(value, 4):g}"
 
 
 def _words(name: str) -> str:

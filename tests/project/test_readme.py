@@ -91,6 +91,7 @@ def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, "dvc checkout --quiet\n" + blocks(repository, "sh")[4])
     assert done.returncode == 0, done.stderr
     assert re.search(r"^ *ILSVRC2012_val_00000242 +301 +[0-9a-f]{64}$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ *all models +10 +1 +1 +0 +1 +1 *$", done.stdout, re.MULTILINE)
 
 
 def test_comparing(repository: Path, checkout: Checkout) -> None:

@@ -117,7 +117,7 @@ def plotted(checkout: Checkout, *command: str) -> dict[str, dict[str, list[dict[
     charts = json.loads(checkout.run("dvc", "plots", *command, "--json").stdout)["data"]
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for path, (chart,) in charts.items():
-        of_plot = rows.setdefault(path.removeprefix("report/plots/"), {})
+        of_plot = rows.setdefault(path.split("report/plots/")[1], {})
         for row in chart["content"]["data"]["values"]:
             of_plot.setdefault(row["rev"], []).append(row)
     return rows

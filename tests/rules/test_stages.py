@@ -270,6 +270,9 @@ def test_count(edition: Edition) -> None:
     assert written["classes/n01443537"] == '{"standard": 1, "norm_robust": 1, "corruption_robust": 0}\n'
     assert "classes/n01484850" not in written
     lines = {name: json.loads(text) for name, text in written.items()}
+    # only the second model has a candidate that two reviewers saw, and they differ on it
+    of_reviewers = [lines.pop(f"totals/reviewers_{name}") for name in ("agreement", "kappa")]
+    assert of_reviewers == [{"norm_robust": 0.0}, {"norm_robust": -1.0}]
     assert all(tuple(numbers) == ROLES for numbers in lines.values())
     in_order = {name.removeprefix("totals/"): list(numbers.values()) for name, numbers in lines.items()}
     assert {name: numbers for name, numbers in in_order.items() if any(numbers)} == {
@@ -291,6 +294,8 @@ def test_count(edition: Edition) -> None:
         "accuracy_top5": [75.0, 100.0, 75.0],
         "accuracy_real": [85.71, 85.71, 71.43],
         "right_of_one_label": [5, 5, 5],
+        "reviewed_by_several": [0, 1, 0],
+        "reviewers_differ": [0, 1, 0],
         "margins_below_1e-5": [0, 1, 1],
         "margin_smallest": [0.25, 0.0, 0.0],
     }

@@ -5,12 +5,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.counting import accuracy, closeness, per_class, short_classes, top1_minus_published, totals
+from cleanset.counting import (
+    accuracy,
+    agreement_of_reviewers,
+    closeness,
+    per_class,
+    short_classes,
+    top1_minus_published,
+    totals,
+)
 from cleanset.edition import Edition
 from cleanset.files import replacing, write_text
 from cleanset.ilsvrc import wnids
 from cleanset.params import read_params
 from cleanset.pipeline_file import check_roles
+from cleanset.review_files import read_reviews
 from cleanset.tables import INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
 Lines = dict[str, dict[str, float | int]]
@@ -23,6 +32,7 @@ def run(edition: Edition) -> None:
     check_roles(edition.folder, "count", params.models)
     classes, per = params.dataset.class_list(), params.export.images_per_class
     index = read_table(edition.index, INDEX)
+    votes = read_reviews(edition.reviews)
     lines: Lines = {}
     short = []
     for role in params.models:
@@ -34,6 +44,7 @@ def run(edition: Edition) -> None:
         numbers = totals(selection, rejected, classes, per) | accuracy(index, scores)
         numbers |= top1_minus_published(numbers["accuracy_top1"], params.count.published_top1.get(role))
         numbers |= closeness(read_table(edition.margins(role), MARGINS))
+        numbers |= agreement_of_reviewers(votes, selection, rejected)
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number
         short.append(short_classes(selection, rejected, classes, per).assign(model=role))

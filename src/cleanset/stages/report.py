@@ -5,10 +5,10 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import get_args
 
 import pandas as pd
 
+from cleanset.agreement import VERDICTS, differences, of_verdict, overall, pairs, verdict_counts, without_board
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
@@ -31,7 +31,6 @@ from cleanset.report_pages import Report, Shot, pages
 from cleanset.report_plots import plots
 from cleanset.report_sheets import kept_pictures, sheets
 from cleanset.review_files import Votes, read_reviews
-from cleanset.reviews import Verdict
 from cleanset.selection import Filled
 from cleanset.tables import INDEX, REJECTED, SELECTION, SHARED, read_table
 from cleanset.thumbnails import Thumbnail, before_and_after, thumbnail
@@ -64,6 +63,8 @@ def gathered(edition: Edition, params: Params, index: pd.DataFrame) -> Report:
     }
     votes = read_reviews(edition.reviews)
     classes, per = params.dataset.class_list(), params.export.images_per_class
+    said = list(without_board(votes).values())
+    counts = verdict_counts(said)
     states, overlap = class_states(sets, classes, per), overlaps(sets)
     return Report(
         roles=tuple(sets),
@@ -77,6 +78,10 @@ def gathered(edition: Edition, params: Params, index: pd.DataFrame) -> Report:
         rejects=tuple(rejects(sets, EXAMPLES)),
         totals=totals(edition),
         reviewers=by_reviewer(votes),
+        agreement=overall(counts),
+        verdicts={verdict: of_verdict(counts, column) for column, verdict in enumerate(VERDICTS)},
+        pairs=pairs(said),
+        differences=len(differences(votes)),
         kept=kept_pictures(sets, votes),
         sheets=tuple(sheets(states)),
     )
@@ -92,9 +97,11 @@ def totals(edition: Edition) -> dict[str, dict[str, float]]:
 
 def by_reviewer(votes: Votes) -> dict[str, Counts]:
     """How many verdicts of each kind every reviewer gave."""
-    given = Counter((name, vote.review.verdict) for by_name in votes.values() for name, vote in by_name.items())
+    given: Counter[tuple[str, str]] = Counter(
+        (name, vote.review.verdict) for by_name in votes.values() for name, vote in by_name.items()
+    )
     names = sorted({name for name, _ in given})
-    return {name: {verdict: given[name, verdict] for verdict in get_args(Verdict)} for name in names}
+    return {name: {verdict: given[name, verdict] for verdict in VERDICTS} for name in names}
 
 
 def shots(report: Report) -> list[Shot]:

@@ -225,10 +225,36 @@ def test_examples_of_each_reason(report: Path, rejected: dict[str, Rows], wnid_o
 def test_reviewers(index_page: BeautifulSoup, verdicts: list[tuple[str, str, str, str]]) -> None:
     counts = Counter((reviewer, verdict) for reviewer, _, _, verdict in verdicts)
     names = sorted({reviewer for reviewer, *_ in verdicts})
-    (table,) = tables(index_page, "reviewers")
+    table, *_ = tables(index_page, "reviewers")
     assert table[0] == ["reviewer", "clean", "crop", "reject", "unsure", "in all"]
     given = {name: [counts[name, verdict] for verdict in table[0][1:5]] for name in names}
     assert numbers(table) == {name: [*each, sum(each)] for name, each in given.items()}
+
+
+def test_agreement(index_page: BeautifulSoup, verdicts: list[tuple[str, str, str, str]]) -> None:
+    """In the sample ada and ben have five balloons in common and agree on four; the board does not count.
+
+    Kappa by hand: ten verdicts, nine of them clean, so agreement by chance is 0.9² + 0.1² = 0.82,
+    and (0.8 - 0.82) / (1 - 0.82) = -1/9.
+    """
+    said = {
+        name: {(wnid, image): verdict for who, wnid, image, verdict in verdicts if who == name}
+        for name in ("ada", "ben")
+    }
+    common = said["ada"].keys() & said["ben"].keys()
+    assert sorted((said["ada"][key], said["ben"][key]) for key in common) == [("clean", "clean")] * 4 + [
+        ("clean", "reject")
+    ]
+    _, pairs, by_verdict = tables(index_page, "reviewers")
+    assert pairs[1:] == [["ada, ben", "5", "80 %", "-0.1111"], ["all", "5", "80 %", "-0.1111"]]
+    assert by_verdict[1:] == [
+        ["clean", "9", "88.89 %", "-0.1111"],
+        ["crop", "0", "–", "–"],
+        ["reject", "1", "0 %", "-0.1111"],
+        ["unsure", "0", "–", "–"],
+    ]
+    text = " ".join(index_page.select("#reviewers")[0].get_text().split())
+    assert "5 pictures were seen by two or more reviewers, the board not counted; in 1 of them they differ" in text
 
 
 def test_accuracy_and_margins(index_page: BeautifulSoup, built: Checkout) -> None:

@@ -117,6 +117,10 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
         rejects=(Rejects(HOSTILE, {HOSTILE: 1}, 1, ((0, HOSTILE),)),),
         totals={name: {HOSTILE: 1} for name in plain.totals},
         reviewers={HOSTILE: {HOSTILE: 1}},
+        agreement=plain.agreement,
+        verdicts={HOSTILE: plain.verdicts["clean"]},
+        pairs={(HOSTILE, HOSTILE): plain.agreement},
+        differences=0,
         kept={0: [Kept(HOSTILE, None, (Use(HOSTILE, 1, HOSTILE, 0.5),), reviewed=False)]},
         sheets=(replace(plain.sheets[0], classes=states),),
     )

@@ -1,0 +1,135 @@
+"""`cleanset review --status` as a person runs it, and how classes are counted."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cleanset import review_status
+from cleanset.edition import Edition
+from cleanset.errors import CleansetError
+from cleanset.review_status import ALL
+from evaluate.command import cleanset, says
+from inputs.made import Made
+from rules.test_stages import PARAMS, edition_in, sha, val
+
+
+@pytest.fixture
+def edition(tmp_path: Path) -> Edition:
+    """The tiny edition of the stages' tests: three models, two classes, two pictures each."""
+    return edition_in(tmp_path / "edition")
+
+
+TABLE = """
+ classes             settled   open   short   conflict   at least   at most
+ ──────────────────────────────────────────────────────────────────────────
+ standard                  1      1       0          0          1         1
+ norm_robust               0      1       1          0          1         2
+ corruption_robust         0      1       1          0          1         1
+
+ all models                0      2       0          0          2         3
+
+"""
+NOTE = "At least and at most: pictures still to be reviewed, if all are clean and if"
+TENCH, GOLDFISH = "n01440764", "n01443537"
+
+
+def lines(text: str) -> str:
+    """Without the spaces at the ends of lines."""
+    return "".join(line.rstrip() + "\n" for line in text.splitlines())
+
+
+def test_the_table(edition: Edition) -> None:
+    """Model norm_robust needs picture 3 of the tenches, and picture 6, a conflict, if 3 is not clean."""
+    code, shown, errors = says(cleanset("review", "--status", cwd=edition.folder))
+    assert (code, lines(shown), errors) == (0, f"{TABLE}{NOTE}\nnone can be used.\n", "")
+
+
+def test_another_folder_and_a_wider_terminal(edition: Edition, tmp_path: Path) -> None:
+    elsewhere = cleanset("review", "--status", "--edition", "edition", cwd=tmp_path)
+    assert lines(elsewhere.stdout).startswith(TABLE)
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(review_status.as_table(review_status.run(edition)))
+    assert lines(shown.get()) == f"{TABLE}{NOTE} none can be used.\n"
+
+
+def test_json(edition: Edition) -> None:
+    code, shown, errors = says(cleanset("review", "--status", "--json", cwd=edition.folder))
+    assert (code, errors) == (0, "")
+    assert json.loads(shown) == {
+        "images_per_class": 2,
+        "all_models": {
+            "settled": [], "open": [TENCH, GOLDFISH], "short": [], "conflict": [], "at_least": 2, "at_most": 3,
+        },
+        "models": {
+            "standard": {
+                "settled": [TENCH], "open": [GOLDFISH], "short": [], "conflict": [], "at_least": 1, "at_most": 1,
+            },
+            "norm_robust": {
+                "settled": [], "open": [TENCH], "short": [GOLDFISH], "conflict": [], "at_least": 1, "at_most": 2,
+            },
+            "corruption_robust": {
+                "settled": [], "open": [TENCH], "short": [GOLDFISH], "conflict": [], "at_least": 1, "at_most": 1,
+            },
+        },
+    }  # fmt: skip
+
+
+def review(edition: Edition, reviewer: str, wnid: str, **pictures: str) -> None:
+    """Replace a reviewer's file of a class; `p3="verdict: clean"` says so of picture 3."""
+    path = edition.reviews / reviewer / f"{wnid}.yaml"
+    entries = "".join(
+        f"  {val(int(name[1:]))}: {{{fields}, sha256: {sha(int(name[1:]))!r}}}\n" for name, fields in pictures.items()
+    )
+    path.write_text(f"{wnid}:\n{entries}")
+
+
+def test_conflicts_are_named_and_nothing_left_is_said(edition: Edition) -> None:
+    reject = "verdict: reject, reason: blur"
+    review(edition, "ann", GOLDFISH, p5="verdict: clean", p8="verdict: clean", p6=reject)
+    review(edition, "ann", TENCH, p1="verdict: clean", p2=reject, p3="verdict: clean", p4=reject)
+    assert "Nothing is left to be reviewed." in cleanset("review", "--status", cwd=edition.folder).stdout
+    review(edition, "bob", TENCH, p3=reject)
+    done = cleanset("review", "--status", cwd=edition.folder)
+    assert "Conflict, for the board: n01440764." in done.stdout
+    found = review_status.run(edition).progress
+    assert found["norm_robust"].classes == {"settled": [1], "open": [], "short": [], "conflict": [0]}
+    assert found["corruption_robust"].classes == {"settled": [], "open": [], "short": [1], "conflict": [0]}
+    assert found[ALL].classes == {"settled": [], "open": [], "short": [1], "conflict": [0]}
+    assert "Short: all candidates are reviewed, but fewer than 2 can be used." in done.stdout
+
+
+def test_unreviewed_pictures_that_count_as_clean(edition: Edition) -> None:
+    """As for review_apply: what nobody has looked at is not open."""
+    (edition.folder / "params.yaml").write_text(PARAMS.replace("unreviewed: pending", "unreviewed: clean"))
+    found = review_status.run(edition)
+    assert found.progress["standard"].classes["settled"] == [0, 1]
+    assert (found.progress[ALL].at_least, found.progress[ALL].at_most) == (0, 0)
+    assert "review.unreviewed is clean" in cleanset("review", "--status", cwd=edition.folder).stdout
+
+
+def test_a_class_without_candidates_is_short(edition: Edition) -> None:
+    (edition.folder / "params.yaml").write_text(PARAMS.replace("classes: [", "classes: [n01484850, "))
+    assert 2 in review_status.run(edition).progress["standard"].classes["short"]
+
+
+def test_a_review_of_other_bytes_stops_it(edition: Edition) -> None:
+    path = edition.reviews / "ann" / f"{TENCH}.yaml"
+    path.write_text(path.read_text().replace(sha(4), sha(5)))
+    with pytest.raises(CleansetError, match="other bytes were reviewed"):
+        review_status.run(edition)
+
+
+def test_without_candidates_it_says_what_to_do(edition: Edition) -> None:
+    edition.candidates("norm_robust").unlink()
+    assert Made(edition.folder).run("review", "--status") == (
+        1, "error: data/candidates/norm_robust.parquet: missing; run dvc repro, or dvc pull to fetch it\n",
+    )  # fmt: skip
+
+
+def test_review_alone_shows_its_help(edition: Edition) -> None:
+    code, shown, errors = says(cleanset("review", cwd=edition.folder))
+    assert (code, errors) == (0, "")
+    assert "--status" in shown
