@@ -24,6 +24,7 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 repro: setup  ## build the sample edition and show its metrics
 	dvc repro
 	dvc metrics show
+	@echo 'The report is report/index.html'
 
 test: setup lint  ## lint, type check, all tests
 	pytest
