@@ -7,7 +7,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score bench-effort bench-hints bench-verify lock
+.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score bench-effort bench-hints bench-verify bench-report lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -24,6 +24,7 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 repro: setup  ## build the sample edition and show its metrics
 	dvc repro
 	dvc metrics show
+	@echo 'The report is report/index.html'
 
 test: setup lint  ## lint, type check, all tests
 	pytest
@@ -71,6 +72,9 @@ bench-hints: setup  ## precision and recall of the hints on the sample's flaws, 
 
 bench-verify: setup  ## time cleanset verify of 9,000 full-size pictures against reading and hashing them
 	python bench/verify.py
+
+bench-report: setup  ## time the report of 3 x 3,000 pictures, and Chromium's showing it
+	python bench/report.py
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
 lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)

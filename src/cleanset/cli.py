@@ -96,6 +96,14 @@ def count(edition: Folder = HERE) -> None:
     stage.run(Edition(edition))
 
 
+@app.command(rich_help_panel=STAGES)
+def report(edition: Folder = HERE) -> None:
+    """Write the report: numbers, charts, contact sheets."""
+    from cleanset.stages import report as stage
+
+    stage.run(Edition(edition))
+
+
 @app.command("edition", rich_help_panel=TOOLS)
 def make_edition(folder: Annotated[Path, typer.Argument(help="A new or empty folder.")]) -> None:
     """Make a new edition: params, checksums, empty reviews, a DVC project of its own."""

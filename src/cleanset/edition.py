@@ -27,6 +27,10 @@ class Edition:
         return self.folder / "metrics"
 
     @property
+    def report(self) -> Path:
+        return self.folder / "report"
+
+    @property
     def index(self) -> Path:
         return self.folder / "data" / "index.parquet"
 
