@@ -6,8 +6,10 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
+EDITION ?= .
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score lock
+.PHONY: help setup repro from-scores remote test test-ray lint real edition \
+	bench-tables bench-export bench-idle bench-pull bench-score lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -24,6 +26,20 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 repro: setup  ## build the sample edition and show its metrics
 	dvc repro
 	dvc metrics show
+
+# the stages that run a model, and those that make what the models see
+SCORING := score
+SCORED := preprocess
+from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own archives and pulled scores, without a GPU
+	cd "$(EDITION)" && dvc pull $(SCORING) && dvc repro $(SCORED)
+	@cd "$(EDITION)" && dvc status --quiet $(SCORING) || { dvc status $(SCORING); echo 'error: the pulled scores are of' \
+	'other pictures, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
+	cd "$(EDITION)" && dvc repro
+
+remote: setup  ## URL=https://…: the address that finished sets are read from, in both editions
+	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
+	dvc remote modify origin url "$(URL)"
+	cd imagenet && dvc remote modify origin url "$(URL)"
 
 test: setup lint  ## lint, type check, all tests
 	pytest
@@ -58,6 +74,9 @@ bench-export: setup  ## time the export of 9,000 full-size pictures against a pl
 
 bench-idle: setup  ## time what has nothing to do: dvc repro, the start of a stage
 	python bench/idle.py
+
+bench-pull: setup  ## time dvc pull of 9,000 pictures over HTTP against that of plain files (needs nginx)
+	python bench/pull.py
 
 bench-score: setup  ## time cleanset score against the pure forward rate, decoding, and a plain timm loop; its memory
 	python bench/score.py
