@@ -6,10 +6,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
-EDITION ?= .
 .DEFAULT_GOAL := help
-.PHONY: help setup repro from-scores remote test test-ray lint real edition \
-	bench-tables bench-export bench-idle bench-pull bench-score lock
+.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -27,9 +25,11 @@ repro: setup  ## build the sample edition and show its metrics
 	dvc repro
 	dvc metrics show
 
+EDITION ?= .
 # the stages that run a model, and those that make what the models see
 SCORING := score
 SCORED := preprocess
+.PHONY: from-scores remote
 from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own archives and pulled scores, without a GPU
 	cd "$(EDITION)" && dvc pull $(SCORING) && dvc repro $(SCORED)
 	@cd "$(EDITION)" && dvc status --quiet $(SCORING) || { dvc status $(SCORING); echo 'error: the pulled scores are of' \
@@ -75,6 +75,7 @@ bench-export: setup  ## time the export of 9,000 full-size pictures against a pl
 bench-idle: setup  ## time what has nothing to do: dvc repro, the start of a stage
 	python bench/idle.py
 
+.PHONY: bench-pull
 bench-pull: setup  ## time dvc pull of 9,000 pictures over HTTP against that of plain files (needs nginx)
 	python bench/pull.py
 

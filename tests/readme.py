@@ -13,9 +13,9 @@ def blocks(repository: Path, language: str) -> list[str]:
     return [block for found, block in fenced if found == language]
 
 
-def block(repository: Path, first_line: str) -> str:
-    """The README's block of shell commands that begins with a line."""
-    (found,) = (block for block in blocks(repository, "sh") if block.splitlines()[0] == first_line)
+def block(repository: Path, first_lines: str) -> str:
+    """The README's block of shell commands that begins with a line, or several."""
+    (found,) = (block for block in blocks(repository, "sh") if block.startswith(f"{first_lines}\n"))
     return found
 
 
