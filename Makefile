@@ -26,6 +26,22 @@ repro: setup  ## build the sample edition and show its metrics
 	dvc metrics show
 	@echo 'The report is report/index.html'
 
+EDITION ?= .
+# the stages that run a model, and those that make what the models see
+SCORING := score
+SCORED := preprocess
+.PHONY: from-scores remote
+from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own archives and pulled scores, without a GPU
+	cd "$(EDITION)" && dvc pull $(SCORING) && dvc repro $(SCORED)
+	@cd "$(EDITION)" && dvc status --quiet $(SCORING) || { dvc status $(SCORING); echo 'error: the pulled scores are of' \
+	'other pictures, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
+	cd "$(EDITION)" && dvc repro
+
+remote: setup  ## URL=https://…: the address that finished sets are read from, in both editions
+	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
+	dvc remote modify origin url "$(URL)"
+	cd imagenet && dvc remote modify origin url "$(URL)"
+
 test: setup lint  ## lint, type check, all tests
 	pytest
 
@@ -59,6 +75,10 @@ bench-export: setup  ## time the export of 9,000 full-size pictures against a pl
 
 bench-idle: setup  ## time what has nothing to do: dvc repro, the start of a stage
 	python bench/idle.py
+
+.PHONY: bench-pull
+bench-pull: setup  ## time dvc pull of 9,000 pictures over HTTP against that of plain files (needs nginx)
+	python bench/pull.py
 
 bench-score: setup  ## time cleanset score against the pure forward rate, decoding, and a plain timm loop; its memory
 	python bench/score.py

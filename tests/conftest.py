@@ -58,10 +58,10 @@ def built(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Check
 
 @pytest.fixture(scope="session")
 def published(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A clone of `built` with a remote in its committed configuration, pushed to."""
+    """A clone of `built` whose committed remote is a folder, pushed to."""
     checkout = built.clone(tmp_path_factory.mktemp("published") / "cleanset")
-    checkout.run("dvc", "remote", "add", "--default", "origin", str(checkout.folder.parent / "remote"))
-    checkout.commit("Add a remote")
+    checkout.run("dvc", "remote", "modify", "origin", "url", str(checkout.folder.parent / "remote"))
+    checkout.commit("Change the remote")
     checkout.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
     checkout.run("dvc", "checkout", "--quiet")
     checkout.run("dvc", "push", "--quiet")

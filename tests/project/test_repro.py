@@ -181,7 +181,7 @@ def both_published(published: Checkout, tmp_path_factory: pytest.TempPathFactory
         checkout.run("cp", "-r", name, "imagenet/")
     params = (checkout.folder / "params.yaml").read_text()
     (edition / "params.yaml").write_text(params.replace("root: .", "root: ..").replace("weights: ", "weights: ../"))
-    checkout.run("dvc", "remote", "add", "--default", "origin", str(checkout.folder.parent / "remote"), cwd="imagenet")
+    checkout.run("dvc", "remote", "modify", "origin", "url", str(checkout.folder.parent / "remote"), cwd="imagenet")
     checkout.run("dvc", "repro", cwd="imagenet")
     checkout.run("dvc", "push", "--quiet", cwd="imagenet")
     checkout.commit("Run the ImageNet edition")
