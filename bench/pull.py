@@ -142,7 +142,7 @@ def served(nginx: str, folder: Path) -> Iterator[str]:
 
 def report(found: dict[str, list[Run]]) -> None:
     """Print the medians, and the project's share of the limit."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, runs in found.items():
         seconds = sorted(each.seconds for each in runs)
         rows.append((name, f"{seconds[len(seconds) // 2]:.1f}", f"{median_processor_seconds(runs):.1f}"))

@@ -33,13 +33,19 @@ def web(repository: Path, pushed: Path, tmp_path_factory: pytest.TempPathFactory
         yield Remote(f"{remote.url}/dvc", remote.variables)
 
 
+def lead(checkout: Checkout, url: str, cache: Path | None = None) -> None:
+    """What `dvc remote modify --local origin url` and `dvc cache dir --local` do."""
+    text = f"['remote \"origin\"']\n    url = {url}\n" + (f"[cache]\n    dir = {cache}\n" if cache else "")
+    (checkout.folder / ".dvc" / "config.local").write_text(text)
+
+
 @pytest.fixture
 def clone(built: Checkout, tmp_path: Path) -> Cloning:
     """Make a fresh clone, with all of the committed configuration, that is led to a remote for itself."""
 
     def make(remote: Remote, name: str = "clone", **variables: str) -> Checkout:
         checkout = built.clone(tmp_path / name / "cleanset", **remote.variables | variables)
-        checkout.run("dvc", "remote", "modify", "--local", "origin", "url", remote.url)
+        lead(checkout, remote.url)
         return checkout
 
     return make

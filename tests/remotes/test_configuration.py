@@ -30,18 +30,17 @@ def test_the_committed_remote(edition: str, repository: Path) -> None:
     assert settings(repository / edition / ".dvc" / "config") == SETTINGS
 
 
-@pytest.mark.parametrize("place", ["checkout/editions/mine", "repository/mine", "plain/mine"])
+@pytest.mark.parametrize("place", ["checkout/editions/mine", "elsewhere/mine"])
 def test_a_new_edition_has_it_too(place: str, pristine: Checkout, tmp_path: Path) -> None:
-    """Inside the checkout, in another git repository, in none; the cache is shared only inside."""
+    """Inside the checkout, and outside of any git repository; the cache is shared only inside."""
     checkout = pristine.clone(tmp_path / "checkout")
-    checkout.run("git", "init", "--quiet", str(tmp_path / "repository"))
     folder = tmp_path / place
     checkout.run("cleanset", "edition", str(folder))
     config = (folder / ".dvc" / "config").read_text()
     assert settings(folder / ".dvc" / "config") == SETTINGS
     assert ("analytics = false" in config, "check_update = false" in config) == (True, True)
     assert ("dir = ../../../.dvc/cache" in config) == ("[cache]" in config) == place.startswith("checkout")
-    assert ("no_scm = true" in config) == place.startswith("plain")
+    assert ("no_scm = true" in config) == place.startswith("elsewhere")
 
 
 def test_a_maintainer_changes_it_by_one_line(repository: Path, pristine: Checkout, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import yaml
 
 from checkouts import Checkout
 from readme import block, shell
-from remotes.conftest import Cloning
+from remotes.conftest import Cloning, lead
 from remotes.exports import files, manifest_holds
 from remotes.servers import Remote, breaking
 
@@ -62,34 +62,30 @@ def whole(checkout: Checkout, built: Checkout) -> bool:
 
 
 def test_damaged_objects(web: Remote, objects: Objects, clone: Cloning, built: Checkout) -> None:
-    """With one flipped bit, and with a picture cut short, the set is named and not delivered, however often."""
+    """With one flipped bit, a picture cut short, or none, the set is named and not delivered, however often."""
     good = objects.picture.read_bytes()
     checkout = clone(web)
-    for damaged in (good[:-1] + bytes([good[-1] ^ 1]), good[:-1]):
-        objects.picture.write_bytes(damaged)
+    for damaged in (good[:-1] + bytes([good[-1] ^ 1]), good[:-1], None):
+        if damaged is None:
+            objects.picture.unlink()
+        else:
+            objects.picture.write_bytes(damaged)
         done = checkout.run(*PULL, check=False)
-        assert (done.returncode, NOT_DELIVERED in done.stderr) == (1, True)
+        assert done.returncode == 1
+        assert (NOT_DELIVERED if damaged else f"failed to transfer '{objects.sum_of_picture}'") in done.stderr
         assert not (checkout.folder / SET).exists()
-    objects.picture.write_bytes(good)
-    assert "1 file fetched" in checkout.run(*PULL).stdout
-    assert whole(checkout, built)
-
-
-def test_a_missing_object(web: Remote, objects: Objects, clone: Cloning, built: Checkout) -> None:
-    good = objects.picture.read_bytes()
-    objects.picture.unlink()
-    checkout = clone(web)
-    done = checkout.run(*PULL, check=False)
-    assert done.returncode == 1
-    assert f"failed to transfer '{objects.sum_of_picture}'" in done.stderr
-    assert not (checkout.folder / SET).exists()
     objects.picture.write_bytes(good)
     checkout.run(*PULL)
     assert whole(checkout, built)
 
 
-def test_a_damaged_list_of_files(web: Remote, objects: Objects, clone: Cloning, built: Checkout) -> None:
-    """DVC delivers a wrong set then, as the README says; its status tells, and another pull mends it."""
+def test_a_damaged_list_of_files_and_a_killed_pull(
+    web: Remote, objects: Objects, clone: Cloning, built: Checkout
+) -> None:
+    """DVC delivers a wrong set then, as the README says; its status tells, and another pull mends it.
+
+    What a killed pull left is named by the next, and removed with --force.
+    """
     good = objects.listing.read_bytes()
     objects.listing.write_bytes(good.replace(b"n02165456/", b"n02165457/"))
     checkout = clone(web)
@@ -98,6 +94,15 @@ def test_a_damaged_list_of_files(web: Remote, objects: Objects, clone: Cloning, 
     assert "not in cache:       data/export/standard" in checkout.run("dvc", "status", "export@standard").stdout
     objects.listing.write_bytes(good)
     checkout.run(*PULL)
+    assert whole(checkout, built)
+    left = checkout.folder / SET / "n01443537" / ".half-a-picture.tmp"
+    left.write_bytes(b"half")
+    shutil.rmtree(checkout.folder / SET / "n02165456")
+    shutil.rmtree(checkout.folder / ".dvc" / "tmp")
+    done = checkout.run(*PULL, check=False)
+    assert done.returncode == 1
+    assert f"Use `--force` to force.\n{left}" in done.stderr
+    checkout.run(*PULL, "--force")
     assert whole(checkout, built)
 
 
@@ -111,43 +116,40 @@ def test_a_connection_that_breaks(web: Remote, clone: Cloning, built: Checkout) 
     assert done.returncode == 1
     assert "Response payload is not completed" in done.stderr
     assert not (checkout.folder / SET).exists()
-    checkout.run("dvc", "remote", "modify", "--local", "origin", "url", web.url)
+    lead(checkout, web.url)
     checkout.run(*PULL)
     assert whole(checkout, built)
 
 
-@pytest.mark.parametrize(("full", "said"), [(".dvc/cache", "No space left on device"), ("data", NOT_DELIVERED)])
-def test_a_full_disk(full: str, said: str, web: Remote, clone: Cloning, built: Checkout) -> None:
+@pytest.fixture
+def small_disks(web: Remote, clone: Cloning) -> Iterator[tuple[Checkout, list[Path]]]:
+    """A clone whose cache and data lie on disks of 300 KB."""
     checkout = clone(web)
-    disk = checkout.folder / full
-    disk.mkdir()
-    mount = ("mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk))
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("only root can mount a small disk")
+    disks = [checkout.folder / ".dvc" / "cache", checkout.folder / "data"]
+    mounted = []
     try:
+        for disk in disks:
+            disk.mkdir()
+            mount = ("mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk))
+            if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+                pytest.skip("only root can mount a small disk")
+            mounted.append(disk)
+        yield checkout, disks
+    finally:
+        for disk in mounted:
+            subprocess.run(("umount", "--lazy", str(disk)), check=True)
+
+
+def test_a_full_disk(small_disks: tuple[Checkout, list[Path]], built: Checkout) -> None:
+    """First for the cache, then for the set."""
+    checkout, disks = small_disks
+    for disk, said in zip(disks, ("No space left on device", NOT_DELIVERED), strict=True):
         done = checkout.run(*PULL, check=False)
         assert done.returncode == 1
         assert said in done.stderr
         assert not (checkout.folder / SET).exists()
         subprocess.run(("mount", "-o", "remount,size=30m", str(disk)), check=True)
-        checkout.run(*PULL)
-        assert whole(checkout, built)
-    finally:
-        subprocess.run(("umount", "--lazy", str(disk)), check=True)
-
-
-def test_what_a_killed_pull_left(web: Remote, clone: Cloning, built: Checkout) -> None:
-    """The next pull names what is in its way; with --force it removes it."""
-    checkout = clone(web)
     checkout.run(*PULL)
-    left = checkout.folder / SET / "n01443537" / ".half-a-picture.tmp"
-    left.write_bytes(b"half")
-    shutil.rmtree(checkout.folder / SET / "n02165456")
-    shutil.rmtree(checkout.folder / ".dvc" / "tmp")
-    done = checkout.run(*PULL, check=False)
-    assert done.returncode == 1
-    assert f"Use `--force` to force.\n{left}" in done.stderr
-    checkout.run(*PULL, "--force")
     assert whole(checkout, built)
 
 
@@ -162,8 +164,8 @@ def test_mending_a_remote(
     missing.unlink()
     objects.picture.write_bytes(good[:-1])
     objects.listing.write_bytes(listing + b" ")
-    checkout = clone(Remote(str(pushed / "dvc")))
-    checkout.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
+    checkout = clone(web)
+    lead(checkout, str(pushed / "dvc"), cache=built.folder / ".dvc" / "cache")
     done = shell(checkout, block(repository, 'cd "$SERVED/files/md5"'), SERVED=str(pushed / "dvc"))
     assert sorted(re.findall("removed '(.*)'", done.stdout)) == sorted(
         f"./{path.relative_to(objects.folder)}" for path in (objects.picture, objects.listing)

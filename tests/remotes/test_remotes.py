@@ -11,7 +11,7 @@ import pytest
 
 from checkouts import Checkout
 from readme import block, shell
-from remotes.conftest import Cloning
+from remotes.conftest import Cloning, lead
 from remotes.exports import ROLES, files, manifest_holds
 from remotes.servers import Remote, s3, sshd
 
@@ -35,7 +35,7 @@ def test_pushed_by_one_and_pulled_by_another(kind: str, repository: Path, built:
     (tmp_path / "srv").mkdir()
     with SERVERS[kind](tmp_path / "srv") as remote:
         one = built.clone(tmp_path / "one" / "cleanset", **remote.variables)
-        one.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
+        lead(one, "unset", cache=built.folder / ".dvc" / "cache")
         pushed = shell(one, block(repository, PUBLISH), REMOTE=remote.url)
         assert (pushed.returncode, one.run("git", "status", "--porcelain").stdout) == (0, ""), pushed.stderr
         other = built.clone(tmp_path / "other" / "cleanset", **remote.variables)

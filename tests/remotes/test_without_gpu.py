@@ -13,7 +13,7 @@ import pytest
 
 from checkouts import Checkout
 from readme import block, shell
-from remotes.conftest import Cloning
+from remotes.conftest import Cloning, lead
 from remotes.exports import ROLES, files, give_archives, manifest_holds, reject
 from remotes.servers import Remote
 
@@ -94,11 +94,11 @@ def test_a_changed_review(repository: Path, machine: Machine, built: Checkout, t
         assert rest(after / role) == rest(before / role)
     checkout.run("dvc", "pull")
     assert files(after / "norm_robust") == files(before / "norm_robust")
-    checkout.run("dvc", "remote", "modify", "--local", "origin", "url", str(tmp_path / "remote"))
+    lead(checkout, str(tmp_path / "remote"))
     published = shell(checkout, block(repository, "dvc repro"))
     assert published.returncode == 0, published.stderr
     assert stages(published.stdout) == []
-    assert "metrics/classes/n02782093.json" in published.stdout
+    assert "metrics/totals/rejected_conflict.json" in published.stdout
     assert files(tmp_path / "remote") != {}
     assert no_torch(tmp_path)
 
@@ -112,7 +112,7 @@ def test_nothing_is_scored_where_nothing_can_be_pulled(
     repository: Path, machine: Machine, built: Checkout, tmp_path: Path
 ) -> None:
     checkout = machine("one")
-    checkout.run("dvc", "remote", "modify", "--local", "origin", "url", str(tmp_path / "nothing"))
+    lead(checkout, str(tmp_path / "nothing"))
     give_archives(built, checkout)
     reject(checkout, "n02782093", "ILSVRC2012_val_00000101")
     for command in (block(repository, "dvc repro --pull --allow-missing"), block(repository, "make from-scores")):
