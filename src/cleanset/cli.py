@@ -82,7 +82,7 @@ def review_apply(model: Role, edition: Folder = HERE) -> None:
 
 @app.command(rich_help_panel=STAGES)
 def export(model: Role, edition: Folder = HERE) -> None:
-    """Write one model's finished set and its manifest."""
+    """Write one model's finished set, its manifest and its data card."""
     from cleanset.stages import export as stage
 
     stage.run(Edition(edition), model)
@@ -146,7 +146,7 @@ def compare(
 @app.command(rich_help_panel=TOOLS)
 def verify(
     folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
-    decode: Annotated[bool, typer.Option("--decode", help="Decode all pictures; the sums of their bytes do.")] = False,
+    decode: Annotated[bool, typer.Option("--decode", help="Decode pictures whose bytes are right, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Hold a finished set against its manifest; a line for each fault, exit code 1 if there is any."""

@@ -99,17 +99,17 @@ def png(image: Image.Image) -> bytes:
 
 def encoder() -> str:
     """What writes PNGs here; other versions may write the same pixels in other bytes."""
-    # with zlib-ng, "zlib" is only the version that it stands in for
-    name = "zlib-ng" if features.check_feature("zlib_ng") else "zlib"
-    return f"Pillow {_pillow} with {name} {features.version(name.replace('-', '_'))}"
+    # with zlib-ng, "zlib" is only the version that it stands in for; Pillow before 11.1 did not know it
+    if "zlib_ng" in features.features and features.check_feature("zlib_ng"):
+        return f"Pillow {_pillow} with zlib-ng {features.version_feature('zlib_ng')}"
+    return f"Pillow {_pillow} with zlib {features.version_codec('zlib')}"
 
 
 def decoder() -> str:
     """What decodes JPEGs here."""
-    turbo = features.check_feature("libjpeg_turbo")
-    return f"Pillow {_pillow} with {'libjpeg-turbo' if turbo else 'libjpeg'} " + str(
-        features.version("libjpeg_turbo" if turbo else "jpg")
-    )
+    if features.check_feature("libjpeg_turbo"):
+        return f"Pillow {_pillow} with libjpeg-turbo {features.version_feature('libjpeg_turbo')}"
+    return f"Pillow {_pillow} with libjpeg {features.version_codec('jpg')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,14 @@ def test_one_picture_in_two_classes(copy: Path) -> None:
         (copy / file).unlink()
 
 
+def test_one_image_id_in_two_classes(copy: Path) -> None:
+    """Whatever the sums say."""
+    file = "n02123045/ILSVRC2012_val_00000001.JPEG"
+    rewrite(copy, 7, image_id="ILSVRC2012_val_00000001", file=file)
+    shutil.move(copy / SIX, copy / file)
+    assert faults(copy) == [f"twice        {file}: the same picture as {ONE}; expected one place for each"]
+
+
 def test_a_line_that_occurs_twice(copy: Path) -> None:
     text = (copy / "manifest.csv").read_text()
     (copy / "manifest.csv").write_text(text + text.splitlines()[-1] + "\n")
