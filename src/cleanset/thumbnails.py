@@ -67,7 +67,6 @@ def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
     exif.clear()
     exif[_ORIENTATION] = original.getexif().get(_ORIENTATION, 1)
     turned = ImageOps.exif_transpose(small)
-    turned.info = {}
     out = io.BytesIO()
     turned.save(out, "JPEG", quality=_QUALITY, optimize=True)
     src = f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode('ascii')}"

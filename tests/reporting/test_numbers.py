@@ -311,6 +311,9 @@ def test_the_contact_sheet(report: Path, kept: dict[str, Rows], wnid_of: dict[in
             image_id = caption.get_text().split()[0].rstrip(",")
             found[section["id"], image_id, len(figure("img"))] = [cells(row) for row in caption("tr")]
     assert found == expected
+    for wnid in wnid_of.values():
+        first = [min(int(place) for place, *_ in lines) for (of, *_), lines in found.items() if of == wnid]
+        assert first == sorted(first)
     assert any(len(lines) == 3 for lines in found.values())
     assert any(images == 2 for _, _, images in found)
 

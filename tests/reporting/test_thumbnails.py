@@ -78,6 +78,14 @@ def test_the_box_is_drawn_before_and_cut_out_after() -> None:
     assert is_near(after, (64, 110), WHITE)
 
 
+def test_the_box_of_a_very_long_picture() -> None:
+    """2000 x 4 is shown as 128 x 1, so that width and height shrink differently."""
+    before, _ = before_and_after(jpeg(Image.new("RGB", (2000, 4), BLUE)), (1000, 2, 2000, 4))
+    small = shown(before)
+    assert is_near(small, (20, 0), BLUE)
+    assert is_near(small, (100, 0), AMBER, by=90)
+
+
 def test_a_box_of_one_pixel_is_drawn() -> None:
     before, after = before_and_after(jpeg(quarters()), (399, 199, 400, 200))
     assert (before.width, before.height, after.width, after.height) == (128, 64, 1, 1)
