@@ -1,0 +1,369 @@
+"""One tab: the class it shows, the picture in focus, what the next key means. No HTML, no network."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import ValidationError
+
+from cleanset.boxes import Box
+from cleanset.checked import first_problem
+from cleanset.errors import CleansetError
+from cleanset.review_files import BOARD
+from cleanset.reviewer.keys import FILTERS, REASONS, VERDICTS
+from cleanset.reviewer.library import Picture
+from cleanset.reviewer.room import Room, Stand
+from cleanset.reviewer.tour import Tour
+from cleanset.reviews import Review
+
+Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end"]
+
+
+@dataclass
+class Notice:
+    """One line to the reviewer; an error stays until the next key, and means that nothing was said."""
+
+    text: str
+    is_error: bool = False
+
+
+@dataclass
+class Draft:
+    """A verdict that is being made: what is still missing is asked for."""
+
+    verdict: str
+    reason: str | None = None
+    box: Box | None = None
+    visible: bool = False
+
+
+@dataclass
+class Desk:
+    """What one tab shows; `press` is everything a reviewer can do, by key.
+
+    `every`: all candidates are shown. `notes`: written, but without a verdict yet. `shown`: this
+    reviewer's verdicts as the tab shows them; only over these does it write another.
+    """
+
+    room: Room
+    class_index: int = -1
+    focus: str | None = None
+    mode: Mode = "class"
+    every: bool = False
+    draft: Draft | None = None
+    notice: Notice | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, Review | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tour = Tour(self.room)
+
+    # where we are
+
+    @property
+    def stand(self) -> Stand:
+        """How the class stands, as it was read last."""
+        return self.room.stands[self.class_index]
+
+    def pictures(self) -> list[str]:
+        """The image ids that are shown: judged by this reviewer or asked for; with `every`, all candidates."""
+        ids = list(self.room.library.candidates(self.class_index))
+        if self.every:
+            return ids
+        asked = [question.image_id for question in self.stand.questions if question.certain]
+        if not asked and self.stand.questions:
+            asked = [self.stand.questions[0].image_id]
+        own = {image_id for (_, image_id), votes in self.stand.votes.items() if self.room.reviewer in votes}
+        wanted = own.union(asked, {self.focus} if self.focus else ())
+        return [image_id for image_id in ids if image_id in wanted] or ids[:3]
+
+    def picture(self) -> Picture | None:
+        """The picture in focus."""
+        return self.room.library.pictures[self.focus] if self.focus else None
+
+    def own(self) -> Review | None:
+        """What this reviewer said of the picture in focus."""
+        return self.room.own(self.class_index, self.focus) if self.focus else None
+
+    def open(self, class_index: int, focus: str | None = None) -> None:
+        """Show a class."""
+        self.class_index, self.mode, self.draft, self.focus = class_index, "class", None, None
+        self.every = False
+        self.room.look_at(class_index)
+        self._focus_on(focus)
+
+    def start(self, class_index: int | None = None) -> None:
+        """Show this class, or the first that is asked for, or the end."""
+        classes = self.room.library.classes
+        if class_index in classes:
+            assert class_index is not None
+            self.open(class_index)
+        else:
+            self.class_index = next(iter(classes))
+            self._go_on(-1)
+
+    # keys
+
+    def press(self, key: str, seen: Collection[str], box: Sequence[int] | None = None, card: str | None = None) -> None:
+        """Do what a key means now. `seen`: image ids that the tab showed, `box`: the crop that is drawn."""
+        if self.mode in ("search", "note"):
+            return  # what is typed there is no command
+        self.notice = None
+        with self._telling():
+            if key == "focus":
+                self._focus_card(card)
+            elif self.mode in ("reason", "crop"):
+                self._drafting(key, box)
+            elif self.mode == "filter":
+                self._filter(key)
+            elif self.mode == "help":
+                self.mode = self._resting()
+            else:
+                self._class_key(key, seen)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """What could not be said becomes an error on the page, and the verdict stays as it is on disk."""
+        try:
+            yield
+        except CleansetError as error:
+            self.notice = Notice(f"Not said. {error}", is_error=True)
+        except OSError as error:
+            self.notice = Notice(f"Not said. {error.filename or 'writing'}: {error.strerror or error}", is_error=True)
+
+    def _resting(self) -> Mode:
+        return "class" if self.focus else "end"
+
+    def _class_key(self, key: str, seen: Collection[str]) -> None:
+        steps = {
+            "n": lambda: self._turn(1), "PageDown": lambda: self._turn(1),
+            "p": lambda: self._turn(-1), "PageUp": lambda: self._turn(-1),
+            "s": self._skip, "z": self._undo, "Backspace": self._undo, "d": self._take_back,
+            "m": self._toggle_every, "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
+            "?": lambda: self._switch("help"), "e": lambda: self._switch("note"),
+            "Enter": lambda: self._switch("zoom"), " ": lambda: self._switch("zoom"),
+            "ArrowRight": lambda: self._move(1), "ArrowDown": lambda: self._move(1),
+            "ArrowLeft": lambda: self._move(-1), "ArrowUp": lambda: self._move(-1),
+        }  # fmt: skip
+        if key == "Escape":
+            self.mode = self._resting()
+        elif key in VERDICTS:
+            self._begin(VERDICTS[key], seen)
+        elif key in steps:
+            steps[key]()
+        elif key.isdecimal() and self.mode == "class" and 1 <= int(key) <= len(self.pictures()):
+            self.focus = self.pictures()[int(key) - 1]
+
+    def _switch(self, mode: Mode) -> None:
+        if mode in ("zoom", "note") and self.focus is None:
+            return
+        self.mode = self._resting() if self.mode == mode else mode
+
+    # saying
+
+    def _begin(self, verdict: str, seen: Collection[str]) -> None:
+        if self.stand.broken:
+            raise CleansetError(self.stand.broken)
+        if self.focus is None:
+            return
+        if self.focus not in seen:
+            raise CleansetError(f"{self.focus}: not shown yet; look at it first")
+        self.draft = Draft(verdict)
+        if verdict in ("clean", "unsure"):
+            self._say()
+        elif verdict == "reject":
+            self.mode = "reason"
+        else:
+            own = self.own()
+            if own is not None and own.box is not None:
+                self.draft = Draft("crop", own.reason, own.box, visible=True)
+            self.mode = "crop"
+
+    def _drafting(self, key: str, box: Sequence[int] | None) -> None:
+        assert self.draft is not None
+        if key == "Escape":
+            self.mode, self.draft = "class", None
+        elif key in REASONS:
+            self.draft.reason = REASONS[key]
+            if self.mode == "reason":
+                self._say()
+        elif self.mode == "crop" and key == "v":
+            self.draft.visible = not self.draft.visible
+        elif self.mode == "crop" and key == "Enter":
+            self._save_crop(box)
+
+    def _save_crop(self, box: Sequence[int] | None) -> None:
+        """Say the crop, or what is missing; the box stays drawn meanwhile."""
+        draft, picture = self.draft, self.picture()
+        assert draft is not None
+        assert picture is not None
+        missing = []
+        if box is None or list(box) == [0, 0, picture.width, picture.height]:
+            missing.append("draw a box smaller than the picture")
+        if draft.reason is None:
+            missing.append("choose the reason, by its key")
+        if not draft.visible:
+            missing.append("state that the object stays fully visible, by v")
+        if missing:
+            self.notice = Notice(f"Not said yet: {'; '.join(missing)}.", is_error=True)
+            return
+        assert box is not None
+        left, top, right, bottom = (int(edge) for edge in box)
+        if not (0 <= left < right <= picture.width and 0 <= top < bottom <= picture.height):
+            raise CleansetError(f"crop {list(box)}: expected a box inside {picture.width} x {picture.height} pixels")
+        draft.box = (left, top, right, bottom)
+        self._say()
+
+    def _say(self) -> None:
+        """Write the drafted verdict on the picture in focus; the board's needs a note first."""
+        draft, picture, own = self.draft, self.picture(), self.own()
+        assert draft is not None
+        assert picture is not None
+        note = self.notes.get(picture.image_id) or (own.note if own else None)
+        if self.room.reviewer == BOARD and not (note or "").strip():
+            self.mode = "note"
+            self.notice = Notice("The board's verdict needs a note that says why.")
+            return
+        try:
+            review = Review(
+                verdict=draft.verdict,  # type: ignore[arg-type]  # checked right here
+                reason=draft.reason,  # type: ignore[arg-type]
+                crop=list(draft.box) if draft.box else None,
+                object_fully_visible=True if draft.box else None,
+                sha256=picture.sha256,
+                note=note,
+            )
+        except ValidationError as error:
+            raise CleansetError(first_problem(error)) from None
+        self._write(review)
+        self.notes.pop(picture.image_id, None)
+        self._after_verdict()
+
+    def _write(self, review: Review | None) -> None:
+        assert self.focus is not None
+        was, looking = self.stand, self.mode == "zoom"
+        self.mode, self.draft = "class", None
+        self.room.say(self.class_index, self.focus, review, expected=self.shown.get(self.focus))
+        if looking:
+            self.mode = "zoom"
+        if was.questions and not self.stand.questions:
+            self._settled()
+
+    def _settled(self) -> None:
+        """The class has its verdicts: on to the next, with a word on the one that is left."""
+        left = self.class_index
+        self.tour.skipped.discard(left)
+        state = self.stand.state
+        self._go_on(left)
+        name = self.room.library.names[left].name
+        said = {"short": "is short: nothing is left to ask", "conflict": "waits for the board"}.get(state, "is settled")
+        self.notice = Notice(f"{name} {said}.")
+
+    def _after_verdict(self) -> None:
+        if self.mode == "end" or self.focus is None:
+            return
+        asked = [question.image_id for question in self.stand.questions]
+        shown = self.pictures()
+        place = shown.index(self.focus) if self.focus in shown else 0
+        later = [image_id for image_id in shown[place + 1 :] if image_id in asked]
+        earlier = [image_id for image_id in shown[:place] if image_id in asked]
+        if later or earlier or asked:
+            self.focus = (later or earlier or asked)[0]
+        elif place + 1 < len(shown):
+            self.focus = shown[place + 1]
+
+    def _take_back(self) -> None:
+        if self.own() is not None:
+            self._write(None)
+            self.notice = Notice("Taken back.")
+
+    def note(self) -> tuple[str, str]:
+        """What the note is about, and what it says so far."""
+        own = self.own()
+        about = "Why the board overrules" if self.draft and self.room.reviewer == BOARD else "A note"
+        return f"{about}, on {self.focus}", self.notes.get(self.focus or "") or (own.note if own else None) or ""
+
+    def leave_note(self, text: str | None) -> None:
+        """Keep a note (None: leave it) for the picture in focus: with its verdict, if there is one yet."""
+        if self.mode != "note" or self.focus is None:
+            return
+        self.mode, self.notice, draft = "class", None, self.draft
+        self.draft = None
+        if text is None:
+            return
+        self.notes[self.focus] = text.strip()
+        with self._telling():
+            own = self.own()
+            if draft is not None and text.strip():
+                self.draft = draft
+                self._say()
+            elif own is not None and (own.note or "") != text.strip():
+                focus = self.focus
+                self._write(own.model_copy(update={"note": text.strip() or None}))
+                self.notes.pop(focus, None)
+
+    def leave_search(self, class_index: int | None) -> None:
+        """Go to the class that was found (None: stay)."""
+        if class_index is not None:
+            self.notice = None
+            self.open(class_index)
+        elif self.mode == "search":
+            self.mode = "class" if self.focus else "end"
+
+    def _undo(self) -> None:
+        step = self.room.undo()
+        if step is None:
+            self.notice = Notice("Nothing to undo since the server started; d takes a verdict back.")
+            return
+        self.open(step.class_index, step.image_id)
+        was = step.after.verdict if step.after else "taking it back"
+        self.notice = Notice(f"Undone: {was}.")
+
+    # going about
+
+    def _go_on(self, left: int) -> None:
+        following = self.tour.following(left)
+        if following is None:
+            self.mode, self.focus, self.draft = "end", None, None
+        else:
+            self.open(following)
+
+    def _turn(self, way: int) -> None:
+        following = self.tour.turned(self.class_index, way)
+        if following is None:
+            self.notice = Notice(f"No other class here: {self.tour.filter}. f chooses which classes.")
+        else:
+            self.open(following)
+
+    def _skip(self) -> None:
+        self.tour.skipped.add(self.class_index)
+        self._go_on(self.class_index)
+
+    def _move(self, by: int) -> None:
+        shown = self.pictures()
+        if self.focus in shown:
+            self.focus = shown[(shown.index(self.focus) + by) % len(shown)]
+
+    def _focus_card(self, card: str | None) -> None:
+        if card in self.pictures() and self.mode == "class":
+            self.focus = card
+
+    def _focus_on(self, image_id: str | None) -> None:
+        asked = [question.image_id for question in self.stand.questions]
+        shown = self.pictures()
+        self.focus = image_id or next((each for each in shown if each in asked), shown[0] if shown else None)
+
+    def _toggle_every(self) -> None:
+        self.every = not self.every
+
+    def _filter(self, key: str) -> None:
+        self.mode = self._resting()
+        if key not in FILTERS:
+            return
+        if not self.tour.listed(FILTERS[key]):
+            self.notice = Notice(f"No class here: {FILTERS[key]}.")
+            return
+        self.tour.filter = FILTERS[key]
+        if self.class_index not in self.tour.listed():
+            self._turn(1)
