@@ -34,7 +34,7 @@ def make_edition(folder: Path) -> None:
     params = re.sub(r"\A#.*\n", "# See the README for what to put where.\n", params)
     write_text(folder / "params.yaml", re.sub(r"(?m)^root: .*$", f"root: {root}", params))
     write_text(folder / "reviews" / ".gitkeep", "")
-    write_text(folder / ".gitignore", "/data/\n*.partial\n")
+    write_text(folder / ".gitignore", "/data/\n*.partial\n.lock\n")
     _init_dvc(folder)
 
 

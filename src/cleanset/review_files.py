@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +10,7 @@ import pandas as pd
 from cleanset.consensus import Decision, Policy, consensus
 from cleanset.errors import CleansetError
 from cleanset.ilsvrc import class_indices
-from cleanset.reviews import Vote, parse_reviews
+from cleanset.reviews import Review, Vote, parse_reviews
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why (source 004)."""
@@ -24,20 +24,48 @@ Votes = dict[tuple[int, str], dict[str, Vote]]
 def read_reviews(folder: Path) -> Votes:
     """All votes under `reviews/`. Raises CleansetError for a file that does not belong there."""
     votes: Votes = defaultdict(dict)
-    for reviewer in _visible(folder):
+    for reviewer in reviewer_folders(folder):
+        for path in _visible(reviewer):
+            if path.suffix != ".yaml" or path.stem not in class_indices() or not path.is_file():
+                raise CleansetError(f"{path}: no class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it")
+            for vote in read_file(path):
+                votes[class_indices()[vote.wnid], vote.image_id][reviewer.name] = vote
+    return dict(votes)
+
+
+def reviewer_folders(folder: Path) -> list[Path]:
+    """The folder of each reviewer, by name. Raises CleansetError for anything else in `folder`."""
+    found = _visible(folder)
+    for reviewer in found:
         if not reviewer.is_dir() or not _REVIEWER.fullmatch(reviewer.name):
             raise CleansetError(
                 f"{reviewer}: not the folder of a reviewer; expected a name of small letters, digits, - and _: "
                 "rename, move or remove it"
             )
-        for path in _visible(reviewer):
-            if path.suffix != ".yaml" or path.stem not in class_indices() or not path.is_file():
-                raise CleansetError(f"{path}: no class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it")
-            for vote in parse_reviews(_text(path), path.stem, str(path)):
-                if reviewer.name == BOARD and not (vote.review.note or "").strip():
-                    raise CleansetError(f"{vote.where}: no note; the board's reason to overrule must stand here")
-                votes[class_indices()[vote.wnid], vote.image_id][reviewer.name] = vote
-    return dict(votes)
+    return found
+
+
+def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
+    """The file of one reviewer's verdicts on one class. Raises CleansetError for what cannot be either."""
+    if not _REVIEWER.fullmatch(reviewer):
+        raise CleansetError(f"reviewer {reviewer!r}: expected a name of small letters, digits, - and _")
+    if wnid not in class_indices():
+        raise CleansetError(f"class {wnid!r}: no class of ILSVRC2012; expected a wnid such as n01440764")
+    return folder / reviewer / f"{wnid}.yaml"
+
+
+def read_file(path: Path) -> list[Vote]:
+    """The verdicts in one file `<reviewer>/<wnid>.yaml`. Raises CleansetError for anything wrong in it."""
+    votes = parse_reviews(read_text(path), path.stem, str(path))
+    for vote in votes:
+        check_note(path.parent.name, vote.review, vote.where)
+    return votes
+
+
+def check_note(reviewer: str, review: Review, where: str) -> None:
+    """Raise CleansetError for a verdict of the board that does not say why."""
+    if reviewer == BOARD and not (review.note or "").strip():
+        raise CleansetError(f"{where}: no note; the board's reason to overrule must stand here")
 
 
 def check_reviews(votes: Votes, index: pd.DataFrame) -> None:
@@ -83,15 +111,16 @@ def _check_vote(vote: Vote, class_index: int, picture: object) -> None:
         )
 
 
-def _visible(folder: Path) -> Iterable[Path]:
+def _visible(folder: Path) -> list[Path]:
     """What is in a folder, sorted, without hidden files and editors' copies."""
     if not folder.is_dir():
         raise CleansetError(f"{folder}: missing; make the folder, empty if nobody has reviewed yet")
     return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.name.endswith("~"))
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a review file, line ends as they are. Raises CleansetError if it is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
