@@ -1,6 +1,6 @@
 """One tab: the class it shows, the picture in focus, what the next key means. No HTML, no network."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -136,7 +136,7 @@ class Desk:
         return "class" if self.focus else "end"
 
     def _class_key(self, key: str, seen: Collection[str]) -> None:
-        steps = {
+        steps: dict[str, Callable[[], None]] = {
             "n": lambda: self._turn(1), "PageDown": lambda: self._turn(1),
             "p": lambda: self._turn(-1), "PageUp": lambda: self._turn(-1),
             "s": self._skip, "z": self._undo, "Backspace": self._undo, "d": self._take_back,

@@ -108,7 +108,8 @@ class Guard:
 
 
 def _asked_token(scope: Scope) -> str:
-    return parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
+    query: bytes = scope.get("query_string", b"")
+    return parse_qs(query.decode("latin-1")).get("token", [""])[0]
 
 
 def _same(given: str, expected: str) -> bool:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from cleanset.consensus import UNREVIEWED
 from cleanset.errors import CleansetError
-from cleanset.review_files import decisions
+from cleanset.review_files import Votes, decisions
 from cleanset.review_queue import Question, State, for_reviewer, of_class, questions, standing
 from cleanset.reviewer.library import Library
 from cleanset.reviewer.pace import Pace
-from cleanset.reviewer.said import ClassVotes, Said
+from cleanset.reviewer.said import Said
 from cleanset.reviews import Review
 
 
@@ -23,7 +23,7 @@ class Stand:
     review files, if anything is: then nothing is asked, and nothing can be said.
     """
 
-    votes: ClassVotes
+    votes: Votes
     questions: tuple[Question, ...]
     state: State
     kept: Mapping[str, int]
@@ -54,6 +54,8 @@ class Room:
 
     def look(self) -> None:
         """Read every class whose review files changed since they were read last."""
+        if not self.stands:
+            self.said.check(self.library.classes)
         for class_index in self.library.classes:
             self.look_at(class_index)
 
@@ -111,7 +113,7 @@ class Room:
         """The classes in which this reviewer is asked something, or whose files cannot be read."""
         return [index for index, stand in self.stands.items() if stand.questions or stand.broken]
 
-    def _stand(self, class_index: int, votes: ClassVotes) -> Stand:
+    def _stand(self, class_index: int, votes: Votes) -> Stand:
         review = self.library.params.review
         count = self.library.params.export.images_per_class
         decided = decisions(votes, review.policy, review.min_reviewers)

@@ -66,29 +66,20 @@ def render(desk: Desk) -> dict[str, str]:
     desk.room.look_at(desk.class_index)
     shown = cards(desk)
     desk.shown = {card.picture.image_id: card.said for card in shown}
-    if desk.mode == "end":
-        parts = {"desk": "end.html", "overlay": None, "panel": None}
-    else:
-        overlay = desk.mode if desk.mode in ("crop", "zoom", "help") else None
-        parts = {"desk": "desk.html", "overlay": overlay and f"{overlay}.html", "panel": None}
-        if desk.mode == "crop":
-            parts["panel"] = "crop_panel.html"
-    if desk.mode == "help":
-        parts["overlay"] = "help.html"
+    parts = {
+        "desk": "desk.html" if desk.focus or desk.stand.broken else "end.html",
+        "overlay": f"{desk.mode}.html" if desk.mode in ("crop", "zoom", "help") else None,
+        "panel": "crop_panel.html" if desk.mode == "crop" else None,
+    }
     content = _content(desk, shown)
     return {part: _templates().get_template(name).render(content) if name else "" for part, name in parts.items()}
 
 
 def _content(desk: Desk, shown: list[Card]) -> dict[str, Any]:
-    library = desk.room.library
-    flawed = {
-        image_id
-        for (_, image_id), votes in desk.stand.votes.items()
-        for vote in votes.values()
-        if vote.review.verdict != "clean"
-    }
-    without = {card.picture.image_id for card in shown} | flawed
-    examples = library.examples(desk.class_index, without, EXAMPLES)
+    library, votes = desk.room.library, desk.stand.votes
+    flawed = {image_id for (_, image_id), by in votes.items() for vote in by.values() if vote.review.verdict != "clean"}
+    beside = {card.picture.image_id for card in shown if card.asked or not desk.every}
+    examples = library.examples(desk.class_index, beside | flawed, EXAMPLES)
     return {
         "desk": desk,
         "name": library.names[desk.class_index],
