@@ -42,7 +42,7 @@ class Draft:
 class Desk:
     """What one tab shows; `press` is everything a reviewer can do, by key.
 
-    `every`: all candidates are shown. `notes`: written, but without a verdict yet. `shown`: this
+    `pressed` counts the keys that were answered. `every`: all candidates are shown. `notes`: written, without a verdict yet. `shown`: this
     reviewer's verdicts as the tab shows them; only over these does it write another.
     """
 
@@ -50,6 +50,7 @@ class Desk:
     class_index: int = -1
     focus: str | None = None
     mode: Mode = "class"
+    pressed: int = 0
     every: bool = False
     draft: Draft | None = None
     notice: Notice | None = None
@@ -107,6 +108,7 @@ class Desk:
 
     def press(self, key: str, seen: Collection[str], box: Sequence[int] | None = None, card: str | None = None) -> None:
         """Do what a key means now. `seen`: image ids that the tab showed, `box`: the crop that is drawn."""
+        self.pressed += 1
         if self.mode in ("search", "note"):
             return  # what is typed there is no command
         self.notice = None

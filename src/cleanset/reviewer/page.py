@@ -45,9 +45,8 @@ class Tab:
             return
 
         def press() -> None:
-            desk = self._desk
-            if desk.mode == "end" or class_indices().get(str(wnid)) == desk.class_index:
-                desk.press(key, [str(each) for each in seen], _box(box), str(card))
+            if (class_indices().get(str(wnid)) == self._desk.class_index) or not wnid:
+                self._desk.press(key, [str(each) for each in seen], _box(box), str(card))
 
         await self._do(press)
 
