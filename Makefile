@@ -67,7 +67,7 @@ bench-effort: setup  ## count the verdicts that the review queue asks for, besid
 	python bench/effort.py
 
 bench-hints: setup  ## precision and recall of the hints on the sample's flaws, false alarms on photographs, time
-	python bench/hints.py
+	PYTHONPATH=sample python bench/hints.py
 
 lock:  ## pin requirements.txt anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements.txt

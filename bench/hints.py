@@ -1,0 +1,194 @@
+"""What the hints find: in the sample, in photographs as they are, in photographs with the sample's flaws; their time.
+
+Runs with sample/ on the path, for the flaws.
+"""
+
+import io
+import json
+import os
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from time import process_time
+
+from PIL import Image, ImageDraw, ImageOps
+
+from canvas import font
+from cleanset.edition import Edition
+from cleanset.hint_measures import Fingerprint, measure
+from cleanset.hints import between, hints
+from cleanset.images import decode
+from cleanset.params import read_params
+from cleanset.pictures import VerifiedPictures
+from cleanset.tables import CANDIDATES, INDEX, read_table
+from flaws import PLANTERS
+from measuring import PROJECT, print_machine, print_table
+
+FLAW_OF = {"text": ("text", "watermark")}
+"""Which planted flaws a kind of hint is right on, where not only its own: a stamp with words is a line of letters."""
+KINDS = ("border", "collage", "filter", "blur", "noise", "text", "watermark", "duplicate")
+MILLISECONDS = 15.0
+SEED = 20_11
+
+
+def main() -> None:
+    photographs = read_photographs()
+    print_machine()
+    print_sample()
+    if not photographs:
+        print("\nNo photographs: set CLEANSET_REAL to the folder that holds photos/.")
+        return
+    seconds: list[float] = []
+    found = [kinds_in(image, seconds) for image in photographs]
+    print_false_alarms(found, photographs)
+    print_planted(found, photographs)
+    print_time(photographs, seconds)
+
+
+def read_photographs() -> list[Image.Image]:
+    folder = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real") / "photos"
+    return [decode(path.read_bytes()).convert("RGB") for path in sorted(folder.glob("*.JPEG"))]
+
+
+def kinds_in(image: Image.Image, seconds: list[float] | None = None) -> set[str]:
+    start = process_time()
+    measures, _ = measure(image)
+    if seconds is not None:
+        seconds.append(process_time() - start)
+    return {hint.kind for hint in hints(measures)}
+
+
+def kinds_between(fingerprints: Mapping[str, Fingerprint]) -> dict[str, set[str]]:
+    return {name: {hint.kind for hint in of_one} for name, of_one in between(fingerprints).items()}
+
+
+# The sample
+
+
+def print_sample() -> None:
+    """Precision and recall by kind, over all pictures and over those that a reviewer may see."""
+    truth = json.loads((PROJECT / "sample" / "truth.json").read_text(encoding="utf-8"))
+    edition = Edition(PROJECT)
+    params = read_params(edition.folder)
+    index = read_table(edition.index, INDEX)
+    read = VerifiedPictures(edition, params.dataset.images, index).read
+    tables = [read_table(edition.candidates(role), CANDIDATES) for role in params.models]
+    seen = set().union(*(set(table["image_id"]) for table in tables))
+    found: dict[str, set[str]] = {}
+    fingerprints: dict[int, dict[str, Fingerprint]] = {}
+    for image_id, class_index in zip(index["image_id"], index["ilsvrc_class"], strict=True):
+        measures, fingerprint = measure(decode(read(image_id)))
+        found[image_id] = {hint.kind for hint in hints(measures)}
+        fingerprints.setdefault(class_index, {})[image_id] = fingerprint
+    for of_class in fingerprints.values():
+        for image_id, kinds in kinds_between(of_class).items():
+            found[image_id] |= kinds
+    flaws = {image_id: of_picture["flaw"] for image_id, of_picture in truth.items()}
+    for title, ids in (("all pictures", set(truth)), ("candidates of any model", seen)):
+        rows = [sample_row(kind, {image_id: (flaws[image_id], found[image_id]) for image_id in ids}) for kind in KINDS]
+        header = ("hint", "flawed so", "hinted", "right", "precision", "recall")
+        print_table(f"The sample's planted flaws, {title}: {len(ids)}", header, rows)
+
+
+def sample_row(kind: str, pictures: Mapping[str, tuple[str | None, set[str]]]) -> tuple[str, ...]:
+    flawed = {name for name, (flaw, _) in pictures.items() if flaw in FLAW_OF.get(kind, (kind,))}
+    hinted = {name for name, (_, kinds) in pictures.items() if kind in kinds}
+    right = len(flawed & hinted)
+    shares = (f"{right / len(of):.2f}" if of else "" for of in (hinted, flawed))
+    return (kind, str(len(flawed)), str(len(hinted)), str(right), *shares)
+
+
+# Photographs
+
+
+def print_false_alarms(found: Sequence[set[str]], photographs: Sequence[Image.Image]) -> None:
+    """How many photographs get a hint as they are; the thresholds were set with the even ones in view."""
+    others = kinds_between({str(place): measure(image)[1] for place, image in enumerate(photographs)})
+    every = [kinds | others[str(place)] for place, kinds in enumerate(found)]
+    halves = Counter((kind, place % 2) for place, kinds in enumerate(every) for kind in kinds)
+    rows: list[tuple[str, ...]] = [(kind, str(halves[kind, 0]), str(halves[kind, 1])) for kind in KINDS]
+    rows.append(("any", *(str(sum(map(bool, every[half::2]))) for half in (0, 1))))
+    rows.append(("of", *(str(len(every[half::2])) for half in (0, 1))))
+    print_table("Photographs as they are", ("hint", "seen when setting thresholds", "not seen"), rows)
+
+
+def print_planted(found: Sequence[set[str]], photographs: Sequence[Image.Image]) -> None:
+    """How many photographs get the hint once they have the flaw, of those that had no such hint before."""
+    rows: list[tuple[str, ...]] = []
+    for name, (reason, plant) in PLANTERS.items():
+        kind = "text" if reason == "watermark" else reason
+        clean = [place for place, kinds in enumerate(found) if kind not in kinds]
+        count = 0
+        for place in clean:
+            rng = Random(SEED + place)
+            photograph, other = photographs[place], photographs[place - 1].resize(photographs[place].size)
+            flawed, _ = plant(photograph.copy(), rng, lambda other=other: other)  # type: ignore[misc]
+            count += kind in kinds_in(saved(flawed))
+        rows.append((name, kind, str(len(clean)), str(count), f"{count / len(clean):.2f}"))
+    rows += [related_row(*case, photographs) for case in RELATED]
+    print_table("Photographs with a planted flaw", ("flaw", "hint", "planted", "found", "recall"), rows)
+
+
+def saved(image: Image.Image, quality: int = 90) -> Image.Image:
+    """As it comes back from a JPEG file."""
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=quality)
+    return decode(out.getvalue())
+
+
+def stamped(image: Image.Image) -> Image.Image:
+    """With the same half-transparent words in the same corner."""
+    layer = Image.new("L", image.size)
+    place = (image.width - 8, image.height - 8)
+    ImageDraw.Draw(layer).text(place, "© picturestock", fill=170, font=font(14), anchor="rs")
+    image = image.copy()
+    image.paste((255, 255, 255), (0, 0), layer)
+    return image
+
+
+Change = Callable[[Image.Image], Image.Image]
+RELATED: tuple[tuple[str, str, Change, Change], ...] = (
+    ("same small stamp in two pictures", "watermark", stamped, stamped),
+    ("copy at half the size, quality 40", "duplicate", lambda i: i, lambda i: saved(i.reduce(2), 40)),
+    (
+        "copy without a tenth on the right",
+        "duplicate",
+        lambda i: i,
+        lambda i: i.crop((0, 0, i.width * 9 // 10, i.height)),
+    ),
+    ("copy turned left to right", "duplicate", lambda i: i, ImageOps.mirror),
+)
+"""Flaws that only a second picture shows: what becomes of each of the two."""
+
+
+def related_row(
+    name: str, kind: str, first: Change, second: Change, photographs: Sequence[Image.Image]
+) -> tuple[str, ...]:
+    count = 0
+    for place, photograph in enumerate(photographs):
+        other = photographs[place - 1] if kind == "watermark" else photograph
+        pair = {"first": saved(first(photograph)), "second": saved(second(other))}
+        count += kind in kinds_between({which: measure(image)[1] for which, image in pair.items()})["first"]
+    return name, kind, str(len(photographs)), str(count), f"{count / len(photographs):.2f}"
+
+
+def print_time(photographs: Iterable[Image.Image], seconds: Sequence[float]) -> None:
+    class_of_60 = {str(place): measure(image)[1] for place, image in zip(range(60), photographs, strict=False)}
+    start = process_time()
+    between(class_of_60)
+    rows = [
+        ("one picture, median", 1000 * statistics.median(seconds), MILLISECONDS),
+        ("one picture, 95th of 100", 1000 * statistics.quantiles(seconds, n=20)[-1], MILLISECONDS),
+        ("between 60 pictures of a class", 1000 * (process_time() - start), MILLISECONDS),
+    ]
+    print_table(
+        "Processor milliseconds beyond decoding",
+        ("what", "found", "limit"),
+        [(name, f"{found:.1f}", f"{limit:g}") for name, found, limit in rows],
+    )
+
+
+if __name__ == "__main__":
+    main()
