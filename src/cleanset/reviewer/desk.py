@@ -42,8 +42,9 @@ class Draft:
 class Desk:
     """What one tab shows; `press` is everything a reviewer can do, by key.
 
-    `pressed` counts the keys that were answered. `every`: all candidates are shown. `notes`: written, without a verdict yet. `shown`: this
-    reviewer's verdicts as the tab shows them; only over these does it write another.
+    `pressed` counts the keys that were answered. `every`: all candidates are shown. `notes`:
+    written, without a verdict yet. `shown`: this reviewer's verdicts as the tab shows them; only
+    over these does it write another.
     """
 
     room: Room
