@@ -62,7 +62,7 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     small = image.reduce(factor) if factor > 1 else image
     luma = small.convert("L")
     grey = np.asarray(luma).astype(np.int16)
-    detail = grey - np.asarray(luma.filter(ImageFilter.BoxBlur(max(luma.size) // 40))).astype(np.int16)
+    detail = _detail(luma, max(luma.size) // 40)
     saturation, tint = _colours(small)
     letters, letters_at = max(_longest_line(detail >= _CONTRAST), _longest_line(detail <= -_CONTRAST))
     measures = Measures(
@@ -76,7 +76,7 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
         letters=letters,
         letters_at=letters_at,
     )
-    return measures, Fingerprint(imagehash.phash(luma).hash.ravel(), _corners(detail))
+    return measures, Fingerprint(imagehash.phash(luma).hash.ravel(), _corners(luma))
 
 
 # Straight edges
@@ -104,12 +104,12 @@ def _margins(grey: _Grey) -> tuple[float, float, float, float]:
 
 
 def _margin(rows: _Grey) -> float:
-    """Share of the rows before the innermost straight edge up to which most rows are plain."""
+    """Share of the rows before the innermost straight edge that ends a plain row; most before it are plain too."""
     count = int(len(rows) * _WIDEST)
     plain = rows[:count].std(axis=1) <= _PLAIN
     edges = _edges(rows[: count + 1])
     for end in range(len(edges), 1, -1):
-        if edges[end - 1] >= _STRAIGHT and plain[: end - 1].mean() >= 0.8:
+        if edges[end - 1] >= _STRAIGHT and plain[end - 1] and plain[:end].mean() >= 0.8:
             return end / len(rows)
     return 0.0
 
@@ -135,7 +135,7 @@ def _colours(small: Image.Image) -> tuple[float, float]:
     for band in (red, blue):
         values = band.astype(np.float64)
         strays += (values**2).sum() - (np.bincount(levels, values, 64) ** 2 / np.maximum(counts, 1)).sum()
-    return float(np.percentile(spread, 95)), (max(strays, 0.0) / (2 * red.size)) ** 0.5
+    return float(np.percentile(spread, 95)), float((max(strays, 0.0) / (2 * red.size)) ** 0.5)
 
 
 def _plain_levels(luma: Image.Image) -> float:
@@ -146,11 +146,15 @@ def _plain_levels(luma: Image.Image) -> float:
 # Detail
 
 
+_STEEPEST = 0.0005
+"""Share of the steps between neighbours that are taken for edges; those over four pixels find each four times."""
+
+
 def _sharpness(grey: _Grey) -> float:
     def steepest(reach: int) -> float:
         steps = [np.abs(way[reach:] - way[:-reach])[:, ::2] for way in (grey, grey.T)]
-        counts = sum(np.bincount(step.ravel(), minlength=256) for step in steps)
-        return float(np.searchsorted(np.cumsum(counts), 0.998 * np.sum(counts)))
+        counts = np.cumsum(sum(np.bincount(step.ravel(), minlength=256) for step in steps))
+        return float(np.searchsorted(counts, (1 - reach * _STEEPEST) * counts[-1]))
 
     return steepest(1) / max(steepest(4), 1.0)
 
@@ -201,13 +205,14 @@ def _longest_line(marked: NDArray[np.bool_]) -> tuple[int, tuple[float, float]]:
 # For comparing pictures
 
 
-def _corners(detail: _Grey) -> tuple[NDArray[np.float32], ...]:
-    """The detail of the four corners, each of mean 0 and length 1, or zeros where there is none.
+def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
+    """The fine detail of the four corners, each of mean 0 and length 1, or zeros where there is none.
 
     In the order top left, top right, bottom left, bottom right. Empty for a picture that is too small.
     """
-    if detail.shape[0] < 2 * CORNER_HEIGHT or detail.shape[1] < 2 * CORNER_WIDTH:
+    if luma.height < 2 * CORNER_HEIGHT or luma.width < 2 * CORNER_WIDTH:
         return ()
+    detail = _detail(luma, 2).astype(np.float32)
     return tuple(
         _unit(detail[rows, columns])
         for rows in (slice(CORNER_HEIGHT), slice(-CORNER_HEIGHT, None))
@@ -215,12 +220,19 @@ def _corners(detail: _Grey) -> tuple[NDArray[np.float32], ...]:
     )
 
 
-_FAINTEST = 8.0
+_FAINTEST = 4.0
 """Standard deviation of a corner's detail, in grey levels, below which it is taken for empty."""
 
 
-def _unit(patch: _Grey) -> NDArray[np.float32]:
-    values = patch.ravel().astype(np.float32)
-    values -= values.mean()
-    length = float(np.sqrt((values**2).sum()))
-    return values / length if length >= _FAINTEST * values.size**0.5 else np.zeros_like(values)
+def _unit(patch: NDArray[np.float32]) -> NDArray[np.float32]:
+    # without its straight lines, which frames and horizons have at the same place by chance
+    patch = patch - patch.mean(axis=0)
+    patch -= patch.mean(axis=1, keepdims=True)
+    length = float(np.sqrt((patch**2).sum()))
+    return (patch / length if length >= _FAINTEST * patch.size**0.5 else np.zeros_like(patch)).ravel()
+
+
+def _detail(luma: Image.Image, radius: int) -> NDArray[np.int16]:
+    """By how much each pixel is brighter than its surroundings, a square of `radius` pixels to each side."""
+    around = np.asarray(luma.filter(ImageFilter.BoxBlur(radius))).astype(np.int16)
+    return np.asarray(luma).astype(np.int16) - around

@@ -31,12 +31,12 @@ class Thresholds:
     saturation: float = 16.0
     tint: float = 2.0
     plain_levels: float = 0.55
-    sharpness: float = 0.33
+    sharpness: float = 0.4
     noise: float = 15.0
     letters: int = 9
     hash_distance: int = 8
     """Of 64 bits."""
-    corner_correlation: float = 0.6
+    corner_correlation: float = 0.3
 
 
 THRESHOLDS = Thresholds()
@@ -51,7 +51,7 @@ def _hints(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
     margins = dict(zip(("left", "top", "right", "bottom"), measures.margins, strict=True))
     # one plain strip with a straight edge is as often a floor or a sky
     if (margins["left"] and margins["right"]) or (margins["top"] and margins["bottom"]):
-        widths = ", ".join(f"{side} {share:.0%}" for side, share in margins.items() if share)
+        widths = ", ".join(f"{side} {max(round(100 * share), 1)} %" for side, share in margins.items() if share)
         yield Hint("border", f"plain margins: {widths}")
     for seam, course in zip(measures.seams, ("from top to bottom", "from left to right"), strict=True):
         if seam >= limits.seam:
@@ -91,11 +91,13 @@ def between(fingerprints: Mapping[str, Fingerprint], thresholds: Thresholds = TH
     is_same = (hashes[:, None] != hashes[None]).sum(axis=2) <= thresholds.hash_distance
     for name, others in _others(names, is_same):
         found[name].append(Hint("duplicate", f"nearly the same as {others}"))
-    with_corners = [name for name in names if fingerprints[name].corners]
+    measured = [place for place, name in enumerate(names) if fingerprints[name].corners]
+    with_corners = [names[place] for place in measured]
     for corner, place in enumerate(CORNERS):
         if with_corners:
             details = np.stack([fingerprints[name].corners[corner] for name in with_corners])
             is_repeated = details @ details.T >= thresholds.corner_correlation
+            is_repeated &= ~is_same[np.ix_(measured, measured)]  # a duplicate says enough
             for name, others in _others(with_corners, is_repeated):
                 found[name].append(Hint("watermark", f"the same detail {place} as in {others}"))
     return found
