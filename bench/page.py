@@ -17,16 +17,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import simulation
-from measuring import BIN, print_machine, print_table, scratch, share
 from PIL import Image, ImageFilter
 from playwright.sync_api import Page, sync_playwright
 
+import simulation
 from cleanset.edition import Edition
 from cleanset.files import sha256
 from cleanset.ilsvrc import CLASSES
 from cleanset.stages import intersect, select
 from cleanset.tables import INDEX, LOCATIONS, read_table, write_table
+from measuring import BIN, print_machine, print_table, scratch, share
 
 CANDIDATES = 15
 DISTINCT = 300
@@ -78,7 +78,7 @@ def main() -> None:
         row("the same, all classes reviewed, s", statistics.median(full), START_SECONDS),
         row(f"next class, median of {len(turns)}, ms", statistics.median(turns), TURN_MILLISECONDS),
         row("next class, 95 % of them, ms", float(np.percentile(turns, 95)), TURN_MILLISECONDS),
-        row(f"a verdict that turns the class, median of {len(verdicts)}, ms", statistics.median(verdicts), TURN_MILLISECONDS),
+        row(f"by a verdict, median of {len(verdicts)}, ms", statistics.median(verdicts), TURN_MILLISECONDS),
         row("memory of the server, peak, MiB", memory, MEMORY_MIB),
     ]  # fmt: skip
     title = f"{CLASSES:,} classes x {CANDIDATES} candidates, three models, {DISTINCT} distinct pictures"
@@ -138,7 +138,7 @@ def photograph(number: int) -> bytes:
 @contextmanager
 def server(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """`cleanset review` and its address."""
-    command = [BIN / "cleanset", "review", "--reviewer", "bench", "--no-browser"]
+    command = [str(BIN / "cleanset"), "review", "--reviewer", "bench", "--no-browser"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     address = re.search(r"http://\S+", process.stdout.readline())

@@ -28,7 +28,7 @@ class Photos:
     """Encoded pictures by image id, the last ones kept in memory. Safe in threads."""
 
     def __init__(self, read: Read) -> None:
-        self._read = read
+        self.read = read
         self._kept: OrderedDict[tuple[str, int | None], bytes] = OrderedDict()
         self._size = 0
         self._lock = Lock()
@@ -43,13 +43,13 @@ class Photos:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        data = shown(self._read(image_id), longest)
+        data = shown(self.read(image_id), longest)
         self._keep(key, data)
         return data
 
     def cropped(self, image_id: str, box: Box | None, see: Callable[[Image.Image], Image.Image]) -> bytes:
         """PNG of what `see` makes of the part inside `box`, or of the whole picture."""
-        image = decode(self._read(image_id)).convert("RGB")
+        image = decode(self.read(image_id)).convert("RGB")
         out = io.BytesIO()
         see(image.crop(box) if box else image).save(out, format="PNG", compress_level=1)
         return out.getvalue()

@@ -8,9 +8,11 @@ from cleanset.consensus import UNREVIEWED
 from cleanset.errors import CleansetError
 from cleanset.review_files import Votes, decisions
 from cleanset.review_queue import Question, State, for_reviewer, of_class, questions, standing
+from cleanset.reviewer.crop_scores import CropScores
 from cleanset.reviewer.library import Library
 from cleanset.reviewer.pace import Pace
 from cleanset.reviewer.said import Said
+from cleanset.reviewer.signs import Signs
 from cleanset.reviews import Review
 
 
@@ -48,12 +50,16 @@ class Room:
     library: Library
     said: Said
     reviewer: str
+    crop_scores: CropScores
+    signs: Signs
     stands: dict[int, Stand] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     pace: Pace = field(default_factory=Pace)
 
     def look(self) -> None:
-        """Read every class whose review files changed since they were read last."""
+        """Read every class whose review files changed since they were read last; all, if scores of crops did."""
+        if self.crop_scores.look():
+            self.stands.clear()
         if not self.stands:
             self.said.check(self.library.classes)
         for class_index in self.library.classes:
@@ -124,13 +130,14 @@ class Room:
             if self.reviewer in by_reviewer
         }
         by_role = self.library.classes[class_index]
-        mine = for_reviewer(self.reviewer, own, decide)
-        of_models = {role: standing(candidates, decide, count) for role, candidates in by_role.items()}
+        counted = {role: self.crop_scores.counting(role, class_index, decide) for role in by_role}
+        mine = {role: for_reviewer(self.reviewer, own, counted[role]) for role in by_role}
+        of_models = {role: standing(candidates, counted[role], count) for role, candidates in by_role.items()}
         states = {each.state for each in of_models.values()}
         worst: tuple[State, ...] = ("open", "conflict", "short")
         return Stand(
             votes,
-            tuple(questions(by_role, dict.fromkeys(by_role, mine), count)),
+            tuple(questions(by_role, mine, count)),
             next((state for state in worst if state in states), "settled"),
             {role: each.kept for role, each in of_models.items()},
             tuple(sorted(image_id for (_, image_id), each in decided.items() if each.reason == "conflict")),

@@ -16,11 +16,15 @@ from starlette.staticfiles import StaticFiles
 
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
+from cleanset.ilsvrc import wnids
+from cleanset.review_files import review_file, reviewer_folders
 from cleanset.reviewer import page, pictures
+from cleanset.reviewer.crop_scores import CropScores
 from cleanset.reviewer.guard import Guard, is_loopback, own_hosts
-from cleanset.reviewer.library import open_library
+from cleanset.reviewer.library import Library, open_library
 from cleanset.reviewer.room import Room
 from cleanset.reviewer.said import Said
+from cleanset.reviewer.signs import Signs
 
 STATIC = Path(__file__).parent / "static"
 RESCAN = 5.0
@@ -33,8 +37,7 @@ def run(edition: Edition, reviewer: str, host: str, port: int, browser: bool) ->
     port = bound.getsockname()[1]
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
     library = open_library(edition)
-    room = Room(library, Said(edition.reviews, reviewer, library.index), reviewer)
-    room.look()
+    room = enter(edition, library, reviewer)
     shown = "localhost" if host in ("0.0.0.0", "::") else host
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/{f'?token={token}' if token else ''}"
     hosts = None if host in ("0.0.0.0", "::") else own_hosts(host, port)
@@ -46,6 +49,17 @@ def run(edition: Edition, reviewer: str, host: str, port: int, browser: bool) ->
         server.run(sockets=[bound])
 
 
+def enter(edition: Edition, library: Library, reviewer: str) -> Room:
+    """The room of one reviewer, with every class looked at. Raises CleansetError for a name that is none."""
+    review_file(edition.reviews, reviewer, wnids()[0])
+    reviewer_folders(edition.reviews)
+    crop_scores = CropScores(edition.folder / "data" / "crop_scores", list(library.params.models))
+    said = Said(edition.reviews, reviewer, library.index)
+    room = Room(library, said, reviewer, crop_scores, Signs(library.photos.read))
+    room.look()
+    return room
+
+
 def application(room: Room) -> FastAPI:
     """Page, pictures and static files."""
     lock = asyncio.Lock()
@@ -55,6 +69,7 @@ def application(room: Room) -> FastAPI:
         task = asyncio.create_task(_rescan(room, lock))
         yield
         task.cancel()
+        room.signs.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     pictures.serve(app, room.library)

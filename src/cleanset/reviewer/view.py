@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from cleanset.hints import Hint
 from cleanset.review_files import BOARD
 from cleanset.review_queue import Candidate
 from cleanset.reviewer.desk import Desk
@@ -21,7 +22,10 @@ _COLUMNS = {1: 1, 2: 2, 3: 2, 4: 2}
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A picture beside the others. `said`: this reviewer's verdict; `others`: whose verdicts may be shown."""
+    """A picture beside the others. `said`: this reviewer's verdict; `others`: whose verdicts may be shown.
+
+    `wrong`: the models that take the crop for another class.
+    """
 
     number: int
     picture: Picture
@@ -32,6 +36,8 @@ class Card:
     others: Sequence[tuple[str, Review]]
     in_focus: bool
     asked: bool
+    hints: Sequence[Hint]
+    wrong: Sequence[str]
 
 
 def url_of(picture: Picture, full: bool = False) -> str:
@@ -44,6 +50,7 @@ def cards(desk: Desk) -> list[Card]:
     library, stand, mine = desk.room.library, desk.stand, desk.room.reviewer
     models = library.candidates(desk.class_index)
     asked = {question.image_id: frozenset(question.serves) for question in stand.questions}
+    signs = desk.room.signs.of(desk.pictures())
     made = []
     for number, image_id in enumerate(desk.pictures(), start=1):
         votes = stand.votes.get((desk.class_index, image_id), {})
@@ -55,10 +62,18 @@ def cards(desk: Desk) -> list[Card]:
         made.append(
             Card(
                 number, picture, url_of(picture), models.get(image_id, {}), asked.get(image_id, frozenset()),
-                own, others, image_id == desk.focus, image_id in asked,
+                own, others, image_id == desk.focus, image_id in asked, signs.get(image_id, ()),
+                _wrong_models(desk, image_id, own),
             )
         )  # fmt: skip
     return made
+
+
+def _wrong_models(desk: Desk, image_id: str, own: Review | None) -> list[str]:
+    if own is None or own.box is None:
+        return []
+    roles = desk.room.library.params.models
+    return [role for role in roles if desk.room.crop_scores.is_wrong(role, desk.class_index, image_id, own.box)]
 
 
 def render(desk: Desk) -> dict[str, str]:
@@ -118,11 +133,13 @@ def _progress(desk: Desk) -> dict[str, Any]:
 
 
 def _ahead(desk: Desk) -> Iterator[str]:
-    """The addresses of the pictures of the classes that come next."""
+    """The addresses of the pictures of the classes that come next; their signs are measured meanwhile."""
+    desk.room.signs.ask(desk.pictures())
     for class_index in desk.tour.ahead(desk.class_index):
         there = Desk(desk.room)
         there.open(class_index)
         ids = there.pictures()
+        desk.room.signs.ask(ids)
         yield from (url_of(desk.room.library.pictures[image_id]) for image_id in ids)
         yield from (url_of(picture) for picture in desk.room.library.examples(class_index, ids, EXAMPLES))
 
