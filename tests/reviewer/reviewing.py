@@ -20,7 +20,7 @@ REASONS = {
     "watermark": "w", "text": "t", "border": "b", "collage": "o", "filter": "f", "noise": "n", "blur": "l",
     "drawing": "d", "wrong_class": "g", "several_objects": "s", "duplicate": "k", "other": "h",
 }  # fmt: skip
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds."""
 
 
@@ -103,7 +103,7 @@ class Reviewing:
     @property
     def notice(self) -> str:
         """What the page tells, as words."""
-        return " ".join(self.page.locator(".notice").all_inner_texts())
+        return " ".join(dict.fromkeys(self.page.locator(".notice").all_inner_texts()))
 
     @property
     def shown(self) -> list[str]:
@@ -135,7 +135,7 @@ class Reviewing:
         if self.wnid == wnid:
             return
         self.press("/")
-        self.type_into_dialog(wnid)
+        self.type_into_dialog(wnid, found=wnid)
         self.page.wait_for_function(
             "wnid => document.querySelector('#desk').dataset.wnid === wnid", arg=wnid, timeout=PATIENCE
         )
@@ -152,10 +152,12 @@ class Reviewing:
             self.page.click(f"[data-card='{image_id}']")
             self.answered(before)
 
-    def type_into_dialog(self, text: str) -> None:
+    def type_into_dialog(self, text: str, found: str | None = None) -> None:
+        """Type, wait until a class is found where one is searched, and press Enter."""
         field = self.page.locator(".q-dialog input, .q-dialog textarea")
         field.fill(text)
-        self.page.wait_for_timeout(50)
+        if found:
+            self.page.wait_for_selector(f".q-item--active:has-text('{found}')", timeout=PATIENCE)
         field.press("Enter")
 
     def enter(self, entry: dict[str, Any]) -> None:
@@ -188,8 +190,14 @@ class Reviewing:
         mouse = self.page.mouse
         mouse.move(left + box[0] * scale + 0.01, top + box[1] * scale + 0.01)
         mouse.down()
-        mouse.move(left + (box[0] + box[2]) / 2 * scale, top + (box[1] + box[3]) / 2 * scale)
-        mouse.move(left + box[2] * scale, top + box[3] * scale)
+        # Cropper.js begins the box with the first move, and counts from there: a person's is as short
+        mouse.move(left + box[0] * scale + 1, top + box[1] * scale + 1)
+        mouse.move(left + box[2] * scale, top + box[3] * scale, steps=3)
+        self.page.wait_for_function(
+            "end => { const edges = document.querySelector('#crop-size').dataset.box.split(',').map(Number);"
+            " return Math.abs(edges[2] - end[0]) <= 1 && Math.abs(edges[3] - end[1]) <= 1 }",
+            arg=[box[2], box[3]], timeout=PATIENCE,
+        )  # fmt: skip
         mouse.up()
 
     def box(self) -> list[int]:

@@ -117,7 +117,7 @@ def test_a_reload_shows_the_same_class_and_verdicts(start: Serve, visit: Open) -
 def test_search_by_name_and_by_wnid(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     at.press("/")
-    at.type_into_dialog("traffic")
+    at.type_into_dialog("traffic", found="n06874185")
     at.page.wait_for_selector("[data-wnid=n06874185]")
     at.page.wait_for_selector(".q-dialog__inner", state="detached")
     at.press("/")
@@ -156,7 +156,7 @@ def test_filters(edition: Path, start: Serve, visit: Open) -> None:
 def test_skipped_classes_come_at_the_end(edition: Path, start: Serve, visit: Open) -> None:
     with_one_model(edition)
     at = visit(start())
-    seen = []
+    seen: list[str] = []
     at.press("s")
     while at.mode == "class" and len(seen) < 12:
         seen.append(at.wnid)

@@ -34,14 +34,16 @@ def class_names() -> list[ClassName]:
 
 
 def found(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
-    """The classes in which every typed word occurs: where it begins a word first, then by class index."""
+    """The classes in which every typed word occurs: as a word first, then as the beginning of one, then within."""
     words = typed.casefold().split()
 
-    def within(each: ClassName) -> bool:
-        return not all(re.search(rf"\b{re.escape(word)}", each.searched) for word in words)
+    def place(each: ClassName) -> int:
+        forms = (r"\b{}\b", r"\b{}", "{}")
+        fits = (all(re.search(form.format(re.escape(word)), each.searched) for word in words) for form in forms)
+        return next((place for place, fit in enumerate(fits) if fit), len(forms))
 
     hits = [each for each in names if all(word in each.searched for word in words)]
-    return sorted(hits, key=lambda each: (within(each), each.class_index))[:most]
+    return sorted(hits, key=lambda each: (place(each), each.class_index))[:most]
 
 
 def _table(name: str) -> dict[str, str]:

@@ -6,11 +6,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from cleanset.errors import CleansetError
-from cleanset.hint_measures import Fingerprint, Measures
-from cleanset.hints import Hint, between, hints
 from cleanset.images import Read
+
+if TYPE_CHECKING:  # they import SciPy, which would delay the start
+    from cleanset.hint_measures import Fingerprint, Measures
+    from cleanset.hints import Hint
 
 
 class Signs:
@@ -33,9 +36,13 @@ class Signs:
                 self._asked.add(image_id)
                 self._pool.submit(self._measure, image_id)
 
-    def of(self, image_ids: Iterable[str]) -> Mapping[str, list[Hint]]:
+    def of(self, image_ids: Iterable[str]) -> "Mapping[str, list[Hint]]":
         """The hints on each of these pictures, and between them."""
         there = {image_id: self._measured[image_id] for image_id in image_ids if image_id in self._measured}
+        if not there:
+            return {}
+        from cleanset.hints import between, hints
+
         others = between({image_id: fingerprint for image_id, (_, fingerprint) in there.items()})
         return {image_id: [*hints(measures), *others[image_id]] for image_id, (measures, _) in there.items()}
 

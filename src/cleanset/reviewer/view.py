@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from cleanset.hints import Hint
 from cleanset.review_files import BOARD
 from cleanset.review_queue import Candidate
 from cleanset.reviewer.desk import Desk
@@ -15,6 +14,9 @@ from cleanset.reviewer.keys import FILTERS, HELP, REASONS
 from cleanset.reviewer.library import Library, Picture
 from cleanset.reviewer.pace import in_words
 from cleanset.reviews import Review
+
+if TYPE_CHECKING:
+    from cleanset.hints import Hint
 
 EXAMPLES = 3
 _COLUMNS = {1: 1, 2: 2, 3: 2, 4: 2}
@@ -36,7 +38,7 @@ class Card:
     others: Sequence[tuple[str, Review]]
     in_focus: bool
     asked: bool
-    hints: Sequence[Hint]
+    hints: "Sequence[Hint]"
     wrong: Sequence[str]
 
 
