@@ -72,6 +72,10 @@ def test_a_verdict_that_cannot_be_written_is_not_shown_as_said(edition: Path, st
         at.press("z")
         assert at.notice.startswith("Not said.")
         assert at.caption(first) == "clean"
+        at.press("r", "n")
+        assert at.notice.startswith("Not said.")
+        assert at.mode == "reason"  # to be tried again
+        at.press("Escape")
     assert file.read_bytes() == before
     at.press("r", "n")
     assert (at.caption(second), at.notice) == ("reject: noise", "")

@@ -5,12 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import ValidationError
-
-from cleanset.boxes import Box
-from cleanset.checked import first_problem
 from cleanset.errors import CleansetError
 from cleanset.review_files import BOARD
+from cleanset.reviewer.drafts import Draft
 from cleanset.reviewer.keys import FILTERS, REASONS, VERDICTS
 from cleanset.reviewer.library import Picture
 from cleanset.reviewer.room import Room, Stand
@@ -26,16 +23,6 @@ class Notice:
 
     text: str
     is_error: bool = False
-
-
-@dataclass
-class Draft:
-    """A verdict that is being made: what is still missing is asked for."""
-
-    verdict: str
-    reason: str | None = None
-    box: Box | None = None
-    visible: bool = False
 
 
 @dataclass
@@ -201,21 +188,11 @@ class Desk:
         draft, picture = self.draft, self.picture()
         assert draft is not None
         assert picture is not None
-        missing = []
-        if box is None or list(box) == [0, 0, picture.width, picture.height]:
-            missing.append("draw a box smaller than the picture")
-        if draft.reason is None:
-            missing.append("choose the reason, by its key")
-        if not draft.visible:
-            missing.append("state that the object stays fully visible, by v")
-        if missing:
+        missing = draft.missing(box, picture)
+        if missing or box is None:
             self.notice = Notice(f"Not said yet: {'; '.join(missing)}.", is_error=True)
             return
-        assert box is not None
-        left, top, right, bottom = (int(edge) for edge in box)
-        if not (0 <= left < right <= picture.width and 0 <= top < bottom <= picture.height):
-            raise CleansetError(f"crop {list(box)}: expected a box inside {picture.width} x {picture.height} pixels")
-        draft.box = (left, top, right, bottom)
+        draft.take_box(box, picture)
         self._say()
 
     def _say(self) -> None:
@@ -228,28 +205,22 @@ class Desk:
             self.mode = "note"
             self.notice = Notice("The board's verdict needs a note that says why.")
             return
-        try:
-            review = Review(
-                verdict=draft.verdict,  # type: ignore[arg-type]  # checked right here
-                reason=draft.reason,  # type: ignore[arg-type]
-                crop=list(draft.box) if draft.box else None,
-                object_fully_visible=True if draft.box else None,
-                sha256=picture.sha256,
-                note=note,
-            )
-        except ValidationError as error:
-            raise CleansetError(first_problem(error)) from None
-        self._write(review)
+        left = self.class_index
+        self._write(draft.review(picture, note))
         self.notes.pop(picture.image_id, None)
-        self._after_verdict()
+        if self.class_index == left and self.focus == picture.image_id:
+            self._focus_next()
 
     def _write(self, review: Review | None) -> None:
+        """Write what is said of the picture in focus. Where the disk fails, what was drafted is kept."""
         assert self.focus is not None
         was, looking = self.stand, self.mode == "zoom"
-        self.mode, self.draft = "class", None
-        self.room.say(self.class_index, self.focus, review, expected=self.shown.get(self.focus))
-        if looking:
-            self.mode = "zoom"
+        try:
+            self.room.say(self.class_index, self.focus, review, expected=self.shown.get(self.focus))
+        except CleansetError:
+            self.mode, self.draft = "class", None
+            raise
+        self.mode, self.draft = "zoom" if looking else "class", None
         if was.questions and not self.stand.questions:
             self._settled()
 
@@ -263,9 +234,9 @@ class Desk:
         said = {"short": "is short: nothing is left to ask", "conflict": "waits for the board"}.get(state, "is settled")
         self.notice = Notice(f"{name} {said}.")
 
-    def _after_verdict(self) -> None:
-        if self.mode == "end" or self.focus is None:
-            return
+    def _focus_next(self) -> None:
+        """On to the next picture that is asked for, else to the next at all."""
+        assert self.focus is not None
         asked = [question.image_id for question in self.stand.questions]
         shown = self.pictures()
         place = shown.index(self.focus) if self.focus in shown else 0

@@ -21,7 +21,7 @@ CARD = 1200
 LARGEST_PNG = 1_500_000
 """Pixels."""
 
-_CACHE_BYTES = 96 * 2**20
+_CACHE_BYTES = 48 * 2**20
 
 
 class Photos:

@@ -1,13 +1,14 @@
 """What all tabs of a server share: the votes as they lie on disk, how each class stands, the steps to undo."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cleanset.consensus import UNREVIEWED
 from cleanset.errors import CleansetError
 from cleanset.review_files import Votes, decisions
 from cleanset.review_queue import Question, State, for_reviewer, of_class, questions, standing
+from cleanset.review_writing import ChangedMeanwhileError
 from cleanset.reviewer.crop_scores import CropScores
 from cleanset.reviewer.library import Library
 from cleanset.reviewer.pace import Pace
@@ -56,13 +57,13 @@ class Room:
     steps: list[Step] = field(default_factory=list)
     pace: Pace = field(default_factory=Pace)
 
-    def look(self) -> None:
-        """Read every class whose review files changed since they were read last; all, if scores of crops did."""
-        if self.crop_scores.look():
+    def look(self, classes: Iterable[int] | None = None) -> None:
+        """Read these classes, else all, where review files changed since; every one, if scores of crops did."""
+        if self.crop_scores.look() or not self.stands:
+            classes = None
             self.stands.clear()
-        if not self.stands:
             self.said.check(self.library.classes)
-        for class_index in self.library.classes:
+        for class_index in self.library.classes if classes is None else classes:
             self.look_at(class_index)
 
     def look_at(self, class_index: int) -> Stand:
@@ -93,7 +94,8 @@ class Room:
             self.said.say(class_index, image_id, review, expected)
         finally:
             stand = self.look_at(class_index)
-        self.steps.append(Step(class_index, image_id, before, review))
+        if review != before:
+            self.steps.append(Step(class_index, image_id, before, review))
         self.pace.said(time.monotonic(), asked and not stand.questions)
         return stand
 
@@ -108,7 +110,7 @@ class Room:
         step = self.steps[-1]
         try:
             self.said.say(step.class_index, step.image_id, step.before, step.after)
-        except CleansetError:
+        except ChangedMeanwhileError:
             self.steps.pop()
             raise
         finally:

@@ -30,6 +30,9 @@ STATIC = Path(__file__).parent / "static"
 RESCAN = 5.0
 """Seconds. How often all review files are looked at, for the progress over all classes."""
 
+AT_ONCE = 25
+"""Classes."""
+
 
 def run(edition: Edition, reviewer: str, host: str, port: int, browser: bool) -> None:
     """Serve the review page of an edition to one reviewer."""
@@ -83,10 +86,14 @@ def application(room: Room) -> FastAPI:
 
 
 async def _rescan(room: Room, lock: asyncio.Lock) -> None:
+    """Few classes at a time, so that no key waits for it."""
+    classes = list(room.library.classes)
     while True:
-        await asyncio.sleep(RESCAN)
-        async with lock:
-            await asyncio.to_thread(room.look)
+        for start in range(0, len(classes), AT_ONCE):
+            some = classes[start : start + AT_ONCE]
+            await asyncio.sleep(RESCAN * len(some) / len(classes))
+            async with lock:
+                await asyncio.to_thread(room.look, some)
 
 
 def _bind(host: str, port: int) -> socket.socket:

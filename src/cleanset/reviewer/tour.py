@@ -37,7 +37,8 @@ class Tour:
 
     def following(self, left: int) -> int | None:
         """The next class in which something is asked, this one last; None: nothing is asked any more."""
-        asked = [index for index in self.listed("unsettled") if self.filter == "unsettled" or index in self.listed()]
+        filtered = set(self.listed())
+        asked = [index for index in self.listed("unsettled") if index in filtered]
         fresh = [index for index in asked if index not in self.skipped] or asked
         return next((index for index in fresh if index > left), fresh[0] if fresh else None)
 
