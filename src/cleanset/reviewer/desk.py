@@ -9,8 +9,7 @@ from cleanset.errors import CleansetError
 from cleanset.review_files import BOARD
 from cleanset.reviewer.drafts import Draft
 from cleanset.reviewer.keys import FILTERS, REASONS, VERDICTS
-from cleanset.reviewer.library import Picture
-from cleanset.reviewer.room import Room, Stand
+from cleanset.reviewer.place import Place
 from cleanset.reviewer.tour import Tour
 from cleanset.reviews import Review
 
@@ -26,20 +25,17 @@ class Notice:
 
 
 @dataclass
-class Desk:
+class Desk(Place):
     """What one tab shows; `press` is everything a reviewer can do, by key.
 
-    `pressed` counts the keys that were answered. `every`: all candidates are shown. `notes`:
-    written, without a verdict yet. `shown`: this reviewer's verdicts as the tab shows them; only
-    over these does it write another.
+    `ended`: nothing is asked any more, and no class is shown. `pressed` counts the keys that were
+    answered. `notes`: written, without a verdict yet. `shown`: this reviewer's verdicts as the tab
+    shows them; only over these does it write another.
     """
 
-    room: Room
-    class_index: int = -1
-    focus: str | None = None
     mode: Mode = "class"
+    ended: bool = False
     pressed: int = 0
-    every: bool = False
     draft: Draft | None = None
     notice: Notice | None = None
     notes: dict[str, str] = field(default_factory=dict)
@@ -48,39 +44,11 @@ class Desk:
     def __post_init__(self) -> None:
         self.tour = Tour(self.room)
 
-    # where we are
-
-    @property
-    def stand(self) -> Stand:
-        """How the class stands, as it was read last."""
-        return self.room.stands[self.class_index]
-
-    def pictures(self) -> list[str]:
-        """The image ids that are shown: judged by this reviewer or asked for; with `every`, all candidates."""
-        ids = list(self.room.library.candidates(self.class_index))
-        if self.every:
-            return ids
-        asked = [question.image_id for question in self.stand.questions if question.certain]
-        if not asked and self.stand.questions:
-            asked = [self.stand.questions[0].image_id]
-        own = {image_id for (_, image_id), votes in self.stand.votes.items() if self.room.reviewer in votes}
-        wanted = own.union(asked, {self.focus} if self.focus else ())
-        return [image_id for image_id in ids if image_id in wanted] or ids[:3]
-
-    def picture(self) -> Picture | None:
-        """The picture in focus."""
-        return self.room.library.pictures[self.focus] if self.focus else None
-
-    def own(self) -> Review | None:
-        """What this reviewer said of the picture in focus."""
-        return self.room.own(self.class_index, self.focus) if self.focus else None
-
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""
-        self.class_index, self.mode, self.draft, self.focus = class_index, "class", None, None
-        self.every = False
+        self.mode, self.draft, self.ended = "class", None, False
         self.room.look_at(class_index)
-        self._focus_on(focus)
+        self.place_at(class_index, focus)
 
     def start(self, class_index: int | None = None) -> None:
         """Show this class, or the first that is asked for, or the end."""
@@ -102,7 +70,8 @@ class Desk:
         self.notice = None
         with self._telling():
             if key == "focus":
-                self._focus_card(card)
+                if self.mode == "class":
+                    self.focus_card(card)
             elif self.mode in ("reason", "crop"):
                 self._drafting(key, box)
             elif self.mode == "filter":
@@ -123,7 +92,7 @@ class Desk:
             self.notice = Notice(f"Not said. {error.filename or 'writing'}: {error.strerror or error}", is_error=True)
 
     def _resting(self) -> Mode:
-        return "class" if self.focus else "end"
+        return "end" if self.ended else "class"
 
     def _class_key(self, key: str, seen: Collection[str]) -> None:
         steps: dict[str, Callable[[], None]] = {
@@ -133,8 +102,8 @@ class Desk:
             "m": self._toggle_every, "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
             "?": lambda: self._switch("help"), "e": lambda: self._switch("note"),
             "Enter": lambda: self._switch("zoom"), " ": lambda: self._switch("zoom"),
-            "ArrowRight": lambda: self._move(1), "ArrowDown": lambda: self._move(1),
-            "ArrowLeft": lambda: self._move(-1), "ArrowUp": lambda: self._move(-1),
+            "ArrowRight": lambda: self.move(1), "ArrowDown": lambda: self.move(1),
+            "ArrowLeft": lambda: self.move(-1), "ArrowUp": lambda: self.move(-1),
         }  # fmt: skip
         if key == "Escape":
             self.mode = self._resting()
@@ -209,7 +178,7 @@ class Desk:
         self._write(draft.review(picture, note))
         self.notes.pop(picture.image_id, None)
         if self.class_index == left and self.focus == picture.image_id:
-            self._focus_next()
+            self.focus_next()
 
     def _write(self, review: Review | None) -> None:
         """Write what is said of the picture in focus. Where the disk fails, what was drafted is kept."""
@@ -233,19 +202,6 @@ class Desk:
         name = self.room.library.names[left].name
         said = {"short": "is short: nothing is left to ask", "conflict": "waits for the board"}.get(state, "is settled")
         self.notice = Notice(f"{name} {said}.")
-
-    def _focus_next(self) -> None:
-        """On to the next picture that is asked for, else to the next at all."""
-        assert self.focus is not None
-        asked = [question.image_id for question in self.stand.questions]
-        shown = self.pictures()
-        place = shown.index(self.focus) if self.focus in shown else 0
-        later = [image_id for image_id in shown[place + 1 :] if image_id in asked]
-        earlier = [image_id for image_id in shown[:place] if image_id in asked]
-        if later or earlier or asked:
-            self.focus = (later or earlier or asked)[0]
-        elif place + 1 < len(shown):
-            self.focus = shown[place + 1]
 
     def _take_back(self) -> None:
         if self.own() is not None:
@@ -283,7 +239,7 @@ class Desk:
             self.notice = None
             self.open(class_index)
         elif self.mode == "search":
-            self.mode = "class" if self.focus else "end"
+            self.mode = self._resting()
 
     def _undo(self) -> None:
         step = self.room.undo()
@@ -299,7 +255,7 @@ class Desk:
     def _go_on(self, left: int) -> None:
         following = self.tour.following(left)
         if following is None:
-            self.mode, self.focus, self.draft = "end", None, None
+            self.mode, self.focus, self.draft, self.ended = "end", None, None, True
         else:
             self.open(following)
 
@@ -313,20 +269,6 @@ class Desk:
     def _skip(self) -> None:
         self.tour.skipped.add(self.class_index)
         self._go_on(self.class_index)
-
-    def _move(self, by: int) -> None:
-        shown = self.pictures()
-        if self.focus in shown:
-            self.focus = shown[(shown.index(self.focus) + by) % len(shown)]
-
-    def _focus_card(self, card: str | None) -> None:
-        if card in self.pictures() and self.mode == "class":
-            self.focus = card
-
-    def _focus_on(self, image_id: str | None) -> None:
-        asked = [question.image_id for question in self.stand.questions]
-        shown = self.pictures()
-        self.focus = image_id or next((each for each in shown if each in asked), shown[0] if shown else None)
 
     def _toggle_every(self) -> None:
         self.every = not self.every

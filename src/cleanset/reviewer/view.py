@@ -13,6 +13,7 @@ from cleanset.reviewer.desk import Desk
 from cleanset.reviewer.keys import FILTERS, HELP, REASONS
 from cleanset.reviewer.library import Library, Picture
 from cleanset.reviewer.pace import in_words
+from cleanset.reviewer.place import Place
 from cleanset.reviews import Review
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def render(desk: Desk) -> dict[str, str]:
     shown = cards(desk)
     desk.shown = {card.picture.image_id: card.said for card in shown}
     parts = {
-        "desk": "desk.html" if desk.focus or desk.stand.broken else "end.html",
+        "desk": "end.html" if desk.ended else "desk.html",
         "overlay": f"{desk.mode}.html" if desk.mode in ("crop", "zoom", "help") else None,
         "panel": "crop_panel.html" if desk.mode == "crop" else None,
     }
@@ -138,8 +139,9 @@ def _ahead(desk: Desk) -> Iterator[str]:
     """The addresses of the pictures of the classes that come next; their signs are measured meanwhile."""
     desk.room.signs.ask(desk.pictures())
     for class_index in desk.tour.ahead(desk.class_index):
-        there = Desk(desk.room)
-        there.open(class_index)
+        there = Place(desk.room)
+        desk.room.look_at(class_index)
+        there.place_at(class_index)
         ids = there.pictures()
         desk.room.signs.ask(ids)
         yield from (url_of(desk.room.library.pictures[image_id]) for image_id in ids)
