@@ -7,7 +7,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-ray lint real edition bench-tables bench-export bench-idle bench-score bench-effort bench-hints bench-verify bench-report lock
+.PHONY: help setup repro from-scores remote test test-ray lint real edition review bench-tables bench-export bench-idle bench-pull bench-score bench-page bench-effort bench-hints bench-verify bench-report lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -30,7 +30,6 @@ EDITION ?= .
 # the stages that run a model, and those that make what the models see
 SCORING := score
 SCORED := preprocess
-.PHONY: from-scores remote
 from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own archives and pulled scores, without a GPU
 	cd "$(EDITION)" && dvc pull $(SCORING) && dvc repro $(SCORED)
 	@cd "$(EDITION)" && dvc status --quiet $(SCORING) || { dvc status $(SCORING); echo 'error: the pulled scores are of' \
@@ -67,6 +66,10 @@ edition: setup  ## make DIR=…: a new edition in that folder (params, empty rev
 	@test -n "$(DIR)" || { echo 'say where: make edition DIR=editions/mine'; exit 1; }
 	cleanset edition "$(DIR)"
 
+review: setup  ## make REVIEWER=…: review pictures in the browser (EDITION: its folder, else this one)
+	@test -n "$(REVIEWER)" || { echo 'say who you are: make review REVIEWER=name'; exit 1; }
+	cd "$(or $(EDITION),.)" && cleanset review --reviewer "$(REVIEWER)"
+
 bench-tables: setup  ## time intersect, select, crops and review_apply at full scale
 	python bench/tables.py
 
@@ -76,13 +79,15 @@ bench-export: setup  ## time the export of 9,000 full-size pictures against a pl
 bench-idle: setup  ## time what has nothing to do: dvc repro, the start of a stage
 	python bench/idle.py
 
-.PHONY: bench-pull
 bench-pull: setup  ## time dvc pull of 9,000 pictures over HTTP against that of plain files (needs nginx)
 	python bench/pull.py
 
 bench-score: setup  ## time cleanset score against the pure forward rate, decoding, and a plain timm loop; its memory
 	python bench/score.py
 	python bench/score.py --memory
+
+bench-page: setup  ## time the review page: its start, the turn of a class, its memory (needs Chromium)
+	python bench/page.py
 
 bench-effort: setup  ## count the verdicts that the review queue asks for, beside the fewest and plainer ways
 	python bench/effort.py

@@ -1,12 +1,19 @@
 """Small real inputs that many tests share."""
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from checkouts import Checkout, copy_checkout
 
+CHROMIUM_OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -35,6 +42,21 @@ def real() -> Path:
     if os.environ.get("CLEANSET_NO_SKIP"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium; without one skips, saying so; fails if CLEANSET_NO_SKIP is set."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    reason = "no Chromium: install the package chromium"
+    if path is None and os.environ.get("CLEANSET_NO_SKIP"):
+        pytest.fail(reason)
+    if path is None:
+        pytest.skip(reason)
+    with sync_playwright() as playwright:  # a process can have only one
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_OPTIONS)
+        yield browser
+        browser.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

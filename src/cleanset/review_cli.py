@@ -18,10 +18,19 @@ def review(
         bool, typer.Option("--status", help="Say what is settled and what is still to be asked.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --status: print JSON.")] = False,
+    reviewer: Annotated[str | None, typer.Option(help="Your name: reviews/<name>/ gets your verdicts.")] = None,
+    host: Annotated[str, typer.Option(help="Where to listen; off this machine a token is needed.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
     edition: Folder = HERE,
 ) -> None:
     """Review the pictures, or see how far the reviews are."""
     if context.invoked_subcommand is not None:
+        return
+    if reviewer is not None:
+        from cleanset.reviewer import server
+
+        server.run(Edition(edition), reviewer, host, port, browser)
         return
     if not status:
         typer.echo(context.get_help())

@@ -1,0 +1,219 @@
+"""The review page on 1,000 classes with 15 candidates each: how it starts, turns a class, and grows."""
+
+import http.client
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from PIL import Image, ImageFilter
+from playwright.sync_api import Page, sync_playwright
+
+import simulation
+from cleanset.edition import Edition
+from cleanset.files import sha256
+from cleanset.ilsvrc import CLASSES
+from cleanset.stages import intersect, select
+from cleanset.tables import INDEX, LOCATIONS, read_table, write_table
+from measuring import BIN, print_machine, print_table, scratch, share
+
+CANDIDATES = 15
+DISTINCT = 300
+"""Drawn pictures, repeated under 15,000 ids."""
+
+ROUNDS = 5
+TURNS = 40
+LOOKING = 0.7
+"""Seconds that a reviewer looks at a class before the next."""
+
+START_SECONDS = 3.0
+TURN_MILLISECONDS = 100.0
+MEMORY_MIB = 500.0
+OPTIONS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+           "--disable-component-update", "--disable-sync")  # fmt: skip
+
+WATCH = """
+() => { window.turned = (key) => new Promise((done) => {
+  const desk = () => document.querySelector("#desk");
+  const before = desk().dataset.wnid;
+  let start = 0;
+  addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });
+  const look = () => {
+    const pictures = [...document.querySelectorAll("#desk img")];
+    const there = desk().dataset.wnid !== before && pictures.every((each) => each.complete && each.naturalWidth);
+    // the frame in which all is there has been painted when the next one begins
+    if (there) requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - start)));
+    else setTimeout(look, 2);
+  };
+  look();
+}); }
+"""
+
+
+def main() -> None:
+    """Make the edition, measure, print."""
+    with scratch() as folder:
+        make_edition(folder)
+        print_machine()
+        empty = [start_seconds(folder) for _ in range(ROUNDS)]
+        with server(folder) as (process, address):
+            turns, verdicts = turn_milliseconds(address)
+            memory = peak_mib(process.pid)
+        shutil.rmtree(folder / "reviews" / "bench")
+        simulation.write_reviews(folder)
+        full = [start_seconds(folder) for _ in range(ROUNDS)]
+
+    def median(starts: list[tuple[float, float]], place: int) -> float:
+        return statistics.median(each[place] for each in starts)
+
+    rows = [
+        row("start to the first page, no reviews, s", median(empty, 0), START_SECONDS),
+        row("the same, processor seconds", median(empty, 1), START_SECONDS),
+        row("start with all classes reviewed, s", median(full, 0), START_SECONDS),
+        row("the same, processor seconds", median(full, 1), START_SECONDS),
+        row(f"next class, median of {len(turns)}, ms", statistics.median(turns), TURN_MILLISECONDS),
+        row("next class, 95 % of them, ms", float(np.percentile(turns, 95)), TURN_MILLISECONDS),
+        row(f"by a verdict, median of {len(verdicts)}, ms", statistics.median(verdicts), TURN_MILLISECONDS),
+        row("memory of the server, peak, MiB", memory, MEMORY_MIB),
+    ]
+    title = f"{CLASSES:,} classes x {CANDIDATES} candidates, three models, {DISTINCT} distinct pictures"
+    print_table(title, ("what", "measured", "limit", "of the limit"), rows)
+
+
+def row(what: str, value: float, limit: float) -> tuple[str, str, str, str]:
+    """One line of the table."""
+    return what, f"{value:.2f}" if value < 10 else f"{value:.0f}", f"{limit:.0f}", share(value, limit)
+
+
+def make_edition(folder: Path) -> None:
+    """Index, pictures, scores, candidates; every model right on every picture."""
+    labels = [[number % CLASSES] for number in range(CLASSES * CANDIDATES)]
+    simulation.write_params(folder, dataset={"images": "data/raw/pictures.bin"})
+    simulation.write_edition(folder, labels, dict.fromkeys(simulation.ROLES, 1.0))
+    write_pictures(folder)
+    intersect.run(Edition(folder))
+    for role in simulation.ROLES:
+        select.run(Edition(folder), role)
+        preprocessing = {"name": "Res256Crop224", "resize": 256, "size": 224, "interpolation": "bilinear"}
+        Edition(folder).scored_with(role).write_text(json.dumps({"preprocessing": preprocessing}))
+
+
+def write_pictures(folder: Path) -> None:
+    """One file with all distinct JPEGs, and an index and locations that name them again and again."""
+    edition = Edition(folder)
+    index = read_table(edition.index, INDEX)
+    path = folder / "data" / "raw" / "pictures.bin"
+    path.parent.mkdir(parents=True)
+    places: list[tuple[int, int, str]] = []
+    with path.open("wb") as file:
+        for number in range(DISTINCT):
+            data = photograph(number)
+            places.append((file.tell(), len(data), sha256(data)))
+            file.write(data)
+    of_each = [places[number % DISTINCT] for number in range(len(index))]
+    index = index.assign(sha256=[each[2] for each in of_each], size=[each[1] for each in of_each])
+    write_table(edition.index, index, INDEX)
+    table = pd.DataFrame({"image_id": index["image_id"], "file": "."})
+    table["offset"], table["size"] = [each[0] for each in of_each], [each[1] for each in of_each]
+    write_table(edition.locations, table, LOCATIONS)
+
+
+def photograph(number: int) -> bytes:
+    """A JPEG of the size, and about the detail, of a photograph: soft shapes with some grain."""
+    rng = np.random.default_rng(number)
+    coarse = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8))
+    soft = coarse.resize((simulation.WIDTH, simulation.HEIGHT), Image.Resampling.BICUBIC).filter(ImageFilter.SHARPEN)
+    grain = rng.normal(0, 9, (simulation.HEIGHT, simulation.WIDTH, 1))
+    pixels = np.clip(np.asarray(soft, np.float64) + grain, 0, 255).astype(np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, format="JPEG", quality=90)
+    return out.getvalue()
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """`cleanset review` and its address."""
+    command = [str(BIN / "cleanset"), "review", "--reviewer", "bench", "--no-browser"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = re.search(r"http://\S+", process.stdout.readline())
+    if address is None:
+        sys.exit(f"cleanset review: exit code {process.wait()}")
+    try:
+        yield process, address[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
+def start_seconds(folder: Path) -> tuple[float, float]:
+    """From the start of the process until the page is served: of the clock, of the processor."""
+    start = time.perf_counter()
+    with server(folder) as (process, address):
+        host, port = re.findall(r"[\d.]+", address)
+        connection = http.client.HTTPConnection(host, int(port))
+        connection.request("GET", "/")
+        response = connection.getresponse()
+        assert response.status == 200
+        assert b"data-wnid" in response.read()
+        seconds = time.perf_counter() - start
+        ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return seconds, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def turn_milliseconds(address: str) -> tuple[list[float], list[float]]:
+    """From the key press until the next class's pictures are painted: by `n`, and by the verdict that settles."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        sys.exit("no Chromium: install the package chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(address)
+        page.wait_for_selector("#desk")
+        page.evaluate(WATCH)
+        time.sleep(3)
+        turns = [turned(page, "n") for _ in range(TURNS)]
+        verdicts = [settled(page) for _ in range(TURNS // 2)]
+        browser.close()
+    return turns, verdicts
+
+
+def turned(page: Page, key: str) -> float:
+    """One turn, after a look at the class."""
+    time.sleep(LOOKING)
+    page.evaluate("() => { window.turning = window.turned() }")
+    page.keyboard.press(key)
+    took: float = page.evaluate("() => window.turning")
+    return took
+
+
+def settled(page: Page) -> float:
+    """Say clean until one picture is left, then measure the last."""
+    time.sleep(LOOKING)
+    while page.locator("figure.asked").count() > 1:
+        before = page.get_attribute("#desk", "data-pressed")
+        page.keyboard.press("c")
+        page.wait_for_function("before => document.querySelector('#desk').dataset.pressed !== before", arg=before)
+    return turned(page, "c")
+
+
+def peak_mib(pid: int) -> float:
+    """The most memory that a process has had."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
+
+
+if __name__ == "__main__":
+    main()

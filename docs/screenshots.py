@@ -1,0 +1,102 @@
+"""Draw docs/review_*.webp: the review page on the sample edition, in Chromium.
+
+Run `python docs/screenshots.py` in the root after `dvc repro`. Nothing is written into `reviews/`.
+"""
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+from cleanset.reviewer.keys import REASONS
+
+DOCS = Path("docs")
+SIZE = (1280, 800)
+LARGEST = 250_000
+"""Bytes of a picture."""
+
+BALL, BANANA = "n04254680", "n07753592"
+
+
+def main() -> None:
+    """Write the pictures."""
+    with tempfile.TemporaryDirectory() as name:
+        edition = Path(name)
+        shutil.copy("params.yaml", edition)
+        (edition / "reviews").mkdir()
+        (edition / "data").symlink_to(Path("data").resolve())
+        command = [str(Path(sys.executable).parent / "cleanset"), "review", "--reviewer", "ada", "--no-browser"]
+        server = subprocess.Popen(command, cwd=edition, stdout=subprocess.PIPE, text=True)
+        try:
+            assert server.stdout is not None
+            address = re.search(r"http://\S+/", server.stdout.readline())
+            assert address is not None
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(
+                    executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+                )
+                draw(browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}), address[0])
+                browser.close()
+        finally:
+            server.kill()
+            server.wait()
+
+
+def draw(page: Page, address: str) -> None:
+    """Go through the states of the page."""
+    said = yaml.safe_load(Path(f"reviews/ada/{BALL}.yaml").read_text())[BALL]
+    page.goto(f"{address}?class={BALL}")
+    page.wait_for_selector("#desk")
+    page.wait_for_timeout(6000)  # until the hints are there
+    for _ in range(4):
+        entry = said[page.get_attribute("#desk", "data-focus")]
+        if entry["verdict"] == "clean":
+            press(page, "c")
+        else:
+            press(page, "r", next(key for key, reason in REASONS.items() if reason == entry["reason"]))
+    save(page, "class")
+    page.goto(f"{address}?class={BANANA}")
+    page.wait_for_selector("#desk")
+    page.wait_for_timeout(3000)
+    watermarked = page.locator("figure", has=page.locator(".sign", has_text="text")).first
+    watermarked.click()
+    press(page, "x")
+    page.wait_for_selector("[data-look=crop][data-ready]", state="attached")
+    for _ in range(40):
+        page.keyboard.press("Shift+ArrowUp")
+    press(page, "w", "v")
+    save(page, "crop")
+    press(page, "Escape", "?")
+    save(page, "keys")
+    press(page, "Escape", "/")
+    page.locator(".q-dialog input").press_sequentially("ball", delay=60)
+    save(page, "search")
+
+
+def press(page: Page, *keys: str) -> None:
+    """Press keys, each when the one before was answered."""
+    for key in keys:
+        page.keyboard.press(key)
+        page.wait_for_timeout(600)
+
+
+def save(page: Page, name: str) -> None:
+    """Write what is shown as WebP."""
+    page.wait_for_timeout(1500)
+    path = DOCS / f"review_{name}.webp"
+    Image.open(io.BytesIO(page.screenshot())).save(path, quality=80, method=6)
+    size = path.stat().st_size
+    print(f"{path}: {size:,} bytes")
+    if size > LARGEST:
+        sys.exit(f"{path}: more than {LARGEST:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Who may talk to the server: an ASGI middleware that every request and websocket handshake passes.
+
+Against DNS rebinding the Host must be one that the server was started for. Against foreign pages
+the Origin, where a browser sends one, must be that same host, and a browser's Sec-Fetch-Site must
+not say that another site asked. Off loopback a token is needed as well: once in the address, from
+then on as a cookie.
+"""
+
+import hmac
+import ipaddress
+from collections.abc import Collection
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_FROM_HERE = ("same-origin", "none")
+"""Values of Sec-Fetch-Site: the page itself, or a person (typed, a bookmark, another program)."""
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+        "style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; base-uri 'self'; form-action 'self'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Nothing is loaded from elsewhere, nobody may frame or embed what is served."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address or name that the server binds to is this machine's alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def own_hosts(host: str, port: int) -> frozenset[str]:
+    """The values of Host under which a browser reaches a server bound to `host` and `port`."""
+    names = {host, "localhost"} if is_loopback(host) else {host}
+    return frozenset(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names)
+
+
+class Guard:
+    """Lets through what comes from the page itself, and answers everything else with 403.
+
+    `hosts`: the allowed values of Host; None: any, which only a token makes safe.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str] | None, token: str | None) -> None:
+        if hosts is None and token is None:
+            raise ValueError("any host without a token")
+        self._app, self._hosts, self._token = app, hosts, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request or handshake."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refused = self._wrong_place(scope, headers)
+        if refused is None and self._token is not None and not self._knows_token(headers):
+            if scope["type"] == "http" and _same(_asked_token(scope), self._token):
+                await self._let_in(headers)(scope, receive, send)
+                return
+            refused = "a token is needed: open the address that cleanset review printed"
+        if refused is not None:
+            await _refuse(refused, scope, receive, send)
+            return
+        await self._app(scope, receive, _with_headers(send))
+
+    def _wrong_place(self, scope: Scope, headers: Headers) -> str | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or (self._hosts is not None and hosts[0].lower() not in self._hosts):
+            return "unknown Host: open the address that cleanset review printed"
+        origins = headers.getlist("origin")
+        if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
+            return "another Origin: only the review page itself may ask"
+        if scope["type"] == "websocket" and not origins:
+            return "no Origin: only the review page itself may ask"
+        site = headers.get("sec-fetch-site", "none")
+        opened = scope.get("path") == "/" and headers.get("sec-fetch-mode") == "navigate"
+        if site not in _FROM_HERE and not (opened and headers.get("sec-fetch-dest") == "document"):
+            return "asked by another site: only the review page itself may ask"
+        return None
+
+    def _knows_token(self, headers: Headers) -> bool:
+        cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie(headers), "")
+        return self._token is not None and _same(cookie, self._token)
+
+    def _let_in(self, headers: Headers) -> Response:
+        """Keep the token as a cookie, and take it out of the address."""
+        response = RedirectResponse("/", status_code=303)
+        assert self._token is not None
+        response.set_cookie(self._cookie(headers), self._token, httponly=True, samesite="lax")
+        return response
+
+    @staticmethod
+    def _cookie(headers: Headers) -> str:
+        """Cookies are shared by all ports of a host: the port is a part of the name."""
+        return f"cleanset-{headers['host'].rpartition(':')[2]}"
+
+
+def _asked_token(scope: Scope) -> str:
+    query: bytes = scope.get("query_string", b"")
+    return parse_qs(query.decode("latin-1")).get("token", [""])[0]
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(), expected.encode())
+
+
+async def _refuse(reason: str, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await receive()  # the handshake; a close before accepting it is answered with 403
+        await send({"type": "websocket.close", "code": 1008, "reason": reason})
+    else:
+        await PlainTextResponse(f"cleanset review: {reason}\n", 403)(scope, receive, send)
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(HEADERS)
+        await send(message)
+
+    return send_with_headers

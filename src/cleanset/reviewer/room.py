@@ -1,0 +1,146 @@
+"""What all tabs of a server share: the votes as they lie on disk, how each class stands, the steps to undo."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cleanset.consensus import UNREVIEWED
+from cleanset.errors import CleansetError
+from cleanset.review_files import Votes, decisions
+from cleanset.review_queue import Question, State, for_reviewer, of_class, questions, standing
+from cleanset.review_writing import ChangedMeanwhileError
+from cleanset.reviewer.crop_scores import CropScores
+from cleanset.reviewer.library import Library
+from cleanset.reviewer.pace import Pace
+from cleanset.reviewer.said import Said
+from cleanset.reviewer.signs import Signs
+from cleanset.reviews import Review
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """How a class stands: what this reviewer is asked, its state for all models together, and what is on disk.
+
+    `kept` says for each model how many pictures it has so far; `conflicts` are pictures on which the
+    reviewers differ. `broken` is what is wrong with its
+    review files, if anything is: then nothing is asked, and nothing can be said.
+    """
+
+    votes: Votes
+    questions: tuple[Question, ...]
+    state: State
+    kept: Mapping[str, int]
+    conflicts: tuple[str, ...] = ()
+    broken: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a reviewer changed, so that it can be undone."""
+
+    class_index: int
+    image_id: str
+    before: Review | None
+    after: Review | None
+
+
+@dataclass
+class Room:
+    """One reviewer's work on one edition. Not safe in threads: whoever calls it holds a lock."""
+
+    library: Library
+    said: Said
+    reviewer: str
+    crop_scores: CropScores
+    signs: Signs
+    stands: dict[int, Stand] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    pace: Pace = field(default_factory=Pace)
+
+    def look(self, classes: Iterable[int] | None = None) -> None:
+        """Read these classes, else all, where review files changed since; every one, if scores of crops did."""
+        if self.crop_scores.look() or not self.stands:
+            classes = None
+            self.stands.clear()
+            self.said.check(self.library.classes)
+        for class_index in self.library.classes if classes is None else classes:
+            self.look_at(class_index)
+
+    def look_at(self, class_index: int) -> Stand:
+        """How a class stands now; its files are read again if they changed."""
+        try:
+            votes = self.said.of_class(class_index)
+        except CleansetError as error:
+            self.stands[class_index] = Stand({}, (), "open", {}, (), str(error))
+        else:
+            known = self.stands.get(class_index)
+            if known is None or known.broken or known.votes is not votes:
+                self.stands[class_index] = self._stand(class_index, votes)
+        return self.stands[class_index]
+
+    def own(self, class_index: int, image_id: str) -> Review | None:
+        """This reviewer's verdict as it was read last."""
+        vote = self.stands[class_index].votes.get((class_index, image_id), {}).get(self.reviewer)
+        return vote.review if vote else None
+
+    def say(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> Stand:
+        """Write a verdict (None: take it back) where `expected` stands now, and read it again.
+
+        Raises CleansetError or OSError if it could not be written; then the file is as it was.
+        """
+        before = self.own(class_index, image_id)
+        asked = bool(self.stands[class_index].questions)
+        try:
+            self.said.say(class_index, image_id, review, expected)
+        finally:
+            stand = self.look_at(class_index)
+        if review != before:
+            self.steps.append(Step(class_index, image_id, before, review))
+        self.pace.said(time.monotonic(), asked and not stand.questions)
+        return stand
+
+    def undo(self) -> Step | None:
+        """Take back the last step; None if there is none.
+
+        Raises as `say` does. The step is then forgotten if the entry was changed since, and kept if
+        it could only not be written.
+        """
+        if not self.steps:
+            return None
+        step = self.steps[-1]
+        try:
+            self.said.say(step.class_index, step.image_id, step.before, step.after)
+        except ChangedMeanwhileError:
+            self.steps.pop()
+            raise
+        finally:
+            self.look_at(step.class_index)
+        return self.steps.pop()
+
+    def unsettled(self) -> list[int]:
+        """The classes in which this reviewer is asked something, or whose files cannot be read."""
+        return [index for index, stand in self.stands.items() if stand.questions or stand.broken]
+
+    def _stand(self, class_index: int, votes: Votes) -> Stand:
+        review = self.library.params.review
+        count = self.library.params.export.images_per_class
+        decided = decisions(votes, review.policy, review.min_reviewers)
+        decide = of_class(decided, class_index, UNREVIEWED)
+        own = {
+            image_id: by_reviewer[self.reviewer].review
+            for (_, image_id), by_reviewer in votes.items()
+            if self.reviewer in by_reviewer
+        }
+        by_role = self.library.classes[class_index]
+        counted = {role: self.crop_scores.counting(role, class_index, decide) for role in by_role}
+        mine = {role: for_reviewer(self.reviewer, own, counted[role]) for role in by_role}
+        of_models = {role: standing(candidates, counted[role], count) for role, candidates in by_role.items()}
+        states = {each.state for each in of_models.values()}
+        worst: tuple[State, ...] = ("open", "conflict", "short")
+        return Stand(
+            votes,
+            tuple(questions(by_role, mine, count)),
+            next((state for state in worst if state in states), "settled"),
+            {role: each.kept for role, each in of_models.items()},
+            tuple(sorted(image_id for (_, image_id), each in decided.items() if each.reason == "conflict")),
+        )

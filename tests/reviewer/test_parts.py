@@ -1,0 +1,176 @@
+"""The parts that need no browser."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cleanset.edition import Edition
+from cleanset.review_writing import save
+from cleanset.reviewer.class_names import class_names, found
+from cleanset.reviewer.crop_scores import CropScores
+from cleanset.reviewer.desk import Desk
+from cleanset.reviewer.keys import FILTERS, REASONS, VERDICTS
+from cleanset.reviewer.library import Library, open_library
+from cleanset.reviewer.pace import Pace, in_words
+from cleanset.reviewer.server import enter
+from cleanset.reviewer.view import render
+from cleanset.reviews import Reason, Review
+
+from .reviewing import REASONS as MEANT
+from .reviewing import reviews
+
+GOLDFISH = "n01443537"
+
+
+@pytest.fixture
+def library(edition: Path) -> Library:
+    return open_library(Edition(edition))
+
+
+def desk_of(edition: Path, library: Library, reviewer: str = "ada") -> Desk:
+    desk = Desk(enter(Edition(edition), library, reviewer))
+    desk.start()
+    render(desk)
+    return desk
+
+
+def test_the_vendored_files_are_those_of_the_registry() -> None:
+    folder = files("cleanset.reviewer") / "static"
+    sums = dict(re.findall(r"^([0-9a-f]{64})  (cropper\.\S+)$", (folder / "VENDORED.txt").read_text(), re.MULTILINE))
+    assert sorted(sums.values()) == ["cropper.LICENSE", "cropper.min.css", "cropper.min.js"]
+    for digest, name in sums.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    assert b"Cropper.js v1.6.2" in (folder / "cropper.min.js").read_bytes()
+
+
+def test_nothing_is_asked_of_other_machines() -> None:
+    """No address of another host in what the browser loads from here, but those in comments."""
+    for path in sorted(Path(str(files("cleanset.reviewer"))).rglob("*")):
+        if path.suffix in (".js", ".css", ".html") and path.is_file():
+            text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
+            hosts = set(re.findall(r"(?:https?:)?//([a-z0-9.-]+\.[a-z]{2,})", text)) - {"www.w3.org"}
+            assert hosts == set(), path
+
+
+def test_no_torch_at_the_start() -> None:
+    program = "import sys, cleanset.reviewer.server; sys.exit(bool({'torch', 'timm', 'scipy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_finding_classes() -> None:
+    names = class_names()
+    assert [name.name for name in found(names, "TABBY")] == ["tabby"]
+    assert [name.wnid for name in found(names, " n02123045 ")] == ["n02123045"]
+    assert found(names, "cat tiger")[0].name == "tiger cat"
+    assert [name.name for name in found(names, "cat", most=4)] == ["tabby", "tiger cat", "Persian cat", "Siamese cat"]
+    assert found(names, "(*[") == []
+    assert len(found(names, "")) == 12
+    assert names[281].gloss == "a cat with a grey or tawny coat mottled with black"
+
+
+def test_keys_are_distinct_and_complete() -> None:
+    assert {reason: key for key, reason in REASONS.items()} == MEANT
+    assert sorted(REASONS.values()) == sorted(Reason.__args__)  # type: ignore[attr-defined]
+    assert "v" not in REASONS  # states that the object stays visible
+    assert (len(set(FILTERS)), len(set(VERDICTS))) == (5, 4)
+
+
+def test_pace() -> None:
+    pace = Pace()
+    for second in (0, 4, 8, 12, 500, 504, 508):  # a pause of 488 s does not count
+        pace.said(second, settled=second in (8, 500))
+    assert pace.left(10) is None  # two classes are too few to tell
+    pace.said(512, settled=True)
+    assert (pace.seconds, pace.left(10)) == (24.0, 80.0)
+    assert [in_words(seconds) for seconds in (3, 44, 60, 3_500, 3_600, 9_000)] == [
+        "10 s", "40 s", "1 min", "58 min", "1 h 0 min", "2 h 30 min",
+    ]  # fmt: skip
+
+
+def test_examples_are_sure_and_not_among_those_asked(edition: Path, library: Library) -> None:
+    desk = desk_of(edition, library)
+    models = library.candidates(desk.class_index)
+    shown = library.examples(desk.class_index, desk.pictures(), 3)
+    assert len(shown) == 3
+    assert not {picture.image_id for picture in shown} & set(desk.pictures())
+    tables = [pd.read_parquet(edition / "data" / "candidates" / f"{role}.parquet") for role in library.params.models]
+    every = pd.concat(tables)
+    of_class = every[(every["class_index"] == desk.class_index) & ~every["image_id"].isin(desk.pictures())]
+    index = pd.read_parquet(edition / "data" / "index.parquet")
+    of_class = of_class[of_class["image_id"].isin(index.loc[index["single"], "image_id"])]
+    best = of_class.groupby("image_id")["confidence"].sum().sort_values(ascending=False)
+    assert [picture.image_id for picture in shown] == best.index[:3].tolist()
+    assert all(picture.image_id in models for picture in shown)
+
+
+def test_names_and_notes_are_escaped(edition: Path, library: Library) -> None:
+    desk = desk_of(edition, library)
+    desk.notes[desk.focus or ""] = "<script>alert(1)</script>"
+    html = render(desk)["desk"]
+    assert "<script>" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+
+
+def test_a_verdict_changed_since_it_was_shown_is_not_overwritten(edition: Path, library: Library) -> None:
+    desk = desk_of(edition, library)
+    focus = desk.focus
+    assert focus is not None
+    other = desk.room.library.pictures[focus]
+    save(edition / "reviews", "ada", GOLDFISH, focus, Review(verdict="clean", sha256=other.sha256))
+    desk.press("u", [focus])
+    assert desk.notice is not None
+    assert desk.notice.is_error
+    assert "changed meanwhile" in desk.notice.text
+    assert reviews(edition) == {GOLDFISH: {focus: {"verdict": "clean"}}}
+    render(desk)
+    desk.press("u", [focus])  # now it is shown, and may be changed
+    assert reviews(edition) == {GOLDFISH: {focus: {"verdict": "unsure"}}}
+
+
+def test_no_verdict_on_what_was_not_shown(edition: Path, library: Library) -> None:
+    desk = desk_of(edition, library)
+    for key in ("c", "u", "r", "x"):
+        desk.press(key, [])
+        assert desk.notice is not None
+        assert "not shown yet" in desk.notice.text
+        assert desk.mode == "class"
+    assert reviews(edition) == {}
+
+
+@pytest.mark.parametrize(
+    "box", [None, [0, 0, 407, 254], [5, 5, 5, 9], [-1, 0, 9, 9], [0, 0, 9, 9999], [9, 9, 2, 2], [0, 0, 10**30, 3]]
+)
+def test_no_box_that_is_none(edition: Path, library: Library, box: list[int] | None) -> None:
+    desk = desk_of(edition, library)
+    for key in ("x", "w", "v", "Enter"):
+        desk.press(key, desk.pictures(), box)
+    assert desk.notice is not None
+    assert desk.notice.is_error
+    assert reviews(edition) == {}
+
+
+def test_a_crop_that_is_no_longer_recognised(edition: Path, library: Library) -> None:
+    """Told beside the picture, and the class needs another picture for that model."""
+    desk = desk_of(edition, library)
+    focus = desk.focus
+    assert focus is not None
+    for key in ("x", "w", "v"):
+        desk.press(key, desk.pictures())
+    desk.press("Enter", desk.pictures(), [0, 0, 300, 200])
+    assert "no longer recognised" not in render(desk)["desk"]
+    kept = dict(desk.stand.kept)
+    (edition / "crop_scores").mkdir()
+    desk.room.crop_scores = CropScores(edition / "crop_scores", list(library.params.models))
+    row = {"image_id": focus, "left": 0, "top": 0, "right": 300, "bottom": 200, "top5_class": [7, 1, 2, 3, 4]}
+    pq.write_table(pa.Table.from_pylist([row]), edition / "crop_scores" / "standard.parquet")
+    desk.room.look()
+    assert "no longer recognised by standard" in render(desk)["desk"]
+    assert desk.stand.kept == kept | {"standard": kept["standard"] - 1}
