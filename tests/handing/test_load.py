@@ -71,6 +71,7 @@ def test_table(edition: Edition) -> None:
     assert table["confidence"].tolist() == [0.75, 0.5, 0.5, 0.25, 0.125, 0.99999994]
     assert table["right"].tolist() == [pd.NA, 23, pd.NA, pd.NA, 20, pd.NA]
     assert table.dtypes[["left", "rank"]].astype(str).tolist() == ["Int64", "int64"]
+    assert table["encoder"].tolist()[0] == ""
     assert table["encoder"].str.startswith("Pillow ").tolist() == [False, True, False, False, True, False]
 
 
