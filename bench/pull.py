@@ -54,6 +54,7 @@ def main() -> None:
                 for name in ways if number % 2 == 0 else reversed(ways):
                     source, target, settings = ways[name]
                     found.setdefault(name, []).append(pull(folder, source, target, {"url": url} | settings))
+                    print(f"{name}: {found[name][-1].seconds:.1f} s", file=sys.stderr)
     print_machine()
     report(found)
 
