@@ -98,7 +98,9 @@ def test_a_foreign_page_in_the_browser(server: Server, visit: Open) -> None:
     at.ready()
     assert len(asked) > 10
     assert [url for url in asked if not url.startswith((server.address, "data:"))] == []
-    foreign = at.page.context.new_page()
+    browser = at.page.context.browser
+    assert browser is not None
+    foreign = browser.new_page()
     foreign.goto("data:text/html,<title>foreign</title>")
     script = """url => new Promise(done => { const image = new Image();
         image.onload = () => done('shown'); image.onerror = () => done('refused'); image.src = url })"""

@@ -35,7 +35,7 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
 
 def test_kill_9_at_any_moment(edition: Path, start: Serve, visit: Open) -> None:
     """What the page showed as said is on disk, and at most the one verdict after it."""
-    for rounds in range(4):
+    for rounds in range(3):
         server = start()
         at = visit(server)
         before = sum(map(len, reviews(edition).values()))
