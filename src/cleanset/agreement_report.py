@@ -20,9 +20,9 @@ from cleanset.agreement import (
     verdict_counts,
     without_board,
 )
+from cleanset.class_names import class_names
 from cleanset.consensus import Decision
 from cleanset.edition import Edition
-from cleanset.glosses import glosses
 from cleanset.ilsvrc import wnids
 from cleanset.params import read_params
 from cleanset.review_files import check_reviews, decisions, read_reviews
@@ -133,7 +133,7 @@ def _differences(report: Report) -> Table:
         wnid = wnids()[found.class_index]
         said = "\n".join(f"{name}: {_said(review)}" for name, review in found.said.items())
         outcome = f"board: {_said(found.board)}" if found.board else _decided(decision)
-        table.add_row(f"{wnid}\n{glosses()[wnid].name}", found.image_id, said, outcome)
+        table.add_row(f"{wnid}\n{class_names()[found.class_index].name}", found.image_id, said, outcome)
     return table
 
 

@@ -9,8 +9,9 @@ from markupsafe import Markup, escape
 
 from cleanset.agreement import Agreement, OfVerdict
 from cleanset.boxes import Box
+from cleanset.class_names import class_names
 from cleanset.report_figures import ClassState, Counts, Histogram, Rejects, Step
-from cleanset.report_sheets import Kept, Sheet, class_names
+from cleanset.report_sheets import Kept, Sheet
 from cleanset.thumbnails import Thumbnail
 
 TEMPLATES = Path(__file__).parent / "report_templates"

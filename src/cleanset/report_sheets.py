@@ -2,10 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from cleanset.boxes import Box
-from cleanset.ilsvrc import timm_info, wnids
 from cleanset.report_figures import ClassState, Key
 from cleanset.selection import Filled
 
@@ -31,16 +29,6 @@ class Kept:
     crop: Box | None
     uses: tuple[Use, ...]
     reviewed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ClassName:
-    """A class as people know it: "tench", and in full "tench, Tinca tinca"."""
-
-    index: int
-    wnid: str
-    short: str
-    full: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +75,3 @@ def sheets(states: Sequence[ClassState]) -> list[Sheet]:
     pages = [tuple(states[start : start + PER_PAGE]) for start in range(0, len(states), PER_PAGE)]
     digits = len(str(len(pages)))
     return [Sheet(f"sheet-{number:0{digits}}.html", page) for number, page in enumerate(pages, start=1)]
-
-
-@cache
-def class_names() -> tuple[ClassName, ...]:
-    """The names of the 1,000 classes, from timm's table of WordNet's lemmas, by class index."""
-    lines = timm_info("imagenet_synset_to_lemma.txt").read_text(encoding="utf-8").splitlines()
-    lemmas = dict(line.split("\t", 1) for line in lines)
-    return tuple(ClassName(index, wnid, lemmas[wnid].split(",")[0], lemmas[wnid]) for index, wnid in enumerate(wnids()))

@@ -10,10 +10,10 @@ from urllib.parse import quote
 import numpy as np
 from PIL import ExifTags, Image
 
+from cleanset.class_names import class_names
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
-from cleanset.glosses import glosses
 from cleanset.ilsvrc import class_indices, wnids
 from cleanset.images import decode
 from cleanset.label_studio import labeling_config, read_votes
@@ -65,8 +65,8 @@ def export_tasks(edition: Edition, path: Path, reviewer: str | None, every: bool
                 "image": f"/data/local-files/?d={quote(folder.name)}/{names[image_id]}",
                 "image_id": image_id,
                 "wnid": wnid,
-                "names": glosses()[wnid].names,
-                "gloss": glosses()[wnid].definition,
+                "names": class_names()[class_indices()[wnid]].names,
+                "gloss": class_names()[class_indices()[wnid]].gloss,
                 "sha256": sums[image_id],
             }
         }

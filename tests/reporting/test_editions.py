@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from cleanset.class_names import class_names
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.params import read_params
 from cleanset.report_figures import Rejects, Step
 from cleanset.report_pages import Report, pages
-from cleanset.report_sheets import Kept, Use, class_names
+from cleanset.report_sheets import Kept, Use
 from cleanset.stages import report as stage
 from cleanset.tables import INDEX, read_table
 from cleanset.thumbnails import Thumbnail
@@ -136,8 +137,8 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
 
 def test_names_of_classes() -> None:
     names = class_names()
-    assert (names[0].wnid, names[0].short, names[0].full) == ("n01440764", "tench", "tench, Tinca tinca")
-    assert (names[607].wnid, names[607].short) == ("n03590841", "jack-o'-lantern")
+    assert (names[0].wnid, names[0].name, names[0].names) == ("n01440764", "tench", "tench, Tinca tinca")
+    assert (names[607].wnid, names[607].name) == ("n03590841", "jack-o'-lantern")
     assert len({name.wnid for name in names}) == 1000
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cleanset.class_names import class_names, found
 from cleanset.edition import Edition
 from cleanset.review_writing import save
-from cleanset.reviewer.class_names import class_names, found
 from cleanset.reviewer.crop_scores import CropScores
 from cleanset.reviewer.desk import Desk
 from cleanset.reviewer.keys import FILTERS, REASONS, VERDICTS

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from nicegui import ui
 
-from cleanset.reviewer.class_names import ClassName, found
+from cleanset.class_names import ClassName, found
 
 
 class Search:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from cleanset.class_names import ClassName, class_names
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.images import Preprocessing
 from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.review_queue import ByRole, Candidate, by_class
-from cleanset.reviewer.class_names import ClassName, class_names
 from cleanset.reviewer.photos import Photos
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from cleanset.tiers import TIERS

@@ -3,34 +3,41 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from cleanset.ilsvrc import timm_info, wnids
 
 
 @dataclass(frozen=True, slots=True)
 class ClassName:
-    """A class: `name` is the first of its lemmas, `others` the rest, `gloss` the synset's definition."""
+    """A class as people know it: `names` are its synonyms, the usual one first; `gloss` is the definition."""
 
     class_index: int
     wnid: str
-    name: str
-    others: str
+    names: str
     gloss: str
+
+    @property
+    def name(self) -> str:
+        """The usual one."""
+        return self.names.partition(", ")[0]
+
+    @property
+    def others(self) -> str:
+        """The other ones."""
+        return self.names.partition(", ")[2]
 
     @property
     def searched(self) -> str:
         """What a search looks at."""
-        return f"{self.wnid} {self.name}, {self.others}".casefold()
+        return f"{self.wnid} {self.names}".casefold()
 
 
-def class_names() -> list[ClassName]:
+@cache
+def class_names() -> tuple[ClassName, ...]:
     """The 1,000 classes, by class index."""
-    lemmas, glosses = _table("imagenet_synset_to_lemma.txt"), _table("imagenet_synset_to_definition.txt")
-    names = []
-    for index, wnid in enumerate(wnids()):
-        name, _, others = lemmas[wnid].partition(", ")
-        names.append(ClassName(index, wnid, name, others, glosses[wnid]))
-    return names
+    names, glosses = _table("imagenet_synset_to_lemma.txt"), _table("imagenet_synset_to_definition.txt")
+    return tuple(ClassName(index, wnid, names[wnid], glosses[wnid]) for index, wnid in enumerate(wnids()))
 
 
 def found(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
