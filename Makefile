@@ -7,7 +7,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-ray lint real edition review bench-tables bench-export bench-idle bench-score bench-page bench-effort bench-hints lock
+.PHONY: help setup repro from-scores remote test test-ray lint real edition review bench-tables bench-export bench-idle bench-pull bench-score bench-page bench-effort bench-hints bench-verify bench-report lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -24,6 +24,22 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 repro: setup  ## build the sample edition and show its metrics
 	dvc repro
 	dvc metrics show
+	@echo 'The report is report/index.html'
+
+EDITION ?= .
+# the stages that run a model, and those that make what the models see
+SCORING := score
+SCORED := preprocess
+from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own archives and pulled scores, without a GPU
+	cd "$(EDITION)" && dvc pull $(SCORING) && dvc repro $(SCORED)
+	@cd "$(EDITION)" && dvc status --quiet $(SCORING) || { dvc status $(SCORING); echo 'error: the pulled scores are of' \
+	'other pictures, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
+	cd "$(EDITION)" && dvc repro
+
+remote: setup  ## URL=https://…: the address that finished sets are read from, in both editions
+	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
+	dvc remote modify origin url "$(URL)"
+	cd imagenet && dvc remote modify origin url "$(URL)"
 
 test: setup lint  ## lint, type check, all tests
 	pytest
@@ -31,10 +47,10 @@ test: setup lint  ## lint, type check, all tests
 test-ray: $(RAY)/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
 	$(RAY)/bin/python -m pytest tests/scoring/test_ray.py
 
-$(RAY)/.ready: $(VENV)/.ready
+$(RAY)/.ready: $(VENV)/.ready requirements-ray.txt
 	$(VENV)/bin/python -m venv $(RAY)
 	$(RAY)/bin/python -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "main.pth").write_text("import site; site.addsitedir(\"" + site.getsitepackages()[0].replace("/.venv-ray/", "/.venv/") + "\")\n")'
-	$(RAY)/bin/pip install --quiet --no-cache-dir --disable-pip-version-check 'ray[data]==2.60.0'
+	$(RAY)/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --requirement requirements-ray.txt
 	@touch $@
 
 lint: setup  ## ruff and mypy
@@ -54,7 +70,7 @@ review: setup  ## make REVIEWER=…: review pictures in the browser (EDITION: it
 	@test -n "$(REVIEWER)" || { echo 'say who you are: make review REVIEWER=name'; exit 1; }
 	cd "$(or $(EDITION),.)" && cleanset review --reviewer "$(REVIEWER)"
 
-bench-tables: setup  ## time intersect, select and review_apply at full scale
+bench-tables: setup  ## time intersect, select, crops and review_apply at full scale
 	python bench/tables.py
 
 bench-export: setup  ## time the export of 9,000 full-size pictures against a plain copy
@@ -62,6 +78,9 @@ bench-export: setup  ## time the export of 9,000 full-size pictures against a pl
 
 bench-idle: setup  ## time what has nothing to do: dvc repro, the start of a stage
 	python bench/idle.py
+
+bench-pull: setup  ## time dvc pull of 9,000 pictures over HTTP against that of plain files (needs nginx)
+	python bench/pull.py
 
 bench-score: setup  ## time cleanset score against the pure forward rate, decoding, and a plain timm loop; its memory
 	python bench/score.py
@@ -76,5 +95,13 @@ bench-effort: setup  ## count the verdicts that the review queue asks for, besid
 bench-hints: setup  ## precision and recall of the hints on the sample's flaws, false alarms on photographs, time
 	PYTHONPATH=sample python bench/hints.py
 
-lock:  ## pin requirements.txt anew (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -o requirements.txt
+bench-verify: setup  ## time cleanset verify of 9,000 full-size pictures against reading and hashing them
+	python bench/verify.py
+
+bench-report: setup  ## time the report of 3 x 3,000 pictures, and Chromium's showing it
+	python bench/report.py
+
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
+lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)
+	$(LOCK) --extra dev pyproject.toml -o requirements.txt
+	echo 'ray[data]==2.60.0' | $(LOCK) --constraint requirements.txt - -o requirements-ray.txt

@@ -10,9 +10,10 @@ import pandas as pd
 import simulation
 from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.ilsvrc import CLASSES
-from cleanset.ranking import TIERS, candidates, shared
+from cleanset.ranking import candidates, shared
 from cleanset.review_queue import ByRole, by_class, of_class, questions
 from cleanset.selection import fill, with_decisions
+from cleanset.tiers import TIERS
 from measuring import print_machine, print_table
 
 PLACES, TOP = 3, 5

@@ -1,6 +1,7 @@
 """Export of 9,000 full-size pictures against a plain copy of the same bytes with their hashing."""
 
 import io
+import json
 import os
 import shutil
 import statistics
@@ -19,11 +20,11 @@ from PIL import Image
 
 import simulation
 from cleanset.edition import Edition
-from cleanset.files import sha256
+from cleanset.files import sha256, write_text
 from cleanset.ilsvrc import CLASSES, image_id
 from cleanset.images import inspect
 from cleanset.pictures import Location, locate, to_table
-from cleanset.tables import INDEX, LOCATIONS, SELECTION, write_table
+from cleanset.tables import INDEX, LOCATIONS, REJECTED, SELECTION, write_table
 from measuring import PROJECT, cleanset, print_machine, print_table, scratch, share
 
 ROUNDS = 3
@@ -81,7 +82,11 @@ def build(whole: Path, start: Path) -> str:
         simulation.write_params(folder, dataset={"images": images})
         write_table(Edition(folder).index, index, INDEX)
         for place, role in enumerate(simulation.ROLES):
-            write_table(Edition(folder).selection(role), selection_of(index, place).head(per_model), SELECTION)
+            selection = selection_of(index, place)
+            write_table(Edition(folder).selection(role), selection.head(per_model), SELECTION)
+            rejected = selection.tail(-per_model).assign(reason="not_needed", open=False)
+            write_table(Edition(folder).rejected(role), rejected, REJECTED)
+            write_text(Edition(folder).scored_with(role), json.dumps(simulation.SCORED))
     with tarfile.open(whole / TAR, "w") as tar:
         for number, data in enumerate(islice(cycle(photographs), PICTURES), start=1):
             member = tarfile.TarInfo(f"{image_id(number)}.JPEG")

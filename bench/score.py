@@ -137,16 +137,17 @@ def in_process(name: str, folder: Path, arguments: argparse.Namespace) -> Any:
 def way(arguments: argparse.Namespace) -> Any:
     """Build the edition, or measure one way, in this process."""
     from cleanset.edition import Edition
+    from cleanset.engine import settings_for
     from cleanset.models import load_model
     from cleanset.params import read_params
-    from cleanset.stages.score import open_pictures, settings_for
+    from cleanset.stages.score import open_pictures
     from cleanset.tables import INDEX, read_table
 
     if arguments.way == "build":
         return build(arguments)
     edition = Edition(arguments.folder)
     params = read_params(edition.folder)
-    settings = settings_for(params)
+    settings = settings_for(params.score)
     image_ids = read_table(edition.index, INDEX)["image_id"].tolist()
     read = open_pictures(edition, TAR)
     if arguments.way == "timm":

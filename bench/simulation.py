@@ -13,12 +13,14 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
+from cleanset.after_crop import Said, reject_wrong_crops
+from cleanset.boxes import Crop
 from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.edition import Edition
 from cleanset.ilsvrc import CLASSES, image_id, timm_info, wnids
 from cleanset.labels import read_reassessed
 from cleanset.selection import fill, with_decisions
-from cleanset.tables import CANDIDATES, INDEX, SCORES, read_table, write_table
+from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, SCORES, read_table, write_table
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 RIGHT = {"standard": 0.80, "norm_robust": 0.70, "corruption_robust": 0.75}
@@ -28,10 +30,26 @@ FLAWED = 0.15
 CROPPABLE = 0.5
 """Share of the pictures with a flaw, and share of those that a crop can save."""
 
+WRONG_AFTER_CROP = 0.1
+"""Share of the crops that a model no longer gets right."""
+
 WIDTH, HEIGHT = 500, 375
+BOX = (0, 0, WIDTH, HEIGHT - 40)
 _SEED = 20_12
 _SHARED_DIFFICULTY = 0.7
 """Correlation of a picture's difficulty for one model with that for another."""
+
+SCORED: dict[str, object] = {
+    "source": "timm",
+    "name": "made up",
+    "preprocessing": {"name": "made up", "resize": 256, "size": 224, "interpolation": "bicubic"},
+    "weights_sha256": "0" * 64,
+    "precision": "float64",
+    "pictures": 50_000,
+    "against_float64": None,
+    "versions": {},
+}
+"""What goes into the data card of an export."""
 
 
 def real_labels() -> list[list[int]]:
@@ -110,26 +128,36 @@ def _one_model(
 
 
 def write_edition(folder: Path, labels: Sequence[Sequence[int]], right: Mapping[str, float] = RIGHT) -> None:
-    """Write index and scores, as preprocess and score would have."""
+    """Write index and scores, as preprocess and score would have; no crop is drawn yet."""
     edition = Edition(folder)
     edition.reviews.mkdir(parents=True)
     write_table(edition.index, index_of(labels), INDEX)
     for role, scores in scores_of(labels, right).items():
         write_table(edition.scores(role), scores, SCORES)
+        write_crop_scores(edition, role, {})
 
 
 def write_reviews(folder: Path, images_per_class: int = 3) -> int:
     """Review every picture that is asked for until all classes are settled; the number of verdicts.
 
-    Each round looks at the first open picture of every class and model, as the review queue does.
+    Each round looks at the first open picture of every class and model, as the review queue does. What the models
+    say of the crops is written too, as score_crops would have.
     """
     edition = Edition(folder)
     candidates = [read_table(edition.candidates(role), CANDIDATES) for role in ROLES]
     sha256_of = read_table(edition.index, INDEX).set_index("image_id")["sha256"]
     rng = np.random.default_rng(_SEED)
+    said = [_said(table, rng) for table in candidates]
     decided: dict[tuple[int, str], Decision] = {}
-    while asked := {key for table in candidates for key in _next_asked(table, decided, images_per_class)}:
+    while asked := {
+        key
+        for table, of_model in zip(candidates, said, strict=True)
+        for key in _next_asked(table, decided, of_model, images_per_class)
+    }:
         decided |= {key: verdict(rng) for key in sorted(asked)}
+    drawn = {Crop(name, decision.crop) for (_, name), decision in decided.items() if decision.crop}
+    for role, of_model in zip(ROLES, said, strict=True):
+        write_crop_scores(edition, role, {crop: of_model[crop] for crop in sorted(drawn & of_model.keys())})
     by_class: dict[int, list[str]] = {}
     for (class_index, name), decision in sorted(decided.items()):
         by_class.setdefault(class_index, []).append(_entry(name, decision, sha256_of[name]))
@@ -141,10 +169,35 @@ def write_reviews(folder: Path, images_per_class: int = 3) -> int:
     return len(decided)
 
 
+def write_crop_scores(edition: Edition, role: str, said: Mapping[Crop, Said]) -> None:
+    """Write what a model says of crops; the four lower classes are the next ones by number."""
+    rows = [
+        (crop.image_id, *crop.box, [(highest + place) % CLASSES for place in range(5)], [confidence, *[0.01] * 4])
+        for crop, (highest, confidence) in said.items()
+    ]
+    write_table(edition.crop_scores(role), pd.DataFrame(rows, columns=CROP_SCORES.names), CROP_SCORES)
+
+
+def _said(candidates: pd.DataFrame, rng: np.random.Generator) -> dict[Crop, Said]:
+    """What a model would say of each of its candidates if it were cropped."""
+    is_wrong = rng.random(len(candidates)) < WRONG_AFTER_CROP
+    highest = (candidates["class_index"].to_numpy() + is_wrong) % CLASSES
+    return {
+        Crop(name, BOX): Said(class_index, confidence)
+        for name, class_index, confidence in zip(
+            candidates["image_id"], highest.tolist(), candidates["confidence"].tolist(), strict=True
+        )
+    }
+
+
 def _next_asked(
-    candidates: pd.DataFrame, decided: Mapping[tuple[int, str], Decision], images_per_class: int
+    candidates: pd.DataFrame,
+    decided: Mapping[tuple[int, str], Decision],
+    said: Mapping[Crop, Said],
+    images_per_class: int,
 ) -> list[tuple[int, str]]:
-    rejected = fill(with_decisions(candidates, decided, UNREVIEWED), images_per_class).rejected
+    reviewed = reject_wrong_crops(with_decisions(candidates, decided, UNREVIEWED), said)
+    rejected = fill(reviewed, images_per_class).rejected
     first = rejected[rejected["open"]].sort_values("rank").groupby("class_index").first()
     return list(zip(first.index, first["image_id"], strict=True))
 
@@ -155,7 +208,7 @@ def verdict(rng: np.random.Generator) -> Decision:
         return Decision("clean")
     if rng.random() >= CROPPABLE:
         return Decision("reject", "filter")
-    return Decision("crop", "watermark", (0, 0, WIDTH, HEIGHT - 40))
+    return Decision("crop", "watermark", BOX)
 
 
 def _entry(name: str, decision: Decision, sha256: str) -> str:

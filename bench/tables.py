@@ -1,4 +1,4 @@
-"""Full scale without a GPU: intersect, select and review_apply for 50,000 pictures and three models."""
+"""Full scale without a GPU: intersect, select, crops and review_apply for 50,000 pictures and three models."""
 
 import shutil
 import statistics
@@ -22,6 +22,7 @@ FULL = 3_000
 
 Stages = dict[str, list[Run]]
 BEFORE_REVIEW = ("intersect", "select")
+STAGES = (*BEFORE_REVIEW, "crops", "review_apply")
 
 
 def main() -> None:
@@ -33,8 +34,8 @@ def main() -> None:
             run_stages(drawn, BEFORE_REVIEW)
             verdicts = pool.submit(simulation.write_reviews, drawn).result()
             pool.submit(build, perfect, dict.fromkeys(simulation.ROLES, 1.0)).result()
-        rounds = [run_stages(drawn, (*BEFORE_REVIEW, "review_apply")) for _ in range(ROUNDS)]
-        run_stages(perfect, (*BEFORE_REVIEW, "review_apply"))
+        rounds = [run_stages(drawn, STAGES) for _ in range(ROUNDS)]
+        run_stages(perfect, STAGES)
         print_machine()
         print_times(rounds, verdicts)
         print_counts(drawn, perfect)
@@ -50,13 +51,13 @@ def build(folder: Path, right: Mapping[str, float]) -> None:
 def run_stages(edition: Path, stages: Sequence[str]) -> Stages:
     """Run the stages as DVC does, one process after the other."""
     if stages[-1] == "review_apply":
-        for name in ("shared.parquet", "candidates", "selection", "rejected"):
+        for name in ("shared.parquet", "crops.csv", "candidates", "selection", "rejected"):
             remove(edition / "data" / name)
     return {stage: [cleanset(stage, *of, edition=edition) for of in arguments(stage)] for stage in stages}
 
 
 def arguments(stage: str) -> list[tuple[str, ...]]:
-    return [()] if stage == "intersect" else [("--model", role) for role in simulation.ROLES]
+    return [()] if stage in ("intersect", "crops") else [("--model", role) for role in simulation.ROLES]
 
 
 def remove(path: Path) -> None:

@@ -3,7 +3,8 @@
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -12,6 +13,8 @@ class Checkout:
     """A git repository with this project in it."""
 
     folder: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the environment of its commands has beyond, or instead of, that of all checkouts."""
 
     def run(self, *command: str, check: bool = True, cwd: str = ".") -> subprocess.CompletedProcess[str]:
         """Run a command in it, with its own source code and its own DVC state."""
@@ -31,6 +34,7 @@ class Checkout:
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
             "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
+            **self.variables,
         }  # fmt: skip
 
     def commit(self, message: str) -> None:
@@ -38,10 +42,10 @@ class Checkout:
         self.run("git", "add", "--all")
         self.run("git", "commit", "--quiet", "--message", message)
 
-    def clone(self, folder: Path) -> "Checkout":
-        """A fresh clone, without any of DVC's data."""
+    def clone(self, folder: Path, **variables: str) -> "Checkout":
+        """A fresh clone, without any of DVC's data, with these variables in its environment."""
         subprocess.run(["git", "clone", "--quiet", str(self.folder), str(folder)], check=True)
-        return Checkout(folder)
+        return Checkout(folder, variables)
 
     def stages_run(self, *arguments: str) -> list[str]:
         """Run `dvc repro` and name the stages that really ran."""

@@ -1,12 +1,19 @@
 """Small real inputs that many tests share."""
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from checkouts import Checkout, copy_checkout
 
+CHROMIUM_OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -37,6 +44,21 @@ def real() -> Path:
     pytest.skip(reason)
 
 
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium; without one skips, saying so; fails if CLEANSET_NO_SKIP is set."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    reason = "no Chromium: install the package chromium"
+    if path is None and os.environ.get("CLEANSET_NO_SKIP"):
+        pytest.fail(reason)
+    if path is None:
+        pytest.skip(reason)
+    with sync_playwright() as playwright:  # a process can have only one
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_OPTIONS)
+        yield browser
+        browser.close()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--real-precision", default="float32", help="precision of the run over real photographs")
 
@@ -58,10 +80,10 @@ def built(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Check
 
 @pytest.fixture(scope="session")
 def published(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A clone of `built` with a remote in its committed configuration, pushed to."""
+    """A clone of `built` whose committed remote is a folder, pushed to."""
     checkout = built.clone(tmp_path_factory.mktemp("published") / "cleanset")
-    checkout.run("dvc", "remote", "add", "--default", "origin", str(checkout.folder.parent / "remote"))
-    checkout.commit("Add a remote")
+    checkout.run("dvc", "remote", "modify", "origin", "url", str(checkout.folder.parent / "remote"))
+    checkout.commit("Change the remote")
     checkout.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
     checkout.run("dvc", "checkout", "--quiet")
     checkout.run("dvc", "push", "--quiet")

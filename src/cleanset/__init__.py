@@ -1,1 +1,25 @@
-"""A clean, human-verified subset of ImageNet's validation pictures for each of several models."""
+"""A clean, human-verified subset of ImageNet's validation pictures for each of several models.
+
+`load` gives a model's finished set as a torch Dataset, `table` its manifest as a pandas table; both raise
+CleansetError. Nothing else is imported before it is asked for.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cleanset.errors import CleansetError
+    from cleanset.sets import load, table
+
+__all__ = ["CleansetError", "load", "table"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CleansetError":
+        from cleanset.errors import CleansetError
+
+        return CleansetError
+    if name in __all__:
+        from cleanset import sets
+
+        return getattr(sets, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ from PIL import Image
 from cleanset.decoding import pixels_of
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, write_text
+from cleanset.files import new_folder, write_text
 from cleanset.ilsvrc import CLASSES
 from cleanset.images import RES256CROP224, Read
 from cleanset.keras256 import KERAS256
@@ -55,11 +55,9 @@ def run(edition: Edition, out: Path, name: str | None, role: str | None) -> None
         preprocessing: Preprocessing = preprocessing_of(params.model(role))
     else:
         preprocessing = named(str(name))
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise CleansetError(f"{out}: there is something already; expected a new or empty folder")
-    index = read_table(edition.index, INDEX)
-    read = VerifiedPictures(edition, params.dataset.images, index).read
-    with replacing(out.resolve()) as folder:
+    with new_folder(out) as folder:
+        index = read_table(edition.index, INDEX)
+        read = VerifiedPictures(edition, params.dataset.images, index).read
         write_arrays(folder, index, read, preprocessing)
 
 

@@ -34,7 +34,7 @@ def preprocess(edition: Folder = HERE) -> None:
 
 @app.command(rich_help_panel=STAGES)
 def score(model: Role, edition: Folder = HERE) -> None:
-    """Run one model over all pictures (the only stage that wants a GPU)."""
+    """Run one model over all pictures (wants a GPU)."""
     from cleanset.stages import score as stage
 
     stage.run(Edition(edition), model)
@@ -56,6 +56,22 @@ def select(model: Role, edition: Folder = HERE) -> None:
     stage.run(Edition(edition), model)
 
 
+@app.command(rich_help_panel=STAGES)
+def crops(edition: Folder = HERE) -> None:
+    """List every crop that a reviewer has drawn."""
+    from cleanset.stages import crops as stage
+
+    stage.run(Edition(edition))
+
+
+@app.command("score_crops", rich_help_panel=STAGES)
+def score_crops(model: Role, edition: Folder = HERE) -> None:
+    """Run one model over its candidates as they are cropped (a few pictures)."""
+    from cleanset.stages import score_crops as stage
+
+    stage.run(Edition(edition), model)
+
+
 @app.command("review_apply", rich_help_panel=STAGES)
 def review_apply(model: Role, edition: Folder = HERE) -> None:
     """Fill one model's classes from its candidates and the reviews."""
@@ -66,7 +82,7 @@ def review_apply(model: Role, edition: Folder = HERE) -> None:
 
 @app.command(rich_help_panel=STAGES)
 def export(model: Role, edition: Folder = HERE) -> None:
-    """Write one model's finished set and its manifest."""
+    """Write one model's finished set, its manifest and its data card."""
     from cleanset.stages import export as stage
 
     stage.run(Edition(edition), model)
@@ -76,6 +92,14 @@ def export(model: Role, edition: Folder = HERE) -> None:
 def count(edition: Folder = HERE) -> None:
     """Write the metrics: pictures per class, totals, accuracy."""
     from cleanset.stages import count as stage
+
+    stage.run(Edition(edition))
+
+
+@app.command(rich_help_panel=STAGES)
+def report(edition: Folder = HERE) -> None:
+    """Write the report: numbers, charts, contact sheets."""
+    from cleanset.stages import report as stage
 
     stage.run(Edition(edition))
 
@@ -120,6 +144,48 @@ def compare(
 
 
 @app.command(rich_help_panel=TOOLS)
+def verify(
+    folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
+    decode: Annotated[bool, typer.Option("--decode", help="Decode pictures whose bytes are right, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Hold a finished set against its manifest; a line for each fault, exit code 1 if there is any."""
+    from cleanset import verify as tool
+
+    report = tool.run(folder, decode)
+    typer.echo(tool.printed(report, as_json))
+    raise typer.Exit(1 if report.faults else 0)
+
+
+@app.command(rich_help_panel=TOOLS)
+def rebuild(
+    manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
+    images: Annotated[
+        Path, typer.Option(help="Your ImageNet validation pictures: the tar, or a folder of any layout.")
+    ],
+    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+) -> None:
+    """Make a set that was handed on without its pictures from your own copy of ImageNet: all of it, or nothing."""
+    from cleanset import rebuild as tool
+
+    report = tool.run(manifest, images, out)
+    typer.echo(tool.printed(report))
+    raise typer.Exit(1 if report.faults else 0)
+
+
+@app.command(rich_help_panel=TOOLS)
+def pack(
+    folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
+    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+    shard_size: Annotated[int, typer.Option(min=1, help="Pictures in a shard.")] = 1000,
+) -> None:
+    """Pack a finished set into WebDataset shards."""
+    from cleanset import pack as tool
+
+    typer.echo(tool.run(folder, out, shard_size))
+
+
+@app.command(rich_help_panel=TOOLS)
 def models(
     edition: Folder = HERE,
     pin: Annotated[
@@ -139,6 +205,23 @@ def models(
         print(ensemble.as_json(listed))
     else:
         Console().print(ensemble.as_table(listed))
+
+
+@app.command(rich_help_panel=TOOLS)
+def agreement(
+    edition: Folder = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how far the reviewers agree: kappa, and the pictures on which they differ."""
+    from rich.console import Console
+
+    from cleanset import agreement_report
+
+    report = agreement_report.run(Edition(edition))
+    if as_json:
+        print(agreement_report.as_json(report))
+    else:
+        Console().print(agreement_report.as_table(report), highlight=False)
 
 
 app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)

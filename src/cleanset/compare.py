@@ -8,18 +8,20 @@ from typing import Any
 
 import pandas as pd
 
+from cleanset.after_crop import reject_wrong_crops, said_of_crops
 from cleanset.consensus import Decision
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
+from cleanset.export_folder import read_entries
 from cleanset.ilsvrc import wnids
-from cleanset.manifest import Entry, read_manifest
+from cleanset.manifest import Entry
 from cleanset.params import Params, read_params
 from cleanset.ranking import candidates, shared
 from cleanset.review_files import check_reviews, decisions, read_reviews
 from cleanset.score_comparison import ScoreComparison, compare_scores
 from cleanset.selection import Filled, fill, with_decisions
 from cleanset.set_comparison import CHANGES, ClassChange, by_class, compare_exports, compare_sets
-from cleanset.tables import INDEX, SCORES, read_table
+from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
     if edition:
         params = read_params(edition.folder)
         changed = class_changes(edition, params, role or _role_of(params, a, b), *tables)
-        lines += ["", "Classes whose pictures would change, unreviewed ones taken for clean"]
+        lines += ["", "Classes whose pictures would change, unreviewed ones taken for clean,"]
+        lines += ["crops that were never scored for right"]
         lines += [line for name, classes in changed.items() for line in _class_lines(name, classes)]
         content["classes"] = {
             name: [
@@ -116,13 +119,21 @@ def _role_of(params: Params, a: Path, b: Path) -> str:
 def class_changes(
     edition: Edition, params: Params, role: str, a: pd.DataFrame, b: pd.DataFrame
 ) -> dict[str, list[ClassChange]]:
-    """By model, the classes that become others when `b` takes the place of `a` as the scores of `role`."""
+    """By model, the classes that become others when `b` takes the place of `a` as the scores of `role`.
+
+    What is said of crops is the edition's on both sides.
+    """
     params.model(role)
     index = read_table(edition.index, INDEX)
     others = {name: read_table(edition.scores(name), SCORES) for name in params.models if name != role}
     votes = read_reviews(edition.reviews)
     check_reviews(votes, index)
     decided = decisions(votes, params.review.policy, params.review.min_reviewers)
+    said = {name: said_of_crops(read_table(edition.crop_scores(name), CROP_SCORES)) for name in params.models}
+
+    def decide(name: str, table: pd.DataFrame) -> pd.DataFrame:
+        table = with_decisions(table, decided, Decision("clean"))
+        return reject_wrong_crops(table, said[name]) if params.review.wrong_after_crop == "reject" else table
 
     def sets(of_role: pd.DataFrame) -> dict[str, Filled]:
         ensemble = {name: of_role if name == role else others[name] for name in params.models}
@@ -131,10 +142,7 @@ def class_changes(
             name: candidates(index, common, scores, params.select.candidates, params.dataset.class_list())
             for name, scores in ensemble.items()
         }
-        return {
-            name: fill(with_decisions(table, decided, Decision("clean")), params.export.images_per_class)
-            for name, table in every.items()
-        }
+        return {name: fill(decide(name, table), params.export.images_per_class) for name, table in every.items()}
 
     before, after = sets(a), sets(b)
     return {name: compare_sets(before[name], after[name]) for name in params.models}
@@ -155,7 +163,7 @@ def _class_lines(role: str, classes: Sequence[ClassChange]) -> Iterator[str]:
 
 
 def _of_exports(a: Path, b: Path) -> Report:
-    entries = _entries(a), _entries(b)
+    entries = read_entries(a), read_entries(b)
     changes = compare_exports(*entries)
     counts = {what: sum(change.what == what for change in changes) for what in CHANGES}
     lines = [f"{name}  {path}\n   {_summary(of)}" for name, path, of in zip("AB", (a, b), entries, strict=True)]
@@ -175,16 +183,6 @@ def _of_exports(a: Path, b: Path) -> Report:
         "changes": [asdict(change) for change in changes],
     }
     return Report(lines, content, not changes)
-
-
-def _entries(path: Path) -> list[Entry]:
-    manifest = path / "manifest.csv" if path.is_dir() else path
-    try:
-        return read_manifest(manifest.read_text(encoding="utf-8"), str(manifest))
-    except FileNotFoundError:
-        raise CleansetError(f"{manifest}: missing; expected the folder of an export, or a score table") from None
-    except UnicodeDecodeError as error:
-        raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
 
 
 def _summary(entries: Sequence[Entry]) -> str:

@@ -6,10 +6,16 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from cleanset.ranking import TIERS, right, top5
+from cleanset.after_crop import WRONG_AFTER_CROP
+from cleanset.agreement import differences, overall, verdict_counts, without_board
+from cleanset.ranking import right, top5
+from cleanset.review_files import Votes
 from cleanset.reviews import Reason
+from cleanset.tiers import TIERS
 
-REASONS: tuple[str, ...] = (*get_args(Reason), "unsure", "conflict", "too_few_reviewers", "unreviewed", "not_needed")
+REASONS: tuple[str, ...] = (
+    *get_args(Reason), "unsure", WRONG_AFTER_CROP, "conflict", "too_few_reviewers", "unreviewed", "not_needed",
+)  # fmt: skip
 """Why a candidate is not in the set; a closed list."""
 
 
@@ -65,6 +71,28 @@ def closeness(margins: pd.DataFrame) -> dict[str, float | int]:
     numbers: dict[str, float | int] = {"margins_below_1e-5": int((margins["margin"] < 1e-5).sum())}
     if len(margins):
         numbers["margin_smallest"] = float(f"{margins['margin'].min():.6g}")
+    return numbers
+
+
+def agreement_of_reviewers(votes: Votes, selection: pd.DataFrame, rejected: pd.DataFrame) -> dict[str, float | int]:
+    """On this model's candidates: pictures that several reviewers saw, on how many they differ, agreement, kappa.
+
+    Agreement is in percent with two decimals, kappa has four; each is left out where nothing can be said.
+    """
+    columns = ("class_index", "image_id")
+    candidates = {
+        key for table in (selection, rejected) for key in zip(*(table[name] for name in columns), strict=True)
+    }
+    of_model = {key: by_reviewer for key, by_reviewer in votes.items() if key in candidates}
+    found = overall(verdict_counts(without_board(of_model).values()))
+    numbers: dict[str, float | int] = {
+        "reviewed_by_several": found.pictures,
+        "reviewers_differ": len(differences(of_model)),
+    }
+    if found.agreement is not None:
+        numbers["reviewers_agreement"] = round(100 * found.agreement, 2)
+    if found.kappa is not None:
+        numbers["reviewers_kappa"] = round(found.kappa, 4)
     return numbers
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.images import Preprocessing, Read, decode
+from cleanset.images import Preprocessing, Source, decode
 
 Pixels = Callable[[Image.Image], NDArray[np.uint8]]
 """From a decoded picture to what a network sees."""
@@ -37,17 +37,17 @@ class Batch(NamedTuple):
     pixels: NDArray[np.uint8]
 
 
-def pixels_of(image_id: str, read: Read, preprocessing: Pixels) -> NDArray[np.uint8]:
+def pixels_of(image_id: str, read: Source, preprocessing: Pixels) -> NDArray[np.uint8]:
     """What a network gets of one picture. Raises CleansetError, naming it, if it cannot be read."""
-    data = read(image_id)
     try:
-        return preprocessing(decode(data))
+        found = read(image_id)
+        return preprocessing(decode(found) if isinstance(found, bytes) else found)
     except ValueError as error:
         raise CleansetError(f"{image_id}: cannot be read ({error}); expected a whole JPEG") from None
 
 
 def in_threads(
-    groups: Iterable[Sequence[str]], read: Read, preprocessing: Preprocessing, batch_size: int, workers: int
+    groups: Iterable[Sequence[str]], read: Source, preprocessing: Preprocessing, batch_size: int, workers: int
 ) -> Generator[Batch, None, None]:
     """A batch for each group of at most `batch_size` image ids, in order, decoded ahead in threads.
 
@@ -95,7 +95,7 @@ class SharedBatches:
     it, for whoever wants to pin it.
     """
 
-    def __init__(self, read: Read, preprocessing: Preprocessing, batch_size: int, workers: int) -> None:
+    def __init__(self, read: Source, preprocessing: Preprocessing, batch_size: int, workers: int) -> None:
         context = get_context("forkserver")  # a fork of a process that has threads, or CUDA, may hang
         shape = (AHEAD + 1, batch_size, 3, preprocessing.size, preprocessing.size)
         # lies in /dev/shm, or, where a container leaves that too small, in a temporary file; never outlives us
@@ -158,7 +158,7 @@ def _ended(process: BaseProcess, batch: Batch) -> CleansetError:
 
 
 def _fill(
-    pipe: "Connection[Any, Any]", raw: Any, shape: tuple[int, ...], read: Read, preprocessing: Preprocessing
+    pipe: "Connection[Any, Any]", raw: Any, shape: tuple[int, ...], read: Source, preprocessing: Preprocessing
 ) -> None:
     """A worker process: write the pictures that are asked for into their places, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks is interrupted too, and closes the pipe

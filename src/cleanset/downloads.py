@@ -12,13 +12,17 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 ATTEMPTS = 3
 """How often a broken download is begun; huggingface_hub goes on where it broke off before that."""
+STALLED = 60
+"""Seconds without a byte, after which a download is given up; gdown would wait for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ def _run(origin: Hub | Drive, path: Path) -> None:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
     }
-    command = [sys.executable, "-P", "-m", "cleanset.downloads", kind, *words, str(path)]
+    command = [sys.executable, "-P", "-m", "cleanset.downloads", str(STALLED), kind, *words, str(path)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise ValueError(done.stdout.strip() or f"the download ended with code {done.returncode}")
@@ -137,9 +141,24 @@ def _from_drive(file_id: str, path: Path) -> None:
         raise ConnectionError(str(error)) from None
 
 
-def _main(kind: str, *words: str) -> None:
+def _give_up_when_stalled(folder: Path, seconds: float) -> None:
+    """End this process, with the reason, once nothing in `folder` has grown for so long."""
+    size = found = 0
+    since = time.monotonic()
+    while time.monotonic() - since < seconds:
+        time.sleep(min(1, seconds / 4))
+        with suppress(FileNotFoundError):  # renamed meanwhile
+            found = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        if found != size:
+            size, since = found, time.monotonic()
+    print(f"no byte came for {seconds:g} seconds", flush=True)
+    os._exit(1)
+
+
+def _main(stalled: str, kind: str, *words: str) -> None:
     """What runs in the process: prints the reason and exits with 1 if the download fails."""
     path = Path(words[-1])
+    threading.Thread(target=_give_up_when_stalled, args=(path.parent, float(stalled)), daemon=True).start()
     for attempt in range(ATTEMPTS):
         try:
             if kind == "hub":

@@ -27,6 +27,10 @@ class Edition:
         return self.folder / "metrics"
 
     @property
+    def report(self) -> Path:
+        return self.folder / "report"
+
+    @property
     def index(self) -> Path:
         return self.folder / "data" / "index.parquet"
 
@@ -37,6 +41,11 @@ class Edition:
     @property
     def shared(self) -> Path:
         return self.folder / "data" / "shared.parquet"
+
+    @property
+    def crops(self) -> Path:
+        """Every crop that a reviewer has drawn."""
+        return self.folder / "data" / "crops.csv"
 
     @property
     def short_classes(self) -> Path:
@@ -57,6 +66,9 @@ class Edition:
 
     def margins(self, role: str) -> Path:
         return self.folder / "data" / "margins" / f"{role}.parquet"
+
+    def crop_scores(self, role: str) -> Path:
+        return self.folder / "data" / "crop_scores" / f"{role}.parquet"
 
     def selection(self, role: str) -> Path:
         return self.folder / "data" / "selection" / f"{role}.parquet"

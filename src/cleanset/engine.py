@@ -1,5 +1,6 @@
 """The scores of many pictures: from the archive through decoding and the devices into shards."""
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -10,13 +11,15 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 
 from cleanset.decoding import SharedBatches, in_threads
-from cleanset.images import Read
+from cleanset.images import Source
 from cleanset.models import LoadedModel
-from cleanset.scoring import Precision, Scored, Scorer, arithmetic, grouped, to_table
+from cleanset.params import Score
+from cleanset.scoring import CPU_BATCH, Precision, Scored, Scorer, arithmetic, choose_devices, grouped, to_table
 from cleanset.shards import Shards
 
 Done = Callable[[int, float], None]
@@ -37,13 +40,21 @@ class Settings:
     workers: int
 
 
+def settings_for(score: Score) -> Settings:
+    """How to compute here: the devices, the batch size, as many workers as there are cores."""
+    devices = choose_devices(score.device)
+    on_cpu = devices[0].type == "cpu"
+    batch_size = min(score.batch_size, CPU_BATCH) if on_cpu else score.batch_size
+    return Settings(devices, score.precision, batch_size, len(os.sched_getaffinity(0)))
+
+
 class Lane:
     """One device with a copy of the model, and those that decode for it; a context that ends them."""
 
     def __init__(
         self,
         model: LoadedModel,
-        read: Read,
+        read: Source,
         device: torch.device,
         precision: Precision,
         batch_size: int,
@@ -93,8 +104,29 @@ def _pinned(memory: NDArray[np.uint8]) -> Iterator[None]:
             runtime.cudaHostUnregister(address)
 
 
+def score_few(
+    model: LoadedModel, read: Source, settings: Settings, names: Sequence[str], done: Done = lambda *_: None
+) -> pd.DataFrame:
+    """The scores of so few pictures that one device is enough and nothing need be kept in between, in their order.
+
+    Raises CleansetError as `score_shards` does.
+    """
+    lane = Lane(model, read, settings.devices[0], settings.precision, settings.batch_size, settings.workers)
+    parts: list[Scored] = []
+    with arithmetic(settings.precision), lane, closing(lane.score(grouped(names, settings.batch_size))) as scores:
+        for scored in scores:
+            parts.append(scored)
+            done(len(scored.image_ids), lane.waiting())
+    return to_table(parts)
+
+
 def score_shards(
-    model: LoadedModel, read: Read, settings: Settings, shards: Shards, done: Done, say: Callable[[str], None] = silent
+    model: LoadedModel,
+    read: Source,
+    settings: Settings,
+    shards: Shards,
+    done: Done,
+    say: Callable[[str], None] = silent,
 ) -> None:
     """Compute the missing shards, each device the next one when it has finished one.
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cleanset.errors import CleansetError
+
 
 def _remove(path: Path) -> None:
     if path.is_dir():
@@ -43,6 +45,15 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         _remove(partial)
         _remove(old)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """As `replacing`, for a folder that must be new or empty; raises CleansetError if it is not."""
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise CleansetError(f"{path}: there is something already; expected a new or empty folder")
+    with replacing(path.resolve()) as partial:
+        yield partial
 
 
 def write_text(path: Path, text: str) -> None:

@@ -29,7 +29,7 @@ class Thresholds:
 
     seam: float = 0.95
     saturation: float = 16.0
-    tint: float = 2.0
+    tint: float = 2.5
     plain_levels: float = 0.55
     sharpness: float = 0.4
     noise: float = 15.0

@@ -8,19 +8,23 @@ torchvision transforms give.
 import io
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, features
+from PIL import __version__ as _pillow
 
-from cleanset.boxes import Box
+from cleanset.boxes import Box, Crop
 from cleanset.files import sha256
 
 Read = Callable[[str], bytes]
 """From an image id to the bytes of the picture."""
+
+Source = Callable[[str], bytes | Image.Image]
+"""From a name to the bytes of a JPEG, or to a part of it that is decoded already."""
 
 LARGEST_AREA = 100_000_000
 """Pixels. ImageNet's largest validation picture has under 20 million; a bomb has far more."""
@@ -39,17 +43,17 @@ class Facts:
     pixels_sha256: str
 
 
-def decode(data: bytes) -> Image.Image:
+def decode(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Image.Image:
     """The whole JPEG as Pillow reads it. Raises ValueError, with the reason, if that fails."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            image = Image.open(io.BytesIO(data), formats=("JPEG",))
+            image = Image.open(io.BytesIO(data), formats=formats)
         if image.width * image.height > LARGEST_AREA:
             raise ValueError(f"{image.width} x {image.height} pixels, more than {LARGEST_AREA:,}")
         image.load()
     except UnidentifiedImageError:
-        raise ValueError("empty" if not data else "not a JPEG") from None
+        raise ValueError("empty" if not data else f"not a {' or '.join(formats)}") from None
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(str(error)) from None
     return image
@@ -79,12 +83,33 @@ def cropped(data: bytes, box: Box) -> Image.Image:
     return part
 
 
+def part(read: Read, crops: Mapping[str, Crop], name: str) -> Image.Image:
+    """The crop of that name, read with `read`. Raises ValueError as `decode` does."""
+    crop = crops[name]
+    return cropped(read(crop.image_id), crop.box)
+
+
 def png(image: Image.Image) -> bytes:
     """PNG of an image: fixed settings; of its metadata only an EXIF orientation, so that viewers turn it."""
     out = io.BytesIO()
     exif = image.getexif()
     image.save(out, format="PNG", compress_level=6, exif=exif if len(exif) else None)
     return out.getvalue()
+
+
+def encoder() -> str:
+    """What writes PNGs here; other versions may write the same pixels in other bytes."""
+    # with zlib-ng, "zlib" is only the version that it stands in for; Pillow before 11.1 did not know it
+    if "zlib_ng" in features.features and features.check_feature("zlib_ng"):
+        return f"Pillow {_pillow} with zlib-ng {features.version_feature('zlib_ng')}"
+    return f"Pillow {_pillow} with zlib {features.version_codec('zlib')}"
+
+
+def decoder() -> str:
+    """What decodes JPEGs here."""
+    if features.check_feature("libjpeg_turbo"):
+        return f"Pillow {_pillow} with libjpeg-turbo {features.version_feature('libjpeg_turbo')}"
+    return f"Pillow {_pillow} with libjpeg {features.version_codec('jpg')}"
 
 
 @dataclass(frozen=True, slots=True)

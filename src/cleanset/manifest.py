@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from cleanset.boxes import Box
 from cleanset.errors import CleansetError
 
+MANIFEST = "manifest.csv"
 COLUMNS = (
     "model", "wnid", "class_index", "rank", "image_id", "tier", "confidence",
-    "left", "top", "right", "bottom", "file", "source_sha256", "file_sha256", "pixels_sha256",
+    "left", "top", "right", "bottom", "file", "source_sha256", "file_sha256", "pixels_sha256", "encoder",
 )  # fmt: skip
 
 
@@ -20,7 +21,8 @@ class Entry:
 
     `rank` counts from 1 within the class; `confidence` is a float32; `crop` is None for a whole
     picture; `file` is relative to the folder of the manifest; `pixels_sha256` is of the decoded RGB
-    bytes of that file, row by row.
+    bytes of that file, row by row; `encoder` wrote the PNG of a cropped one: other versions may
+    write the same pixels in other bytes.
     """
 
     model: str
@@ -35,14 +37,20 @@ class Entry:
     source_sha256: str
     file_sha256: str
     pixels_sha256: str
+    encoder: str = ""
 
     def row(self) -> tuple[object, ...]:
         """The values of COLUMNS; a confidence has the digits that tell one float32 from the next."""
         return (
             self.model, self.wnid, self.class_index, self.rank, self.image_id, self.tier, f"{self.confidence:.9g}",
             *(self.crop or ("", "", "", "")),
-            self.file, self.source_sha256, self.file_sha256, self.pixels_sha256,
+            self.file, self.source_sha256, self.file_sha256, self.pixels_sha256, self.encoder,
         )  # fmt: skip
+
+
+def file_name(wnid: str, image_id: str, crop: Box | None) -> str:
+    """Where a picture lies in the folder of its set: a whole one is a JPEG, a cropped one a PNG."""
+    return f"{wnid}/{image_id}{'.JPEG' if crop is None else '.png'}"
 
 
 def manifest_csv(entries: Iterable[Entry]) -> str:
@@ -56,12 +64,8 @@ def manifest_csv(entries: Iterable[Entry]) -> str:
 
 def read_manifest(text: str, where: str) -> list[Entry]:
     """The entries of a manifest. Raises CleansetError, naming `where` and the line, if it is none."""
-    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
-    if tuple(header) != COLUMNS:
-        raise CleansetError(f"{where}, line 1: {','.join(header)!r}; expected {','.join(COLUMNS)}: export it again")
     entries: dict[tuple[str, str], Entry] = {}
-    for number, row in enumerate(rows, start=2):
-        entry = _parsed(row, f"{where}, line {number}")
+    for number, entry in enumerate(parse_manifest(text, where), start=2):
         if (entry.wnid, entry.image_id) in entries:
             raise CleansetError(
                 f"{where}, line {number}: {entry.image_id} occurs twice in {entry.wnid}: export it again"
@@ -70,16 +74,24 @@ def read_manifest(text: str, where: str) -> list[Entry]:
     return list(entries.values())
 
 
-def _parsed(row: list[str], where: str) -> Entry:
+def parse_manifest(text: str, where: str) -> list[Entry]:
+    """The entries line by line, whether or not they go together; raises as `read_manifest` does."""
+    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+    if tuple(header) != COLUMNS:
+        raise CleansetError(f"{where}, line 1: {','.join(header)!r}; expected {','.join(COLUMNS)}: export it again")
+    return [_parsed(row, where, number) for number, row in enumerate(rows, start=2)]
+
+
+def _parsed(row: list[str], where: str, number: int) -> Entry:
     try:
         if len(row) != len(COLUMNS):
             raise ValueError(f"{len(row)} values, expected {len(COLUMNS)}")
-        model, wnid, class_index, rank, image_id, tier, confidence, *box, file, source, of_file, pixels = row
+        model, wnid, class_index, rank, image_id, tier, confidence, *box, file, source, of_file, pixels, encoder = row
         left, top, right, bottom = (int(edge) for edge in box) if any(box) else (0, 0, 0, 0)
         crop = (left, top, right, bottom) if any(box) else None
         return Entry(
             model, wnid, int(class_index), int(rank), image_id, tier, float(confidence),
-            crop, file, source, of_file, pixels,
+            crop, file, source, of_file, pixels, encoder,
         )  # fmt: skip
     except ValueError as error:
-        raise CleansetError(f"{where}: not an entry of a manifest ({error}): export it again") from None
+        raise CleansetError(f"{where}, line {number}: not an entry of a manifest ({error}): export it again") from None

@@ -15,7 +15,7 @@ COPIED = ("dvc.yaml", "params.yaml", "raw.md5", ".dvcignore")
 
 
 def make_edition(folder: Path) -> None:
-    """Make `folder` an edition with ImageNet's params and sums, empty reviews, and DVC set up.
+    """Make `folder` an edition with ImageNet's params, sums and DVC remote, and with empty reviews.
 
     Inside this checkout it shares the checkout's DVC cache. Raises CleansetError if the folder is
     not empty or this is not a checkout.
@@ -34,7 +34,7 @@ def make_edition(folder: Path) -> None:
     params = re.sub(r"\A#.*\n", "# See the README for what to put where.\n", params)
     write_text(folder / "params.yaml", re.sub(r"(?m)^root: .*$", f"root: {root}", params))
     write_text(folder / "reviews" / ".gitkeep", "")
-    write_text(folder / ".gitignore", "/data/\n*.partial\n.lock\n")
+    write_text(folder / ".gitignore", "/data/\n/report/\n*.partial\n.lock\n")
     _init_dvc(folder)
 
 
@@ -42,10 +42,13 @@ def _init_dvc(folder: Path) -> None:
     git_root = _git_root(folder)
     how = ["--no-scm"] if git_root is None else [] if git_root == folder.resolve() else ["--subdir"]
     _dvc(folder, "init", "--quiet", *how)
-    _dvc(folder, "config", "core.analytics", "false")
-    _dvc(folder, "config", "core.check_update", "false")
+    shutil.copyfile(CHECKOUT / "imagenet" / ".dvc" / "config", folder / ".dvc" / "config")
+    if git_root is None:
+        _dvc(folder, "config", "core.no_scm", "true")
     if git_root == CHECKOUT:
         _dvc(folder, "cache", "dir", os.path.relpath(CHECKOUT / ".dvc" / "cache", folder.resolve()))
+    else:
+        _dvc(folder, "config", "--unset", "cache.dir")
 
 
 def _git_root(folder: Path) -> Path | None:

@@ -92,11 +92,15 @@ class Select(_Section):
 
 
 class ReviewPolicy(_Section):
-    """How the verdicts of several reviewers become one, and what an unreviewed picture counts as."""
+    """How the verdicts of several reviewers become one, and what an unreviewed picture counts as.
+
+    `wrong_after_crop`: what becomes of a picture that the model no longer gets right once it is cropped.
+    """
 
     policy: Literal["single", "majority", "unanimous"] = "single"
     min_reviewers: Annotated[int, Field(ge=1)] = 1
     unreviewed: Literal["pending", "clean"] = "pending"
+    wrong_after_crop: Literal["reject", "accept"] = "reject"
 
     @model_validator(mode="after")
     def _single_needs_one(self) -> Self:

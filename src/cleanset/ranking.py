@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-TIERS = ("top5", "reserve", "relaxed")
-"""In the order in which a class is filled."""
+from cleanset.tiers import TIERS
 
 
 def top5(scores: pd.DataFrame) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
@@ -72,6 +71,12 @@ def candidates(
     every = every[every["class_index"].isin(classes)]
     every["rank"] = every.groupby("class_index").cumcount() + 1
     return every
+
+
+def candidate_ids(index: pd.DataFrame, scores: pd.DataFrame, classes: Collection[int]) -> set[str]:
+    """The pictures that `candidates` lists; which they are depends on neither the other models nor the tiers."""
+    every = pd.concat([right(index, scores), relaxed(index, scores)])
+    return set(every.loc[every["class_index"].isin(classes), "image_id"])
 
 
 def margins(candidates: pd.DataFrame, shared: pd.DataFrame) -> pd.DataFrame:

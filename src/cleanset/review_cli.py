@@ -1,5 +1,6 @@
 """The commands `cleanset review …`: what is left to review. Each imports what it needs only when it runs."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,3 +44,32 @@ def review(
         print(review_status.as_json(found))
     else:
         Console().print(review_status.as_table(found), highlight=False)
+
+
+@app.command("export")
+def export_tasks(
+    file: Annotated[Path, typer.Argument(help="Tasks for Label Studio, .json; an .xml and pictures go beside it.")],
+    reviewer: Annotated[str | None, typer.Option(help="Leave out what this one has reviewed.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also pictures needed only if others are not clean.")] = False,
+    edition: Folder = HERE,
+) -> None:
+    """Write the pictures still to be reviewed as tasks for Label Studio."""
+    from cleanset import review_exchange
+
+    count = review_exchange.export_tasks(Edition(edition), file, reviewer, every)
+    typer.echo(f"{file}: {count} tasks; configuration in {file.with_suffix('.xml')}")
+
+
+@app.command("import")
+def import_answers(
+    file: Annotated[Path, typer.Argument(help="What Label Studio exported as JSON.")],
+    reviewer: Annotated[str, typer.Option(help="Whose verdicts these are: a folder of reviews/.")],
+    annotator: Annotated[str | None, typer.Option(help="Take only the answers of this number or address.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace verdicts that differ.")] = False,
+    edition: Folder = HERE,
+) -> None:
+    """Save answers given in Label Studio as reviews: all of them, or none if one is wrong."""
+    from cleanset import review_exchange
+
+    found = review_exchange.import_answers(Edition(edition), file, reviewer, annotator, replace)
+    typer.echo(f"{file}: {found.saved} reviews of {reviewer} saved, {found.there} were there already")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from cleanset.boxes import Crop
 from cleanset.consensus import Decision, Policy, consensus
 from cleanset.errors import CleansetError
 from cleanset.ilsvrc import class_indices
@@ -82,6 +83,16 @@ def check_reviews(votes: Votes, index: pd.DataFrame) -> None:
 def decisions(votes: Votes, policy: Policy, min_reviewers: int) -> Mapping[tuple[int, str], Decision]:
     """The decision on each reviewed picture, by class index and image id."""
     return {key: _decide(by_reviewer, policy, min_reviewers) for key, by_reviewer in votes.items()}
+
+
+def drawn(votes: Votes) -> set[Crop]:
+    """Every crop that anybody has drawn, the board included, whether or not it was decided on."""
+    return {
+        Crop(image_id, vote.review.box)
+        for (_, image_id), by_reviewer in votes.items()
+        for vote in by_reviewer.values()
+        if vote.review.box is not None
+    }
 
 
 def _decide(by_reviewer: Mapping[str, Vote], policy: Policy, min_reviewers: int) -> Decision:

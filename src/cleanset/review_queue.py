@@ -13,10 +13,12 @@ from typing import Literal
 
 import pandas as pd
 
+from cleanset.after_crop import WRONG_AFTER_CROP, Said
+from cleanset.boxes import Crop
 from cleanset.consensus import Decision, consensus
-from cleanset.ranking import TIERS
 from cleanset.review_files import BOARD
 from cleanset.reviews import Review
+from cleanset.tiers import TIERS
 
 State = Literal["settled", "open", "short", "conflict"]
 """Of a class, for one model.
@@ -89,6 +91,23 @@ def by_class(tables: Mapping[str, pd.DataFrame], classes: Collection[int]) -> di
 def of_class(decided: Mapping[tuple[int, str], Decision], class_index: int, unreviewed: Decision) -> Decide:
     """The decisions on one class; `unreviewed` for a picture that has none."""
     return lambda image_id: decided.get((class_index, image_id), unreviewed)
+
+
+def without_wrong_crops(decide: Decide, class_index: int, said: Mapping[Crop, Said]) -> Decide:
+    """The decisions as they count for one model: a crop that it takes for another class is out.
+
+    A crop of which nothing is said yet counts as right.
+    """
+
+    def counted(image_id: str) -> Decision:
+        decision = decide(image_id)
+        if decision.crop is not None:
+            of_crop = said.get(Crop(image_id, decision.crop))
+            if of_crop is not None and of_crop.class_index != class_index:
+                return Decision("reject", WRONG_AFTER_CROP)
+        return decision
+
+    return counted
 
 
 def open_pictures(candidates: Sequence[Candidate], decide: Decide, images_per_class: int) -> list[Candidate]:

@@ -9,12 +9,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 
-from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.edition import Edition
 from cleanset.ilsvrc import wnids
 from cleanset.params import Params, read_params
-from cleanset.review_files import check_reviews, decisions, read_reviews
-from cleanset.review_queue import ByRole, Standing, State, by_class, of_class, standing
+from cleanset.review_files import check_reviews, read_reviews
+from cleanset.review_queue import ByRole, Standing, State, by_class, standing
+from cleanset.standing_decisions import Decided, read_decided
 from cleanset.tables import CANDIDATES, INDEX, read_table
 
 STATES: tuple[State, ...] = get_args(State)
@@ -49,26 +49,23 @@ def run(edition: Edition) -> Status:
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
     votes = read_reviews(edition.reviews)
     check_reviews(votes, read_table(edition.index, INDEX))
-    decided = decisions(votes, params.review.policy, params.review.min_reviewers)
-    return status_of(by_class(tables, params.dataset.class_list()), decided, params)
+    return status_of(by_class(tables, params.dataset.class_list()), read_decided(edition, params, votes), params)
 
 
-def status_of(classes: Mapping[int, ByRole], decided: Mapping[tuple[int, str], Decision], params: Params) -> Status:
+def status_of(classes: Mapping[int, ByRole], decided: Decided, params: Params) -> Status:
     """How far the reviews of `classes` are, with these decisions."""
-    unreviewed_are_clean = params.review.unreviewed == "clean"
-    unreviewed = Decision("clean") if unreviewed_are_clean else UNREVIEWED
     images_per_class = params.export.images_per_class
     standings: dict[int, dict[str, Standing]] = {}
     for class_index, by_role in classes.items():
-        decide = of_class(decided, class_index, unreviewed)
+        decide = decided.of_class(class_index)
         standings[class_index] = {
-            role: standing(candidates, decide, images_per_class) for role, candidates in by_role.items()
+            role: standing(candidates, decide[role], images_per_class) for role, candidates in by_role.items()
         }
     progress = {
         role: _progress({index: [by_role[role]] for index, by_role in standings.items()}) for role in params.models
     }
     progress[ALL] = _progress({index: list(by_role.values()) for index, by_role in standings.items()})
-    return Status(progress, images_per_class, unreviewed_are_clean)
+    return Status(progress, images_per_class, params.review.unreviewed == "clean")
 
 
 def _progress(standings: Mapping[int, Sequence[Standing]]) -> Progress:

@@ -221,7 +221,8 @@ class Scorer:
                 )
             most = (most + 1) // 2
             self._most = min(most, self._most or most)
-            self._say(f"{self.device}: out of memory; going on with {most} pictures at a time, for the same result")
+            same = ", for the same result" if self._precision == "float64" else ""
+            self._say(f"{self.device}: out of memory; going on with {most} pictures at a time{same}")
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
         if logits.shape != (len(pixels), CLASSES):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.consensus import Decision
-from cleanset.ranking import TIERS
+from cleanset.tiers import TIERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""The tables that stages hand on: Parquet, keyed and sorted by `image_id`, schema checked on reading."""
+"""The tables that stages hand on: Parquet, keyed and sorted by `image_id`, schema checked on reading.
+
+Where a picture may occur several times, each with a crop box, the box belongs to the key.
+"""
 
 from pathlib import Path
 
@@ -15,6 +18,8 @@ def _schema(**columns: pa.DataType) -> pa.Schema:
 
 
 _NULLABLE = {"crop"}
+_KEY = ("image_id", "left", "top", "right", "bottom")
+"""A table's key is made of those of these columns that it has."""
 _CLASS = pa.int16()
 
 INDEX = _schema(
@@ -37,6 +42,15 @@ LOCATIONS = _schema(
 )
 SCORES = _schema(
     image_id=pa.string(),
+    top5_class=pa.list_(_CLASS, 5),
+    top5_probability=pa.list_(pa.float32(), 5),
+)
+CROP_SCORES = _schema(
+    image_id=pa.string(),
+    left=pa.int32(),  # the box, in pixels of the whole picture; right and bottom excluded
+    top=pa.int32(),
+    right=pa.int32(),
+    bottom=pa.int32(),
     top5_class=pa.list_(_CLASS, 5),
     top5_probability=pa.list_(pa.float32(), 5),
 )
@@ -77,13 +91,15 @@ REJECTED = _schema(
 
 
 def write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:
-    """Write `frame` sorted by `image_id`: the same rows give the same bytes.
+    """Write `frame` sorted by its key: the same rows give the same bytes.
 
-    Raises ValueError if an `image_id` occurs twice.
+    Raises ValueError if a key occurs twice.
     """
-    frame = frame.sort_values("image_id")
-    if frame["image_id"].duplicated().any():
-        raise ValueError(f"{path}: {frame['image_id'][frame['image_id'].duplicated()].iloc[0]} occurs twice")
+    key = [name for name in _KEY if name in schema.names]
+    frame = frame.sort_values(key)
+    twice = frame.loc[frame.duplicated(key), key]
+    if len(twice):
+        raise ValueError(f"{path}: {' '.join(map(str, twice.iloc[0]))} occurs twice")
     columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in schema]
     table = pa.Table.from_arrays(columns, schema=schema)
     with replacing(path) as partial, partial.open("wb") as file:

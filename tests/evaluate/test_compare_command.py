@@ -8,11 +8,11 @@ import pytest
 
 from cleanset.edition import Edition
 from cleanset.manifest import Entry, manifest_csv
-from cleanset.tables import SCORES
+from cleanset.tables import CROP_SCORES, SCORES
 from evaluate.command import cleanset, says
 from evaluate.test_comparison import CROPPED, ENTRY
 from inputs.made import Made
-from rules.test_stages import SCORE_ROWS, answer, edition_in, put
+from rules.test_stages import SCORE_ROWS, answer, edition_in, put, val
 
 
 @pytest.fixture
@@ -64,7 +64,8 @@ most different          difference  A                   B
 ILSVRC2012_val_00000005        0.5  n01443537 0.500000  n01484850 0.500000
 ILSVRC2012_val_00000003      0.312  n01440764 0.500000  n01440764 0.812500
 
-Classes whose pictures would change, unreviewed ones taken for clean
+Classes whose pictures would change, unreviewed ones taken for clean,
+crops that were never scored for right
 standard: 2
   n01440764  - ILSVRC2012_val_00000002
              + ILSVRC2012_val_00000003
@@ -130,7 +131,7 @@ def test_another_models_classes_may_change_too(edition: Edition) -> None:
     (edition.reviews / "bob" / "n01440764.yaml").unlink()
     arguments = ("data/scores/corruption_robust.parquet", "other.parquet", "--edition", ".", "--model")
     done = cleanset("compare", *arguments, "corruption_robust", cwd=edition.folder)
-    assert done.stdout.partition("taken for clean\n")[2] == (
+    assert done.stdout.partition("scored for right\n")[2] == (
         "standard: 1\n"
         "  n01440764  - ILSVRC2012_val_00000001\n"
         "             + ILSVRC2012_val_00000003\n"
@@ -141,6 +142,26 @@ def test_another_models_classes_may_change_too(edition: Edition) -> None:
         "  n01440764  - ILSVRC2012_val_00000001\n"
         "             + ILSVRC2012_val_00000003\n"
     )
+
+
+def test_a_crop_that_the_model_gets_wrong_is_in_neither(edition: Edition) -> None:
+    """Picture 2 then has no place to lose: pictures 3 and 4 are kept on both sides."""
+    others(edition.folder)
+    rows = [(val(2), 0, 0, 40, 30, *answer(2, 1, 0.5)[1:])]
+    put(edition.crop_scores("standard"), rows, CROP_SCORES)
+    tables = ("data/scores/standard.parquet", "standard.parquet", "--edition", ".")
+    rejecting = cleanset("compare", *tables, cwd=edition.folder).stdout.partition("scored for right\n")[2]
+    assert rejecting == (
+        "standard: 2\n"
+        "  n01440764  the same in another order\n"
+        "  n01443537  - ILSVRC2012_val_00000005\n"
+        "norm_robust: none\n"
+        "corruption_robust: none\n"
+    )
+    params = edition.folder / "params.yaml"
+    params.write_text(params.read_text().replace("unreviewed: pending", "wrong_after_crop: accept"))
+    accepting = cleanset("compare", *tables, cwd=edition.folder).stdout.partition("scored for right\n")[2]
+    assert accepting == SCORE_LINES.partition("scored for right\n")[2]
 
 
 EXPORT_LINES = """\
@@ -209,7 +230,7 @@ def test_errors_are_one_line(edition: Edition) -> None:
     for arguments, message in (
         ((table, "nope.parquet"), "nope.parquet: missing; expected a score table (.parquet) or the folder of an"),
         ((table, "export"), "export is an export, data/scores/standard.parquet is not; expected two of a kind\n"),
-        (("export", "empty"), "empty/manifest.csv: missing; expected the folder of an export, or a score table\n"),
+        (("export", "empty"), "empty/manifest.csv: missing; expected the folder of an export, or its manifest.csv\n"),
         ((table, "data/index.parquet"), "data/index.parquet: columns image_id string, size int64,"),
         ((table, "params.yaml"), "params.yaml: not a Parquet file ("),
         (("export", "export", "--edition", "."), "compare: --edition and --model go with score tables;"),

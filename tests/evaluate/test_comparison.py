@@ -271,8 +271,8 @@ LINES = manifest_csv([ENTRY, replace(CROPPED, rank=2, image_id="ILSVRC2012_val_0
     [
         ([], r"^m, line 1: ''; expected model,wnid,"),
         (["model,wnid"], r"^m, line 1: 'model,wnid'; expected model,wnid,class_index,"),
-        ([LINES[0], "standard,n01440764"], r"^m, line 2: not an entry of a manifest \(2 values, expected 15\)"),
-        ([LINES[0], LINES[1] + ","], r"^m, line 2: not an entry of a manifest \(16 values, expected 15\)"),
+        ([LINES[0], "standard,n01440764"], r"^m, line 2: not an entry of a manifest \(2 values, expected 16\)"),
+        ([LINES[0], LINES[1] + ","], r"^m, line 2: not an entry of a manifest \(17 values, expected 16\)"),
         ([LINES[0], LINES[1].replace(",1,", ",first,")], r"^m, line 2: .*'first'"),
         ([*LINES[:2], LINES[2].replace(",480,", ",,")], r"^m, line 3: .*invalid literal for int\(\) with base 10: ''"),
         ([*LINES[:2], LINES[2].replace(",480,", ",480.0,")], r"^m, line 3: .*'480\.0'"),

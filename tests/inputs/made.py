@@ -33,6 +33,18 @@ LABELS = (0, 0, 1, 278, 281, 281, 543, 970, 998, 999)
 """Class index of each of the ten pictures."""
 TRUTH_LINES = "1000\n1000\n999\n722\n719\n719\n457\n30\n2\n1\n"
 """The same in the ids of the devkit below, in which id 1 is the last wnid and id 1000 the first."""
+SCORED: dict[str, Any] = {
+    "role": "standard",
+    "source": "timm",
+    "name": "test_efficientnet",
+    "preprocessing": {"name": "timm-bicubic-182-160", "resize": 182, "size": 160, "interpolation": "bicubic"},
+    "weights_sha256": "5" * 64,
+    "precision": "float64",
+    "pictures": 10,
+    "against_float64": None,
+    "versions": {"numpy": "2.4.6", "pillow": "13.0.0", "robustbench": "1.1.1", "timm": "1.0.9", "torch": "2.11.0"},
+}
+"""What stage score writes beside the scores."""
 REASSESSED = [[0], [0, 1], [], [278], [282, 281], [281], [543], [970], [7], [999]]
 
 _SERVER = multiprocessing.get_context("forkserver")

@@ -23,10 +23,11 @@ from safetensors.torch import save_file
 
 from cleanset.edition import Edition
 from cleanset.ilsvrc import wnids
-from cleanset.tables import SELECTION, write_table
+from cleanset.tables import REJECTED, SELECTION, write_table
 from inputs.made import (
     DEVKIT,
     REASSESSED,
+    SCORED,
     TAR,
     TRUTH_LINES,
     Made,
@@ -703,6 +704,8 @@ def select(made: Made, numbers: tuple[int, ...] = (1, 4, 9)) -> Edition:
         for place, number in enumerate(numbers, start=1)
     ]  # fmt: skip
     write_table(edition.selection("standard"), pd.DataFrame(rows), SELECTION)
+    write_table(edition.rejected("standard"), pd.DataFrame(columns=REJECTED.names), REJECTED)
+    write(edition.scored_with("standard"), json.dumps(SCORED).encode())
     return edition
 
 
@@ -788,7 +791,7 @@ class TestFullDisk:
     def small_disk(self, tmp_path: Path) -> Iterator[Path]:
         disk = tmp_path / "data"
         disk.mkdir()
-        mount = ("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(disk))
+        mount = ("mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", str(disk))
         if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
             pytest.skip("only root can mount a small disk")
         yield disk
@@ -796,7 +799,7 @@ class TestFullDisk:
 
     def test_preprocess(self, small_disk: Path) -> None:
         made = Made(small_disk.parent, raw="raw").archives()
-        (small_disk / "filling").write_bytes(bytes(12 * 1024))
+        (small_disk / "filling").write_bytes(bytes(20 * 1024))
         made.fails("data/index.parquet: No space left on device")
 
     def test_export(self, small_disk: Path) -> None:
@@ -868,7 +871,10 @@ class TestKilled:
             f"data/export/standard/n02119789/{picture_id(1)}.JPEG",
             f"data/export/standard/n02119789/{picture_id(4)}.png",
             f"data/export/standard/n02119789/{picture_id(9)}.JPEG",
-            "data/export/standard/manifest.csv",
+            *(
+                f"data/export/standard/{name}"
+                for name in ("manifest.csv", "metadata.csv", "croissant.json", "README.md")
+            ),
         }
 
     def test_a_failed_export_leaves_the_last_one(self, made: Made) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,15 +13,11 @@ import yaml
 from checkouts import Checkout
 from cleanset.params import Model
 from cleanset.reviews import parse_reviews
+from readme import block, blocks, shell
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (480, 160, 160, 3)}
+COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
 SHA256 = "0123456789abcdef" * 4
-
-
-def blocks(repository: Path, language: str) -> list[str]:
-    """The README's fenced blocks of a language, in their order."""
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", (repository / "README.md").read_text(), re.DOTALL | re.MULTILINE)
-    return [block for found, block in fenced if found == language]
 
 
 @pytest.fixture(scope="module")
@@ -38,29 +33,31 @@ def checkout(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Check
     return clone
 
 
-def shell(checkout: Checkout, commands: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a block as a person would type it."""
-    return subprocess.run(
-        ["bash", "-e"], input=commands, capture_output=True, text=True, check=False,
-        cwd=checkout.folder, env=checkout.environment() | variables,
-    )  # fmt: skip
-
-
 def test_the_readme_has_these_blocks(repository: Path) -> None:
     first_lines = [block.splitlines()[0] for block in blocks(repository, "sh")]
     assert first_lines == [
         "make repro",
         ". .venv/bin/activate",
+        "dvc repro",
+        "dvc pull export@standard",
+        "dvc pull",
         "mkdir -p imagenet/data/raw",
         "make edition DIR=editions/mine",
+        "dvc pull export",
+        'dvc remote modify --local origin url "$REMOTE"',
+        'cd "$SERVED/files/md5"',
+        "make remote URL=https://your.server/dvc",
+        "dvc repro --pull --allow-missing",
+        "make from-scores",
         "python - <<'END'",
-        "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard",
+        COMPARE,
+        "cleanset verify data/export/standard",
         "cleanset arrays --preprocessing keras256 build/keras256",
     ]
 
 
 def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout) -> None:
-    two_commands = blocks(repository, "sh")[0].splitlines()
+    two_commands = block(repository, "make repro").splitlines()
     assert two_commands == ["make repro", "make test"]  # the second is what runs here
     done = shell(checkout, two_commands[0])
     assert done.returncode == 0, done.stderr
@@ -68,7 +65,7 @@ def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout) 
 
 
 def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> None:
-    done = shell(checkout, "set -o pipefail\n" + blocks(repository, "sh")[1])
+    done = shell(checkout, "set -o pipefail\n" + block(repository, ". .venv/bin/activate"))
     assert done.returncode == 0, done.stderr
     assert "review_apply" in done.stdout
     assert "metrics/classes/n02782093.json" in done.stdout
@@ -76,19 +73,19 @@ def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> 
 
 def test_the_way_to_imagenet(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
     """Without the archives it ends with one line that says so."""
-    done = shell(checkout, blocks(repository, "sh")[2], ARCHIVES=str(tmp_path))
+    done = shell(checkout, block(repository, "mkdir -p imagenet/data/raw"), ARCHIVES=str(tmp_path))
     assert done.returncode != 0
     assert f"error: data/raw/ILSVRC2012_img_val.tar: a link to {tmp_path}" in done.stderr
 
 
 def test_an_edition_of_ones_own(repository: Path, checkout: Checkout) -> None:
-    done = shell(checkout, blocks(repository, "sh")[3])
+    done = shell(checkout, block(repository, "make edition DIR=editions/mine"))
     assert done.returncode == 0, done.stderr
     assert (checkout.folder / "editions" / "mine" / "params.yaml").is_file()
 
 
 def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
-    done = shell(checkout, "dvc checkout --quiet\n" + blocks(repository, "sh")[4])
+    done = shell(checkout, "dvc checkout --quiet\n" + block(repository, "python - <<'END'"))
     assert done.returncode == 0, done.stderr
     assert re.search(r"^ *ILSVRC2012_val_00000242 +301 +[0-9a-f]{64}$", done.stdout, re.MULTILINE)
     assert re.search(r"^ *all models +10 +1 +1 +0 +1 +1 *$", done.stdout, re.MULTILINE)
@@ -96,16 +93,37 @@ def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
 
 def test_comparing(repository: Path, checkout: Checkout) -> None:
     checkout.run("dvc", "checkout", "--quiet")
-    scores, exports = blocks(repository, "sh")[5].splitlines()
+    scores, exports = block(repository, COMPARE).splitlines()
     of_scores, of_exports = shell(checkout, scores), shell(checkout, exports)
     assert (of_scores.returncode, of_scores.stderr) == (of_exports.returncode, of_exports.stderr) == (1, "")
     assert re.search(r"^standard: \d+$", of_scores.stdout, re.MULTILINE)
     assert json.loads(of_exports.stdout)["same"] is False
 
 
+def test_using_a_set(repository: Path, checkout: Checkout) -> None:
+    checkout.run("dvc", "checkout", "--quiet")
+    done = shell(checkout, block(repository, "cleanset verify data/export/standard"), COLUMNS="80")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "data/export/standard: 34 of 34 pictures are good\n"
+        "build/rebuilt: 34 pictures; source, file and pixels of each are those of the manifest\n"
+        "build/shards: 34 pictures in shards: 1\n",
+        "",
+    )
+    load, others = blocks(repository, "python")
+    shown = (
+        "print(len(pictures), image.mode, class_index, record['rank'], len(table))\n"
+        "print(len(folders), len(folders.classes), len(rows), rows[0]['image_id'], len(list(shard)))\n"
+    )
+    offline = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(checkout.folder / "build" / "hf")}
+    done = shell(checkout, f"python - <<'END'\n{load}{others}{shown}END\n", **offline)
+    assert done.stdout == "34 RGB 1 1 34\n34 12 34 ILSVRC2012_val_00000065 34\n", done.stderr
+    shutil.rmtree(checkout.folder / "build")
+
+
 def test_arrays(repository: Path, checkout: Checkout) -> None:
     checkout.run("dvc", "checkout", "--quiet")
-    done = shell(checkout, blocks(repository, "sh")[6])
+    done = shell(checkout, block(repository, "cleanset arrays --preprocessing keras256 build/keras256"))
     assert done.returncode == 0, done.stderr
     shapes = {name: np.load(checkout.folder / "build" / name / "images.npy", mmap_mode="r").shape for name in BUILT}
     assert shapes == BUILT

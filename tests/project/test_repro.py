@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,9 +22,12 @@ UPSTREAM = {
     "score@standard": ["preprocess"],
     "intersect": [f"score@{role}" for role in ROLES],
     "select@standard": ["intersect"],
-    "review_apply@standard": ["select@standard"],
+    "crops": ["preprocess"],
+    "score_crops@standard": ["crops"],
+    "review_apply@standard": ["select@standard", "score_crops@standard"],
     "export@standard": ["review_apply@standard"],
     "count": [f"review_apply@{role}" for role in ROLES],
+    "report": ["count"],
 }
 """What a stage needs to have run."""
 STAGES = ("sample/dvc.yaml:draw", *UPSTREAM)
@@ -50,7 +54,8 @@ def test_nothing_to_do_the_second_time(built: Checkout) -> None:
 def test_two_folders_give_the_same_bytes(built: Checkout, pristine: Checkout, tmp_path: Path) -> None:
     other = pristine.clone(tmp_path / "elsewhere" / "cleanset")
     other.run("dvc", "repro")
-    assert files(other.folder / "data") == files(built.folder / "data")
+    for made in ("data", "report"):
+        assert files(other.folder / made) == files(built.folder / made)
 
 
 def test_metrics_are_a_table_of_three_columns(built: Checkout) -> None:
@@ -93,7 +98,7 @@ def reviewed(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> t
 
 def test_only_reviews_changed_so_nothing_upstream_runs(reviewed: tuple[Checkout, str, list[str]]) -> None:
     _, _, ran = reviewed
-    assert {stage.split("@")[0] for stage in ran} == {"review_apply", "export", "count"}
+    assert {stage.split("@")[0] for stage in ran} == {"crops", "review_apply", "export", "count", "report"}
     assert [stage for stage in ran if stage.startswith("review_apply")] == [f"review_apply@{role}" for role in ROLES]
 
 
@@ -107,6 +112,45 @@ def test_metrics_diff_names_just_the_classes_that_changed(reviewed: tuple[Checko
             numbers[Path(path).stem] = checkout.run("git", "show", f"{revision}:{path}").stdout
     assert classes == {name for name in before if before[name] != after[name]} == {wnid}
     assert "metrics/totals/rejected_drawing.json" in changed
+
+
+def plotted(checkout: Checkout, *command: str) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """The rows of each plot of the report, by its path there, then by revision."""
+    charts = json.loads(checkout.run("dvc", "plots", *command, "--json").stdout)["data"]
+    rows: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for path, (chart,) in charts.items():
+        of_plot = rows.setdefault(path.split("report/plots/")[1], {})
+        for row in chart["content"]["data"]["values"]:
+            of_plot.setdefault(row["rev"], []).append(row)
+    return rows
+
+
+def test_plots_give_the_numbers_of_the_metrics_and_the_report(reviewed: tuple[Checkout, str, list[str]]) -> None:
+    """Before and after a review: a class loses a picture, in the plots as in the metrics."""
+    checkout, wnid, _ = reviewed
+    plots = plotted(checkout, "diff", "HEAD~1", "HEAD")
+    assert len(plots) == 3 * (1 + 1 + 3)
+    for revision in ("HEAD~1", "HEAD"):
+        of_class, pictures = (
+            json.loads(checkout.run("git", "show", f"{revision}:metrics/{name}.json").stdout)
+            for name in (f"classes/{wnid}", "totals/pictures")
+        )
+        for role in ROLES:
+            classes = {row["wnid"]: row["pictures"] for row in plots[f"classes/{role}.json"][revision]}
+            steps = {row["name"]: row["pictures"] for row in plots[f"funnel/{role}.json"][revision]}
+            assert (len(classes), classes[wnid]) == (12, of_class[role])
+            assert sum(classes.values()) == steps["kept"] == pictures[role]
+    assert plots["classes/standard.json"]["HEAD~1"] != plots["classes/standard.json"]["HEAD"]
+
+
+def test_plots_show_what_lies_in_the_report(reviewed: tuple[Checkout, str, list[str]]) -> None:
+    checkout, _, _ = reviewed
+    for path, by_revision in plotted(checkout, "show").items():
+        written = json.loads((checkout.folder / "report" / "plots" / path).read_text())
+        (rows,) = by_revision.values()
+        names = set(written[0])
+        drawn = [{name: row[name] for name in names} for row in rows if row.get("field", "kept") == "kept"]
+        assert drawn == written
 
 
 def test_dvc_get_and_api_work_on_a_git_url(published: Checkout, tmp_path: Path) -> None:
@@ -137,7 +181,7 @@ def both_published(published: Checkout, tmp_path_factory: pytest.TempPathFactory
         checkout.run("cp", "-r", name, "imagenet/")
     params = (checkout.folder / "params.yaml").read_text()
     (edition / "params.yaml").write_text(params.replace("root: .", "root: ..").replace("weights: ", "weights: ../"))
-    checkout.run("dvc", "remote", "add", "--default", "origin", str(checkout.folder.parent / "remote"), cwd="imagenet")
+    checkout.run("dvc", "remote", "modify", "origin", "url", str(checkout.folder.parent / "remote"), cwd="imagenet")
     checkout.run("dvc", "repro", cwd="imagenet")
     checkout.run("dvc", "push", "--quiet", cwd="imagenet")
     checkout.commit("Run the ImageNet edition")
@@ -230,7 +274,8 @@ def test_kill_9_in_every_stage_changes_nothing(
         assert re.search(r"exited with (-9|137)\b", killed.stderr), (stage, killed.stderr)
     checkout.run("dvc", "repro")
     assert checkout.run("git", "status", "--porcelain").stdout == ""
-    assert files(checkout.folder / "data") == files(built.folder / "data")
+    for made in ("data", "report"):
+        assert files(checkout.folder / made) == files(built.folder / made)
     assert [path for path in checkout.folder.rglob("*.partial") if ".dvc" not in path.parts] == []
 
 
@@ -249,7 +294,8 @@ def test_kill_9_of_a_whole_repro_changes_nothing(built: Checkout, pristine: Chec
     repro.stdout.close()
     checkout.run("dvc", "repro")
     assert checkout.run("git", "status", "--porcelain").stdout == ""
-    assert files(checkout.folder / "data") == files(built.folder / "data")
+    for made in ("data", "report"):
+        assert files(checkout.folder / made) == files(built.folder / made)
 
 
 def test_make_edition_makes_a_third_one(pristine: Checkout, tmp_path: Path) -> None:

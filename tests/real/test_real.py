@@ -1,55 +1,26 @@
 """The whole pipeline on 2,000 real photographs with three trained models, against numbers measured elsewhere."""
 
-import hashlib
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
-ROLES = ("standard", "norm_robust", "corruption_robust")
+from cleanset.files import sha256
+from real.editions import ROLES, make_edition, pinned, reproduced
 
 
 @pytest.fixture(scope="module")
 def edition(real: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
     """An edition of the real photographs, reproduced."""
-    folder = tmp_path_factory.mktemp("real") / "edition"
-    subprocess.run(["cleanset", "edition", str(folder)], check=True)
-    for name in ("ILSVRC2012_img_val.tar", "ILSVRC2012_devkit_t12.tar.gz"):
-        (folder / "data" / "raw" / name).symlink_to(real / name)
-    weights = folder / "data" / "weights"
-    weights.symlink_to(real / "weights")
-    params = yaml.safe_load((folder / "params.yaml").read_text())
-    params["dataset"] |= {
-        "expect_images": 2000,
-        "classes": json.loads((real / "contents.json").read_text())["classes"],
-    }
-    params["models"] = {
-        role: {
-            "source": "timm",
-            "name": f"tf_efficientnet_lite{number}",
-            "weights": f"data/weights/tf_efficientnet_lite{number}.safetensors",
-            "sha256": _sha256(weights / f"tf_efficientnet_lite{number}.safetensors"),
-        }
+    models = {
+        role: {"source": "timm", "name": f"tf_efficientnet_lite{number}"}
+        | pinned(real / "weights" / f"tf_efficientnet_lite{number}.safetensors")
         for number, role in enumerate(ROLES)
     }
-    params["score"] |= {"precision": pytestconfig.getoption("--real-precision"), "batch_size": 32}
-    params["review"]["unreviewed"] = "clean"
-    (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
-    sums = subprocess.run(
-        ["md5sum", "data/raw/ILSVRC2012_img_val.tar", "data/raw/ILSVRC2012_devkit_t12.tar.gz"],
-        cwd=folder, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    (folder / "raw.md5").write_text(sums.stdout)
-    subprocess.run(["dvc", "repro", "--quiet"], cwd=folder, check=True, env=os.environ | {"NO_COLOR": "1"})
-    return folder
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    folder = tmp_path_factory.mktemp("real") / "edition"
+    make_edition(folder, real, models, pytestconfig.getoption("--real-precision"))
+    return reproduced(folder)
 
 
 def _metric(edition: Path, name: str) -> list[float]:
@@ -80,4 +51,4 @@ def test_exported_pictures_are_the_originals(edition: Path, role: str) -> None:
     folder = edition / "data" / "export" / role
     manifest = pd.read_csv(folder / "manifest.csv", dtype=str)
     assert manifest["source_sha256"].tolist() == manifest["file_sha256"].tolist()
-    assert [_sha256(folder / file) for file in manifest["file"]] == manifest["file_sha256"].tolist()
+    assert [sha256((folder / file).read_bytes()) for file in manifest["file"]] == manifest["file_sha256"].tolist()

@@ -197,8 +197,8 @@ PLAIN = Measures(
         (replace(PLAIN, margins=(0.004, 0, 0.126, 0)), [Hint("border", "plain margins: left 1 %, right 13 %")]),
         (replace(PLAIN, seams=(0.949, 0.95)), [Hint("collage", "a straight edge from left to right")]),
         (replace(PLAIN, saturation=16, tint=1), [Hint("filter", "nearly without colour")]),
-        (replace(PLAIN, saturation=17, tint=2), [Hint("filter", "a single tint")]),
-        (replace(PLAIN, saturation=17, tint=2.1), []),
+        (replace(PLAIN, saturation=17, tint=2.5), [Hint("filter", "a single tint")]),
+        (replace(PLAIN, saturation=17, tint=2.6), []),
         (replace(PLAIN, plain_levels=0.55), [Hint("filter", "few levels of brightness")]),
         (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
         (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),
@@ -280,7 +280,7 @@ def test_faint_detail_is_not_compared() -> None:
 
 
 def test_pictures_too_small_for_corners_are_left_out() -> None:
-    small = Image.fromarray(texture(320, 60, 3))
+    small = Image.fromarray(texture(320, 40, 3))
     found = hints_between(a=stamped(1, 5, 5), b=small, c=stamped(2, 5, 5))
     assert [hint.text for hint in found["a"]] == ["the same detail bottom right as in c"]
     assert found["b"] == []

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cleanset.after_crop import Said
+from cleanset.boxes import Crop
 from cleanset.consensus import UNREVIEWED, Decision, Policy, consensus
-from cleanset.ranking import TIERS
 from cleanset.review_files import BOARD
 from cleanset.review_queue import (
     Candidate,
@@ -23,9 +24,11 @@ from cleanset.review_queue import (
     open_pictures,
     questions,
     standing,
+    without_wrong_crops,
 )
 from cleanset.reviews import Review
 from cleanset.selection import fill
+from cleanset.tiers import TIERS
 from review.classes import DECISIONS, Ranked, candidates_of, decide_by, fewest, kept, must_be_asked
 from rules.by_hand import reviewed
 
@@ -228,6 +231,19 @@ def test_a_crop_that_is_wrong_for_one_model() -> None:
     assert [(each.image_id, set(each.serves)) for each in questions({"a": ranked, "b": ranked}, decided, 1)] == [
         ("p2", {"b"})
     ]
+
+
+def test_a_crop_that_is_scored() -> None:
+    """Its box tells which crop is meant; one that is not scored yet counts as right."""
+    box = (0, 0, 9, 9)
+    said = {
+        Crop("p1", box): Said(7, 0.5), Crop("p2", box): Said(8, 0.5), Crop("p3", (0, 0, 9, 8)): Said(8, 0.5),
+        Crop("p4", box): Said(8, 0.5),
+    }  # fmt: skip
+    counted = without_wrong_crops(decide_by({"p1": "crop", "p2": "crop", "p3": "crop", "p4": "clean"}), 7, said)
+    assert [counted(image_id) for image_id in ("p1", "p2", "p3", "p4", "p5")] == [
+        DECISIONS["crop"], Decision("reject", "wrong_after_crop"), DECISIONS["crop"], DECISIONS["clean"], UNREVIEWED,
+    ]  # fmt: skip
 
 
 # From the tables

@@ -10,9 +10,10 @@ from cleanset import review_status
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.review_status import ALL
+from cleanset.tables import CROP_SCORES
 from evaluate.command import cleanset, says
 from inputs.made import Made
-from rules.test_stages import PARAMS, edition_in, sha, val
+from rules.test_stages import PARAMS, edition_in, put, sha, val
 
 
 @pytest.fixture
@@ -108,6 +109,24 @@ def test_unreviewed_pictures_that_count_as_clean(edition: Edition) -> None:
     assert found.progress["standard"].classes["settled"] == [0, 1]
     assert (found.progress[ALL].at_least, found.progress[ALL].at_most) == (0, 0)
     assert "review.unreviewed is clean" in cleanset("review", "--status", cwd=edition.folder).stdout
+
+
+def test_crops_that_a_model_no_longer_gets_right(edition: Edition) -> None:
+    """Picture 2 of the tenches is cropped: where that is wrong, model standard has one picture less, and needs 3."""
+
+    def standard() -> tuple[list[int], int]:
+        progress = review_status.run(edition).progress["standard"]
+        return list(progress.classes["settled"]), progress.at_least
+
+    assert standard() == ([0], 1)
+    put(edition.crop_scores("standard"), [(val(2), 0, 0, 40, 30, [5, 0, 1, 2, 3], [0.5, 0.125, 0, 0, 0])], CROP_SCORES)
+    assert standard() == ([], 2)
+    params = edition.folder / "params.yaml"
+    params.write_text(PARAMS.replace("unreviewed: pending", "unreviewed: pending, wrong_after_crop: accept"))
+    assert standard() == ([0], 1)
+    params.write_text(PARAMS)
+    edition.crop_scores("standard").unlink()  # not scored yet
+    assert standard() == ([0], 1)
 
 
 def test_a_class_without_candidates_is_short(edition: Edition) -> None:

@@ -1,34 +1,18 @@
 """A real browser, a real server, and the sample edition with empty reviews."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page
 
 from checkouts import Checkout
 
-from .reviewing import OPTIONS, Reviewing, Server, serve
+from .reviewing import Reviewing, Server, serve
 
 Serve = Callable[..., Server]
 Open = Callable[..., Reviewing]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Chromium; without one skips, saying so; fails if CLEANSET_NO_SKIP is set."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    reason = "no Chromium: install the package chromium"
-    if path is None and os.environ.get("CLEANSET_NO_SKIP"):
-        pytest.fail(reason)
-    if path is None:
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -12,10 +12,6 @@ from typing import Any
 import yaml
 from playwright.sync_api import Page
 
-OPTIONS = (
-    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 REASONS = {
     "watermark": "w", "text": "t", "border": "b", "collage": "o", "filter": "f", "noise": "n", "blur": "l",
     "drawing": "d", "wrong_class": "g", "several_objects": "s", "duplicate": "k", "other": "h",

@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from cleanset.after_crop import Said, reject_wrong_crops
+from cleanset.boxes import Crop
 from cleanset.selection import Filled, fill
 
 SNOWMOBILE, SNOWPLOW = 802, 803
+BOX = (0, 0, 9, 9)
 
 
 def index_of(labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
@@ -30,6 +33,23 @@ def scores_of(said: Mapping[str, tuple[int, float]]) -> pd.DataFrame:
     return pd.DataFrame({"image_id": list(said), "top5_class": list(classes), "top5_probability": list(probabilities)})
 
 
+def crop_scores_of(said: Mapping[Crop, tuple[int, float]]) -> pd.DataFrame:
+    """What a model says of crops, as `scores_of`."""
+    scores = scores_of({str(crop): highest for crop, highest in said.items()})
+    boxes = pd.DataFrame([crop.box for crop in said], columns=["left", "top", "right", "bottom"])
+    return scores.assign(image_id=[crop.image_id for crop in said]).join(boxes)
+
+
+def after_crops(*words: str, images_per_class: int = 3) -> Filled:
+    """What becomes of one class where the model says something else of the crops with verdict "wrong"."""
+    said = {
+        Crop(f"p{rank}", BOX): Said(SNOWPLOW if word.endswith("wrong") else SNOWMOBILE, 0.5)
+        for rank, word in enumerate(words, start=1)
+    }
+    candidates = reviewed(*(word.replace("wrong", "crop") for word in words))
+    return fill(reject_wrong_crops(candidates, said), images_per_class)
+
+
 def reviewed(*words: str) -> pd.DataFrame:
     """One class's candidates by rank, each "<tier> <verdict>": their ids are p1, p2, ..."""
     tiers, verdicts = zip(*(word.split() for word in words), strict=True)
@@ -43,7 +63,7 @@ def reviewed(*words: str) -> pd.DataFrame:
             "confidence": [1 - rank / 100 for rank in range(len(words))],
             "verdict": verdicts,
             "reason": pd.Series([reasons.get(verdict) for verdict in verdicts], dtype=object),
-            "crop": pd.Series([(0, 0, 9, 9) if verdict == "crop" else None for verdict in verdicts], dtype=object),
+            "crop": pd.Series([BOX if verdict == "crop" else None for verdict in verdicts], dtype=object),
         }
     )
 

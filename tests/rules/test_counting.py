@@ -75,7 +75,7 @@ def test_the_reasons() -> None:
     assert REASONS == (
         "watermark", "text", "border", "collage", "filter", "noise", "blur", "drawing", "wrong_class",
         "several_objects", "duplicate", "other",
-        "unsure", "conflict", "too_few_reviewers", "unreviewed", "not_needed",
+        "unsure", "wrong_after_crop", "conflict", "too_few_reviewers", "unreviewed", "not_needed",
     )  # fmt: skip
 
 

@@ -38,10 +38,11 @@ CROPPED = Entry(
     source_sha256="c" * 64,
     file_sha256="d" * 64,
     pixels_sha256="e" * 64,
+    encoder="Pillow 13.0.0 with zlib-ng 2.3.3",
 )
 HEADER = (
     "model,wnid,class_index,rank,image_id,tier,confidence,left,top,right,bottom,file,"
-    "source_sha256,file_sha256,pixels_sha256\n"
+    "source_sha256,file_sha256,pixels_sha256,encoder\n"
 )
 
 
@@ -49,9 +50,9 @@ def test_two_entries() -> None:
     assert manifest_csv([WHOLE, CROPPED]) == (
         HEADER
         + "standard,n01440764,0,1,ILSVRC2012_val_00000293,top5,0.5,,,,,n01440764/ILSVRC2012_val_00000293.JPEG,"
-        + f"{'a' * 64},{'a' * 64},{'b' * 64}\n"
+        + f"{'a' * 64},{'a' * 64},{'b' * 64},\n"
         + "standard,n01440764,0,2,ILSVRC2012_val_00002138,reserve,0.25,0,1,480,330,"
-        + f"n01440764/ILSVRC2012_val_00002138.png,{'c' * 64},{'d' * 64},{'e' * 64}\n"
+        + f"n01440764/ILSVRC2012_val_00002138.png,{'c' * 64},{'d' * 64},{'e' * 64},Pillow 13.0.0 with zlib-ng 2.3.3\n"
     )
 
 

@@ -10,7 +10,9 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanset.ranking import candidates, shared
+from cleanset.after_crop import Said, reject_wrong_crops
+from cleanset.boxes import Crop
+from cleanset.ranking import candidate_ids, candidates, shared
 from cleanset.selection import Filled, fill
 from rules.by_hand import index_of, scores_of
 
@@ -29,7 +31,11 @@ STEPS = (
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as one model sees it; `verdict` is undecided where nobody has said anything yet."""
+    """A picture as one model sees it.
+
+    `verdict` is undecided where nobody has said anything yet, and miscrop where the model is wrong on the crop: no
+    step takes such a picture.
+    """
 
     image_id: str
     labels: tuple[int, ...]
@@ -89,7 +95,7 @@ def chosen(pictures: list[Picture], places: int) -> list[str]:
 def completions(pictures: list[Picture]) -> Iterable[list[Picture]]:
     """Every way in which the undecided pictures could still be decided."""
     options = [
-        [replace(picture, verdict=verdict) for verdict in ("clean", "crop", "reject")]
+        [replace(picture, verdict=verdict) for verdict in ("clean", "crop", "miscrop", "reject")]
         if picture.verdict == "undecided"
         else [picture]
         for picture in pictures
@@ -134,7 +140,7 @@ class World:
 
 IDS = [f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3, 9, 10, 11, 99, 100, 101)]
 LABELS: list[tuple[int, ...]] = [(0,), (0,), (0,), (1,), (1,), (), (0, 1), (0, 2), (0, 1, 2)]
-VERDICTS = ["clean", "crop", "reject", "undecided", "undecided"]
+VERDICTS = ["clean", "crop", "miscrop", "reject", "undecided", "undecided"]
 answers = st.tuples(st.sampled_from([0, 0, 0, 1, 1, 2]), st.sampled_from([0.25, 0.5, 0.75]))
 
 T = TypeVar("T")
@@ -195,15 +201,24 @@ def table_of(pictures: list[Picture]) -> pd.DataFrame:
 
 
 def with_verdicts(table: pd.DataFrame, verdicts: Mapping[str, str]) -> pd.DataFrame:
+    """The table as reviewed, and then held against what the model says of the crops."""
     of_row = [verdicts[image_id] for image_id in table["image_id"]]
-    return table.assign(
-        verdict=of_row,
+    boxes = [BOX if verdict in ("crop", "miscrop") else None for verdict in of_row]
+    reviewed = table.assign(
+        verdict=[verdict.removeprefix("mis") for verdict in of_row],
         reason=pd.Series([REASONS[verdict] for verdict in of_row], index=table.index, dtype=object),
-        crop=None,
+        crop=pd.Series(boxes, index=table.index, dtype=object),
     )
+    classes = zip(table["image_id"], table["class_index"], of_row, strict=True)
+    said = {
+        Crop(image_id, BOX): Said(class_index + 1 if verdict == "miscrop" else class_index, 0.5)
+        for image_id, class_index, verdict in classes
+    }
+    return reject_wrong_crops(reviewed, said)
 
 
-REASONS = {"clean": None, "crop": "watermark", "reject": "blur", "undecided": "unreviewed"}
+BOX = (3, 0, 40, 30)
+REASONS = {"clean": None, "crop": "watermark", "miscrop": "text", "reject": "blur", "undecided": "unreviewed"}
 
 
 def fill_class(pictures: list[Picture], places: int) -> Filled:
@@ -245,6 +260,8 @@ def test_candidates(world: World, model: int) -> None:
         for rank, picture in enumerate(ranked(world.pictures(model), class_index, world.count), start=1)
     ]
     assert list(by_code.itertuples(index=False, name=None)) == expected
+    ids = candidate_ids(index_of(world.labels), scores_of(world.models[model]), world.classes)
+    assert ids == {image_id for _, _, image_id, _, _ in expected}
 
 
 @small
@@ -276,8 +293,8 @@ def test_filling_one_class(pictures: list[Picture], places: int) -> None:
     assert list(filled.selection.sort_values("place")["place"]) == list(range(1, len(kept) + 1))
     assert open_ids(filled) == could
     assert dict(zip(filled.rejected["image_id"], filled.rejected["reason"], strict=True)) == {
-        picture.image_id: "blur"
-        if picture.verdict == "reject"
+        picture.image_id: {"reject": "blur", "miscrop": "wrong_after_crop"}[picture.verdict]
+        if picture.verdict in ("reject", "miscrop")
         else "unreviewed"
         if picture.image_id in could
         else "not_needed"
@@ -286,7 +303,7 @@ def test_filling_one_class(pictures: list[Picture], places: int) -> None:
     }
 
 
-LATER = st.lists(st.sampled_from(["clean", "crop", "reject"]), min_size=len(IDS), max_size=len(IDS))
+LATER = st.lists(st.sampled_from(["clean", "crop", "miscrop", "reject"]), min_size=len(IDS), max_size=len(IDS))
 
 
 @small

@@ -1,4 +1,4 @@
-"""Each of the four table stages alone, on a tiny edition written by hand.
+"""Each of the table stages alone, on a tiny edition written by hand.
 
 Class 0 is n01440764 (tench), class 1 n01443537 (goldfish); tier top5 has two pictures, a full class
 two. What one stage must write is what the next one gets to read.
@@ -14,8 +14,8 @@ import pytest
 
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
-from cleanset.stages import count, intersect, review_apply, select
-from cleanset.tables import CANDIDATES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, SHARED
+from cleanset.stages import count, crops, intersect, review_apply, select
+from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, SHARED
 
 PARAMS = """
 root: .
@@ -136,6 +136,13 @@ REJECTED_ROWS: dict[str, list[Row]] = {
     ],
     "corruption_robust": [],
 }
+# the class that is said of picture 2 as ann crops it, and how sure the model then is
+CROP_SCORE_ROWS: dict[str, list[Row]] = {
+    role: [(val(2), 0, 0, 40, 30, *answer(2, highest, confidence)[1:])]
+    for role, highest, confidence in (
+        ("standard", 0, 0.8125), ("norm_robust", 0, 0.5), ("corruption_robust", 1, 0.625),
+    )
+}  # fmt: skip
 REVIEWS = {
     "ann/n01440764.yaml": {
         1: f"{{verdict: reject, reason: watermark, sha256: {sha(1)!r}}}",
@@ -166,7 +173,7 @@ def rows_of(path: Path, schema: pa.Schema) -> list[Row]:
 
 
 def edition_in(folder: Path, *, backwards: bool = False) -> Edition:
-    """The tiny edition, with every input of the four stages; `backwards` turns all rows and reviews round."""
+    """The tiny edition, with every input of the stages; `backwards` turns all rows and reviews round."""
     edition, step = Edition(folder), -1 if backwards else 1
     folder.mkdir(exist_ok=True)
     (folder / "params.yaml").write_text(PARAMS)
@@ -176,6 +183,7 @@ def edition_in(folder: Path, *, backwards: bool = False) -> Edition:
         put(edition.scores(role), SCORE_ROWS[role][::step], SCORES)
         put(edition.candidates(role), CANDIDATE_ROWS[role][::step], CANDIDATES)
         put(edition.margins(role), MARGIN_ROWS[role][::step], MARGINS)
+        put(edition.crop_scores(role), CROP_SCORE_ROWS[role][::step], CROP_SCORES)
         put(edition.selection(role), SELECTION_ROWS[role][::step], SELECTION)
         put(edition.rejected(role), REJECTED_ROWS[role][::step], REJECTED)
     for name, entries in list(REVIEWS.items())[::step]:
@@ -240,6 +248,89 @@ def test_review_apply_taking_unreviewed_pictures_for_clean(edition: Edition) -> 
     assert rows_of(edition.rejected("norm_robust"), REJECTED)[1] == (val(6), 0, "relaxed", 4, 0.5, "not_needed", False)
 
 
+WRONG = (val(2), 0, "top5", 2, 0.5, "wrong_after_crop", False)
+
+
+def test_review_apply_of_a_crop_that_the_model_gets_wrong(edition: Edition) -> None:
+    """The next candidates take its turn: picture 4, and picture 3, which is to be reviewed."""
+    review_apply.run(edition, "corruption_robust")
+    assert [row[:3] for row in rows_of(edition.selection("corruption_robust"), SELECTION)] == [
+        (val(4), 0, 1),
+        (val(5), 1, 1),
+    ]
+    assert rows_of(edition.rejected("corruption_robust"), REJECTED) == [
+        (val(1), 0, "top5", 1, 0.5, "watermark", False),
+        WRONG,
+        (val(3), 0, "reserve", 3, 0.5, "unreviewed", True),
+    ]
+
+
+def test_review_apply_takes_it_nevertheless_if_told_so(edition: Edition) -> None:
+    text = PARAMS.replace("unreviewed: pending", "unreviewed: pending, wrong_after_crop: accept")
+    (edition.folder / "params.yaml").write_text(text)
+    review_apply.run(edition, "corruption_robust")
+    kept = [row[:3] for row in rows_of(edition.selection("corruption_robust"), SELECTION)]
+    assert kept == [(val(2), 0, 1), (val(4), 0, 2), (val(5), 1, 1)]
+    for role in ROLES[:2]:
+        review_apply.run(edition, role)
+    count.run(edition)
+    totals = {
+        name: json.loads((edition.metrics / "totals" / f"{name}.json").read_text())
+        for name in ("pictures_wrong_after_crop", "rejected_wrong_after_crop", "confidence_change_by_crop")
+    }
+    assert [list(numbers.values()) for numbers in totals.values()] == [[0, 0, 1], [0, 0, 0], [0.0625, -0.25]]
+
+
+@pytest.mark.parametrize("run", [lambda edition: review_apply.run(edition, "standard"), count.run])
+def test_scores_that_lack_a_crop(edition: Edition, run: Callable[[Edition], None]) -> None:
+    rows: list[Row] = [(val(2), 0, 0, 40, 29, *answer(2, 0, 0.5)[1:])]
+    put(edition.crop_scores("standard"), rows, CROP_SCORES)
+    before = edition.selection("standard").read_bytes()
+    with pytest.raises(
+        CleansetError,
+        match=r"data/crop_scores/standard\.parquet: no scores of ILSVRC2012_val_00000002 cropped to "
+        r"\[0, 0, 40, 30\], as the reviews have it; .*: run dvc repro",
+    ):
+        run(edition)
+    assert edition.selection("standard").read_bytes() == before
+
+
+def test_crops_lists_every_box_that_anybody_drew(edition: Edition) -> None:
+    """The board's and those that nobody else agrees with; each box of a picture once."""
+    more = {"verdict": "crop", "reason": "text", "object_fully_visible": "true", "note": "n"}
+    for reviewer, number, box in (
+        ("bob", 2, "[0, 0, 40, 30]"), ("cy", 2, "[0, 0, 40, 9]"), ("board", 1, "[10, 2, 50, 30]"),
+        ("dan", 1, "[9, 2, 50, 30]"),
+    ):  # fmt: skip
+        path = edition.reviews / reviewer / "n01440764.yaml"
+        path.parent.mkdir(exist_ok=True)
+        fields = more | {"crop": box, "sha256": repr(sha(number))}
+        path.write_text(f"n01440764:\n  {val(number)}: {{{', '.join(f'{k}: {v}' for k, v in fields.items())}}}\n")
+    crops.run(edition)
+    assert edition.crops.read_text() == (
+        "image_id,left,top,right,bottom\n"
+        "ILSVRC2012_val_00000001,9,2,50,30\n"
+        "ILSVRC2012_val_00000001,10,2,50,30\n"
+        "ILSVRC2012_val_00000002,0,0,40,9\n"
+        "ILSVRC2012_val_00000002,0,0,40,30\n"
+    )
+
+
+def test_crops_without_any_review(edition: Edition) -> None:
+    for name in REVIEWS:
+        (edition.reviews / name).unlink()
+    crops.run(edition)
+    assert edition.crops.read_text() == "image_id,left,top,right,bottom\n"
+
+
+def test_crops_refuses_a_box_outside_the_picture(edition: Edition) -> None:
+    path = edition.reviews / "ann" / "n01440764.yaml"
+    path.write_text(path.read_text().replace("[0, 0, 40, 30]", "[0, 0, 51, 30]"))
+    with pytest.raises(CleansetError, match=r"crop \[0, 0, 51, 30\] in a picture of 50 x 30 pixels"):
+        crops.run(edition)
+    assert not edition.crops.exists()
+
+
 def test_review_apply_refuses_a_review_of_other_bytes(edition: Edition) -> None:
     path = edition.reviews / "ann" / "n01440764.yaml"
     path.write_text(path.read_text().replace(sha(4), sha(9)))
@@ -270,6 +361,10 @@ def test_count(edition: Edition) -> None:
     assert written["classes/n01443537"] == '{"standard": 1, "norm_robust": 1, "corruption_robust": 0}\n'
     assert "classes/n01484850" not in written
     lines = {name: json.loads(text) for name, text in written.items()}
+    assert lines.pop("totals/confidence_change_by_crop") == {"standard": 0.0625, "norm_robust": -0.25}  # no third crop
+    # only the second model has a candidate that two reviewers saw, and they differ on it
+    of_reviewers = [lines.pop(f"totals/reviewers_{name}") for name in ("agreement", "kappa")]
+    assert of_reviewers == [{"norm_robust": 0.0}, {"norm_robust": -1.0}]
     assert all(tuple(numbers) == ROLES for numbers in lines.values())
     in_order = {name.removeprefix("totals/"): list(numbers.values()) for name, numbers in lines.items()}
     assert {name: numbers for name, numbers in in_order.items() if any(numbers)} == {
@@ -291,6 +386,8 @@ def test_count(edition: Edition) -> None:
         "accuracy_top5": [75.0, 100.0, 75.0],
         "accuracy_real": [85.71, 85.71, 71.43],
         "right_of_one_label": [5, 5, 5],
+        "reviewed_by_several": [0, 1, 0],
+        "reviewers_differ": [0, 1, 0],
         "margins_below_1e-5": [0, 1, 1],
         "margin_smallest": [0.25, 0.0, 0.0],
     }
@@ -305,13 +402,14 @@ def test_count(edition: Edition) -> None:
 
 
 def written_by(edition: Edition) -> dict[str, bytes]:
-    """Run the four stages one after another: the bytes of every file that they write."""
+    """Run the stages one after another: the bytes of every file that they write."""
+    crops.run(edition)
     intersect.run(edition)
     for role in ROLES:
         select.run(edition, role)
         review_apply.run(edition, role)
     count.run(edition)
-    tables = [edition.shared, edition.short_classes]
+    tables = [edition.shared, edition.crops, edition.short_classes]
     tables += [
         of(role) for role in ROLES for of in (edition.candidates, edition.margins, edition.selection, edition.rejected)
     ]

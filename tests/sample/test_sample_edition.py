@@ -108,6 +108,20 @@ def test_some_class_has_fewer_than_five_that_all_models_get_right(edition: Editi
     assert 0 < shared.min() < 5 < shared.max()
 
 
+def test_a_crop_that_one_model_gets_wrong_is_kept_out_of_its_set_only(reviewed: pd.DataFrame) -> None:
+    """Cropped, the first umbrella of one model is no longer one to it; another picture has its place."""
+    wrong = reviewed[reviewed["reason"] == "wrong_after_crop"]
+    assert [(row.model, row.image_id, row.tier, row.rank) for row in wrong.itertuples()] == [
+        ("corruption_robust", "ILSVRC2012_val_00000165", "top5", 1),
+        ("corruption_robust", "ILSVRC2012_val_00000468", "reserve", 11),
+    ]
+    kept = reviewed[reviewed["place"].notna()]
+    crops = kept[kept["crop"].notna() & (kept["class_index"] == class_indices()["n04507155"])]
+    assert {(row.model, row.image_id) for row in crops.itertuples()} >= {
+        ("norm_robust", "ILSVRC2012_val_00000468"), ("corruption_robust", "ILSVRC2012_val_00000394"),
+    }  # fmt: skip
+
+
 def test_one_class_stays_short_and_says_why(edition: Edition) -> None:
     short = pd.read_csv(edition.short_classes)
     assert set(short["wnid"]) == {"n07734744"}

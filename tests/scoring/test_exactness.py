@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,7 @@ def test_float64_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFix
         "precision": "float64",
         "pictures": 6,
         "against_float64": None,
+        "versions": {name: version(name).split("+")[0] for name in ("numpy", "pillow", "robustbench", "timm", "torch")},
     }
     assert capsys.readouterr() == ("", "")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition import Edition
+from cleanset.engine import settings_for
 from cleanset.errors import CleansetError
 from cleanset.models import load_model
 from cleanset.on_ray import score_shards_on_ray
@@ -34,7 +35,7 @@ def on_ray(edition: Edition, pictures: Path | None = None) -> tuple[bytes, set[i
     image_ids = read_table(edition.index, INDEX)["image_id"].tolist()
     shards = Shards(edition.folder / "shards", "f", image_ids, batch_size=4, least=8)
     missing = set(shards.missing)
-    settings = replace(score.settings_for(params), batch_size=4)
+    settings = replace(settings_for(params.score), batch_size=4)
     load = partial(load_model, params.model("standard"), edition.folder)
     opened = partial(score.open_pictures, edition, params.dataset.images)
     score_shards_on_ray(load, opened, settings, shards, lambda *_: None)

@@ -181,14 +181,14 @@ def hub(plan: Plan) -> Iterator[dict[str, str]]:
 def drive(plan: Plan, folder: Path) -> Iterator[dict[str, str]]:
     """Drive, behind a proxy; gives the environment that leads to it. Keys and certificates go to `folder`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate = _certificate(folder, "drive.google.com", "drive.usercontent.google.com", "docs.google.com")
-    context.load_cert_chain(certificate)
+    cert = certificate(folder, "drive.google.com", "drive.usercontent.google.com", "docs.google.com")
+    context.load_cert_chain(cert)
     handler = type("Drive", (_Drive,), {"plan": plan})
     with _serving(type("Proxy", (_Proxy,), {"handler": handler, "context": context})) as address:
-        yield {"HTTPS_PROXY": address, "REQUESTS_CA_BUNDLE": str(certificate), "NO_PROXY": "127.0.0.1"}
+        yield {"HTTPS_PROXY": address, "REQUESTS_CA_BUNDLE": str(cert), "NO_PROXY": "127.0.0.1"}
 
 
-def _certificate(folder: Path, *hosts: str) -> Path:
+def certificate(folder: Path, *hosts: str) -> Path:
     """A key and a certificate that it signs itself, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a server in a test")])

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cleanset import downloads
 from cleanset.downloads import Drive, Hub, fetch, what_instead_of_weights
 from weights.conftest import Serving
 from weights.servers import COMMIT, QUOTA, Plan
@@ -168,6 +169,7 @@ class TestDrive:
 PROGRAM = """
 import sys
 from pathlib import Path
+from cleanset import downloads
 from cleanset.downloads import Drive, Hub, fetch
 fetch(Hub(*sys.argv[2:]) if len(sys.argv) == 4 else Drive(sys.argv[2]), Path(sys.argv[1]))
 """
@@ -206,6 +208,20 @@ def test_two_at_once_download_once(path: Path, serving: Serving) -> None:
     assert (first.wait(), second.wait()) == (0, 0)
     assert path.read_bytes() == plan.content
     assert plan.asked.count(f"GET {FILE}") == 1
+
+
+@pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])
+def test_a_server_that_falls_silent(
+    origin: Hub | Drive, path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "STALLED", 3)
+    plan = Plan(content(30 * MEGA), stall=threading.Event())
+    serving(plan, as_drive=origin is DRIVE)
+    with pytest.raises(ValueError, match=r"^no byte came for 3 seconds$"):
+        fetch(origin, path)
+    assert plan.stall is not None
+    plan.stall.set()
+    assert list(path.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])

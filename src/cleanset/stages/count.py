@@ -5,13 +5,23 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.counting import accuracy, closeness, per_class, short_classes, top1_minus_published, totals
+from cleanset.after_crop import check_scored, effect, said_of_crops
+from cleanset.counting import (
+    accuracy,
+    agreement_of_reviewers,
+    closeness,
+    per_class,
+    short_classes,
+    top1_minus_published,
+    totals,
+)
 from cleanset.edition import Edition
 from cleanset.files import replacing, write_text
 from cleanset.ilsvrc import wnids
 from cleanset.params import read_params
 from cleanset.pipeline_file import check_roles
-from cleanset.tables import INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
+from cleanset.review_files import read_reviews
+from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
 Lines = dict[str, dict[str, float | int]]
 """By the name of the line: the number of each model that has one."""
@@ -23,6 +33,7 @@ def run(edition: Edition) -> None:
     check_roles(edition.folder, "count", params.models)
     classes, per = params.dataset.class_list(), params.export.images_per_class
     index = read_table(edition.index, INDEX)
+    votes = read_reviews(edition.reviews)
     lines: Lines = {}
     short = []
     for role in params.models:
@@ -32,8 +43,12 @@ def run(edition: Edition) -> None:
             lines.setdefault(f"classes/{wnids()[class_index]}", {})[role] = count
         scores = read_table(edition.scores(role), SCORES)
         numbers = totals(selection, rejected, classes, per) | accuracy(index, scores)
+        said = said_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+        check_scored(selection, said, str(edition.crop_scores(role)))
+        numbers |= effect(selection, said)
         numbers |= top1_minus_published(numbers["accuracy_top1"], params.count.published_top1.get(role))
         numbers |= closeness(read_table(edition.margins(role), MARGINS))
+        numbers |= agreement_of_reviewers(votes, selection, rejected)
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number
         short.append(short_classes(selection, rejected, classes, per).assign(model=role))

@@ -1,8 +1,8 @@
 """Stage score: what one model says of every picture. No decision is made here."""
 
 import json
-import os
 import sys
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from cleanset import decoding, images, models, scoring
 from cleanset.edition import Edition
-from cleanset.engine import Lane, Settings, score_shards
+from cleanset.engine import Settings, score_few, score_shards, settings_for
 from cleanset.exactness import Distance, distance, sample
 from cleanset.files import sha256, write_text
 from cleanset.images import Read
@@ -19,7 +19,6 @@ from cleanset.on_ray import score_shards_on_ray
 from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import rate_bar
-from cleanset.scoring import CPU_BATCH, arithmetic, choose_devices, grouped, to_table
 from cleanset.shards import Shards, fingerprint
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
@@ -33,7 +32,7 @@ def run(edition: Edition, role: str) -> None:
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX)
     image_ids = index["image_id"].tolist()
-    settings = settings_for(params)
+    settings = settings_for(params.score)
     model = load_model(params.model(role), edition.folder)
     read = VerifiedPictures(edition, params.dataset.images, index).read
     facts = described(params, role, model, len(image_ids))
@@ -57,6 +56,7 @@ def run(edition: Edition, role: str) -> None:
         say(f"score {role}: {settings.precision} against float64: {against}")
     write_table(edition.scores(role), scores, SCORES)
     facts["against_float64"] = against and against.as_json()
+    facts["versions"] = {name: number.partition("+")[0] for name, number in versions().items()}
     write_text(edition.scored_with(role), json.dumps(facts, indent=2) + "\n")
     shards.remove()
 
@@ -64,15 +64,6 @@ def run(edition: Edition, role: str) -> None:
 def say(text: str) -> None:
     """A line on standard error."""
     print(text, file=sys.stderr)
-
-
-def settings_for(params: Params) -> Settings:
-    """How to compute here: the devices, the batch size, as many workers as there are cores."""
-    devices = choose_devices(params.score.device)
-    batch_size = params.score.batch_size
-    if devices[0].type == "cpu":
-        batch_size = min(batch_size, CPU_BATCH)
-    return Settings(devices, params.score.precision, batch_size, len(os.sched_getaffinity(0)))
 
 
 def open_pictures(edition: Edition, images: str) -> Read:
@@ -86,19 +77,21 @@ def described(params: Params, role: str, model: LoadedModel, pictures: int) -> d
     return {"role": role, **what, "precision": params.score.precision, "pictures": pictures}
 
 
+def versions() -> dict[str, str]:
+    """Of the libraries that compute."""
+    return {name: version(name) for name in ("numpy", "pillow", "robustbench", "timm", "torch")}
+
+
 def machine(settings: Settings) -> dict[str, object]:
     """What else a result may depend on while it is in the making; batch and device only below float64."""
-    versions: dict[str, object] = {name: version(name) for name in ("numpy", "pillow", "robustbench", "timm", "torch")}
     if settings.precision == "float64":
-        return versions
-    return versions | {"batch_size": settings.batch_size, "device": settings.devices[0].type}
+        return {**versions()}
+    return {**versions(), "batch_size": settings.batch_size, "device": settings.devices[0].type}
 
 
 def against_float64(
     model: LoadedModel, read: Read, settings: Settings, index: pd.DataFrame, scores: pd.DataFrame
 ) -> Distance:
     """How far `scores` are from what float64 gives for a sample of the pictures."""
-    lane = Lane(model, read, settings.devices[0], "float64", settings.batch_size, settings.workers)
-    with arithmetic("float64"), lane:
-        exact = to_table(lane.score(grouped(sample(index), settings.batch_size)))
+    exact = score_few(model, read, replace(settings, precision="float64"), sample(index))
     return distance(index, exact, scores)

@@ -1,0 +1,149 @@
+"""The report of 3 x 3,000 pictures: how long it takes, how large it is, how soon Chromium shows it."""
+
+import io
+import shutil
+import statistics
+import sys
+import tarfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from playwright.sync_api import Browser, sync_playwright
+
+import simulation
+from cleanset.edition import Edition
+from cleanset.files import sha256
+from cleanset.ilsvrc import image_id
+from cleanset.images import inspect
+from cleanset.pictures import locate, to_table
+from cleanset.tables import INDEX, LOCATIONS, SELECTION, read_table, write_table
+from export import PER_CLASS, drawing, selection_of
+from measuring import (
+    Run,
+    cleanset,
+    median_processor_seconds,
+    median_seconds,
+    print_machine,
+    print_table,
+    scratch,
+    share,
+)
+
+ROUNDS = 3
+VIEWS = 5
+SECONDS, INDEX_BYTES, PAINT = 60.0, 2_000_000, 1.0
+DRAWN = 150
+TAR = "pictures.tar"
+
+FIRST_PAINT = """
+new Promise((done) => new PerformanceObserver((list) => {
+  const [first] = list.getEntriesByName("first-contentful-paint");
+  if (first) done(first.startTime / 1000);
+}).observe({type: "paint", buffered: true}))
+"""
+
+
+def main() -> None:
+    with scratch() as folder:
+        simulated, distinct = folder / "simulated", folder / "distinct"
+        # in a process of its own: its memory would count as the stage's own
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            pool.submit(build, simulated, distinct).result()
+        editions = (simulated, distinct)
+        runs = {edition: [cleanset("report", edition=edition) for _ in range(ROUNDS)] for edition in editions}
+        print_machine()
+        print_times({f"{pictures(edition):,} different pictures": each for edition, each in runs.items()})
+        print_pages(distinct / "report")
+
+
+def build(simulated: Path, distinct: Path) -> None:
+    """An edition of 50,000 pictures and what its models would keep; and one in which no model keeps another's."""
+    labels = simulation.fewest_first(simulation.real_labels())
+    simulation.write_edition(simulated, labels)
+    simulation.write_params(simulated, dataset={"images": TAR})
+    rng = np.random.default_rng(0)
+    write_pictures(simulated, [drawing(rng) for _ in range(DRAWN)])
+    cleanset("intersect", edition=simulated)
+    for role in simulation.ROLES:
+        cleanset("select", "--model", role, edition=simulated)
+    simulation.write_reviews(simulated)
+    for role in simulation.ROLES:
+        cleanset("review_apply", "--model", role, edition=simulated)
+    cleanset("count", edition=simulated)
+    shutil.copytree(simulated, distinct)
+    index = read_table(Edition(distinct).index, INDEX)
+    for place, role in enumerate(simulation.ROLES):
+        write_table(Edition(distinct).selection(role), selection_of(index, place), SELECTION)
+
+
+def write_pictures(folder: Path, drawn: Sequence[bytes]) -> None:
+    """A tar of the drawn pictures; index and locations say that each lies there many times."""
+    with tarfile.open(folder / TAR, "w") as tar:
+        for number, data in enumerate(drawn, start=1):
+            member = tarfile.TarInfo(f"{image_id(number)}.JPEG")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    edition = Edition(folder)
+    index = read_table(edition.index, INDEX)
+    which = np.arange(len(index)) % len(drawn)
+    facts = pd.DataFrame([inspect(data) for data in drawn])
+    facts = facts.assign(size=list(map(len, drawn)), sha256=list(map(sha256, drawn))).iloc[which].reset_index(drop=True)
+    write_table(edition.index, index.assign(**{str(name): facts[name] for name in facts}), INDEX)
+    places = to_table(locate(folder / TAR), folder / TAR).iloc[which].assign(image_id=index["image_id"].tolist())
+    write_table(edition.locations, places, LOCATIONS)
+
+
+def pictures(folder: Path) -> int:
+    """How many different pictures the sets hold."""
+    tables = (read_table(Edition(folder).selection(role), SELECTION) for role in simulation.ROLES)
+    return len({name for table in tables for name in table["image_id"]})
+
+
+def print_times(found: dict[str, list[Run]]) -> None:
+    rows = [(name, *medians(runs)) for name, runs in found.items()]
+    slowest = max(map(median_seconds, found.values()))
+    rows += [("limit", f"{SECONDS:g}", "", ""), ("of the limit", share(slowest, SECONDS), "", "")]
+    title = f"cleanset report, 3 models, {PER_CLASS * 1000:,} pictures each, median of {ROUNDS} rounds"
+    print_table(title, ("sets of", "seconds", "processor seconds", "peak MiB"), rows)
+
+
+def medians(runs: Sequence[Run]) -> tuple[str, str, str]:
+    peak = max(run.peak_mib for run in runs)
+    return f"{median_seconds(runs):.1f}", f"{median_processor_seconds(runs):.1f}", f"{peak:.0f}"
+
+
+def print_pages(report: Path) -> None:
+    sheets = sorted(report.glob("sheet-*.html"), key=lambda path: path.stat().st_size)
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or sys.exit("no chromium: install it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        viewed = (report / "index.html", report / "classes.html", sheets[-1])
+        shown = {path: first_paint(browser, path) for path in viewed}
+        browser.close()
+    rows = [(path.name, f"{path.stat().st_size / 1000:,.0f}", f"{seconds:.2f}") for path, seconds in shown.items()]
+    files = [path for path in report.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files) / 1000
+    rows.append((f"all {len(files)} files, {len(sheets)} sheets", f"{size:,.0f}", ""))
+    rows.append(("limit of index.html", f"{INDEX_BYTES / 1000:,.0f}", f"{PAINT:g}"))
+    index = report / "index.html"
+    rows.append(("of the limit", share(index.stat().st_size, INDEX_BYTES), share(shown[index], PAINT)))
+    print_table(f"Pages in Chromium, median of {VIEWS} views", ("page", "kB", "first paint, seconds"), rows)
+
+
+def first_paint(browser: Browser, path: Path) -> float:
+    """Seconds from opening a page to the first that is seen of it, in windows of their own."""
+    times: list[float] = []
+    for _ in range(VIEWS):
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(path.as_uri())
+        times.append(page.evaluate(FIRST_PAINT))
+        page.close()
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Small copies of pictures, as data URIs that a page can hold.
+
+JPEG, because libjpeg-turbo computes in whole numbers: the same bytes on any processor. They are turned
+as the picture's EXIF orientation says, as viewers do.
+"""
+
+import base64
+import io
+from dataclasses import dataclass
+
+from PIL import Image, ImageDraw, ImageOps
+
+from cleanset.boxes import Box
+from cleanset.images import cropped, decode
+
+SIDE = 128
+"""Pixels: the longer side."""
+
+_QUALITY = 70
+_ORIENTATION = 0x0112
+_OUTLINE, _EDGE = "#ffb300", "#000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """A small picture: its data URI, and its size in pixels."""
+
+    src: str
+    width: int
+    height: int
+
+
+def thumbnail(data: bytes) -> Thumbnail:
+    """The whole picture, from the bytes of a JPEG."""
+    image = decode(data)
+    return _finished(_small(image.convert("RGB")), image)
+
+
+def before_and_after(data: bytes, crop: Box) -> tuple[Thumbnail, Thumbnail]:
+    """The whole picture with the box drawn in, and the part inside it."""
+    image = decode(data)
+    small = _small(image.convert("RGB"))
+    _draw_box(small, crop, small.width / image.width, small.height / image.height)
+    part = cropped(data, crop)
+    return _finished(small, image), _finished(_small(part), part)
+
+
+def _small(image: Image.Image) -> Image.Image:
+    scale = min(1.0, SIDE / max(image.size))
+    size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
+    return image.resize(size, Image.Resampling.BICUBIC, reducing_gap=2.0)
+
+
+def _draw_box(small: Image.Image, box: Box, across: float, down: float) -> None:
+    left, top, right, bottom = box
+    x, y = round(left * across), round(top * down)
+    edges = (x, y, max(x, round(right * across) - 1), max(y, round(bottom * down) - 1))
+    draw = ImageDraw.Draw(small)
+    draw.rectangle(edges, outline=_EDGE, width=3)
+    draw.rectangle(edges, outline=_OUTLINE, width=2)
+
+
+def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
+    """Turned as `original` says, and encoded."""
+    small.info = {}
+    exif = small.getexif()
+    exif.clear()
+    exif[_ORIENTATION] = original.getexif().get(_ORIENTATION, 1)
+    turned = ImageOps.exif_transpose(small)
+    out = io.BytesIO()
+    turned.save(out, "JPEG", quality=_QUALITY, optimize=True)
+    src = f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode('ascii')}"
+    return Thumbnail(src, *turned.size)

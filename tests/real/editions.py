@@ -1,0 +1,57 @@
+"""Editions of the 2,000 real photographs."""
+
+import json
+import os
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from cleanset.files import sha256
+
+ROLES = ("standard", "norm_robust", "corruption_robust")
+TAR, DEVKIT = "ILSVRC2012_img_val.tar", "ILSVRC2012_devkit_t12.tar.gz"
+
+
+def pinned(weights: Path) -> dict[str, str]:
+    """The params of a model that name a local file."""
+    return {"weights": str(weights), "sha256": sha256(weights.read_bytes())}
+
+
+def make_edition(
+    folder: Path, real: Path, models: Mapping[str, Mapping[str, str]], precision: str, pictures: int = 2000
+) -> None:
+    """An edition of the first `pictures` of them; a picture that nobody has reviewed counts as clean."""
+    subprocess.run(["cleanset", "edition", str(folder)], check=True)
+    raw = folder / "data" / "raw"
+    (raw / DEVKIT).symlink_to(real / DEVKIT)
+    if pictures == 2000:
+        (raw / TAR).symlink_to(real / TAR)
+    else:
+        with tarfile.open(real / TAR) as whole, tarfile.open(raw / TAR, "w") as part:
+            for member in whole.getmembers()[:pictures]:
+                part.addfile(member, whole.extractfile(member))
+    params = yaml.safe_load((folder / "params.yaml").read_text())
+    params["dataset"] |= {"expect_images": pictures, "classes": wnids(real)}
+    params["models"] = dict(models)
+    params["score"] |= {"precision": precision, "batch_size": 32}
+    params["review"]["unreviewed"] = "clean"
+    (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
+    sums = subprocess.run(
+        ["md5sum", f"data/raw/{TAR}", f"data/raw/{DEVKIT}"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    (folder / "raw.md5").write_text(sums.stdout)
+
+
+def reproduced(folder: Path) -> Path:
+    """The edition, once `dvc repro` has run in it."""
+    subprocess.run(["dvc", "repro", "--quiet"], cwd=folder, check=True, env=os.environ | {"NO_COLOR": "1"})
+    return folder
+
+
+def wnids(real: Path) -> list[str]:
+    """The 40 classes."""
+    classes: list[str] = json.loads((real / "contents.json").read_text())["classes"]
+    return classes

@@ -1,0 +1,87 @@
+"""The whole pipeline on real photographs with the three real architectures; random weights in place of downloads.
+
+`make real` takes all 2,000 photographs, in float64.
+"""
+
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from cleanset.ilsvrc import class_indices
+from cleanset.images import RES256CROP224, decode
+from real.editions import ROLES, TAR, make_edition, pinned, reproduced, wnids
+
+ENSEMBLE = {
+    "standard": {"source": "timm", "name": "resnet50.a1_in1k"},
+    "norm_robust": {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"},
+    "corruption_robust": {"source": "robustbench", "name": "Erichson2022NoisyMix_new", "threat_model": "corruptions"},
+}
+
+
+def save_random_weights(path: Path, seed: int, pixels: torch.Tensor, classes: list[int]) -> None:
+    """A ResNet-50 that answers only with `classes`, each about as often: chance then makes it right on some.
+
+    Without what centres it on `pixels`, some normalised pictures, it says nearly the same of all.
+    """
+    torch.manual_seed(seed)
+    network = timm.create_model("resnet50")
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None and module.running_var is not None:
+            nn.init.uniform_(module.weight, 0.5, 1)
+            nn.init.normal_(module.running_mean, std=0.1)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+    nn.init.constant_(network.fc.bias, -1000)
+    with torch.inference_mode():
+        features = network.eval().forward_head(network.forward_features(pixels), pre_logits=True)
+        spread = features.std(dim=0).clamp(min=1e-6)
+        network.fc.weight[:] = torch.randn(network.fc.weight.shape) / spread / 16
+        network.fc.bias[classes] = -(network.fc.weight @ features.mean(dim=0))[classes]
+    save_file(dict(network.state_dict()), path)
+
+
+@pytest.fixture(scope="module")
+def edition(real: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """An edition of real photographs, reproduced; few of them, unless in float64."""
+    folder = tmp_path_factory.mktemp("resnet50s")
+    with tarfile.open(real / TAR) as tar:
+        files = [tar.extractfile(member) for member in tar.getmembers()[:1000:50]]
+        pictures = [RES256CROP224(decode(file.read())) for file in files if file is not None]
+    pixels = (torch.from_numpy(np.stack(pictures)) / 255 - 0.45) / 0.225
+    models = {}
+    for seed, role in enumerate(ROLES):
+        path = folder / f"{role}.safetensors"
+        save_random_weights(path, seed, pixels, [class_indices()[wnid] for wnid in wnids(real)])
+        models[role] = ENSEMBLE[role] | pinned(path)
+    precision = pytestconfig.getoption("--real-precision")
+    make_edition(folder / "edition", real, models, precision, pictures=2000 if precision == "float64" else 40)
+    return reproduced(folder / "edition")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_picture_is_scored(role: str, edition: Path, real: Path) -> None:
+    index, scores = (pd.read_parquet(edition / "data" / name) for name in ("index.parquet", f"scores/{role}.parquet"))
+    assert scores["image_id"].tolist() == index["image_id"].tolist()
+    assert len(scores) in (40, 2000)
+    assert len({tuple(five) for five in scores["top5_class"]}) > len(scores) / 10
+    assert {five[0] for five in scores["top5_class"]} <= {class_indices()[wnid] for wnid in wnids(real)}
+
+
+def test_what_is_right_by_chance_is_exported(edition: Path) -> None:
+    """Each picture of a set is one that its model is right on; the sets of three such models are others."""
+    sets = {}
+    for role in ROLES:
+        manifest = pd.read_csv(edition / "data" / "export" / role / "manifest.csv")
+        scores = pd.read_parquet(edition / "data" / "scores" / f"{role}.parquet").set_index("image_id")
+        said = scores.loc[manifest["image_id"], "top5_class"].str[0]
+        assert said.tolist() == manifest["class_index"].tolist()
+        assert all((edition / "data" / "export" / role / file).is_file() for file in manifest["file"])
+        sets[role] = set(manifest["image_id"])
+    assert any(sets.values())
+    assert len({frozenset(image_ids) for image_ids in sets.values()}) > 1

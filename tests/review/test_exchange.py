@@ -1,0 +1,227 @@
+"""The way through Label Studio: export tasks, answer them as its export would, import, compare the review files."""
+
+import io
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+from PIL import Image
+
+from checkouts import Checkout
+from cleanset.edition import Edition
+from cleanset.images import cropped, decode
+from cleanset.label_studio import labeling_config
+from cleanset.pictures import VerifiedPictures
+from cleanset.reviews import Review
+from cleanset.tables import INDEX, read_table
+from review.answers import Json, answered, choice, results
+
+ASKED = "ILSVRC2012_val_00000242"
+"""The one that the sample leaves open."""
+
+
+class Copy:
+    """An edition with the sample's data and reviews of its own."""
+
+    def __init__(self, built: Checkout, folder: Path) -> None:
+        self.folder, self.built = folder, built
+        shutil.copytree(built.folder / "reviews", folder / "reviews")
+        shutil.copy(built.folder / "params.yaml", folder)
+        (folder / "data").symlink_to(built.folder / "data")
+        index = read_table(built.folder / "data" / "index.parquet", INDEX)
+        columns = (index[name].tolist() for name in ("image_id", "width", "height"))
+        self.sizes: dict[str, tuple[int, int]] = {
+            name: (width, height) for name, width, height in zip(*columns, strict=True)
+        }
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["cleanset", "review", *command], cwd=self.folder, env=self.built.environment(), capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+
+    def exported(self, *options: str) -> list[Json]:
+        done = self.run("export", "work/tasks.json", *options)
+        assert done.returncode == 0, done.stderr
+        tasks: list[Json] = json.loads((self.folder / "work" / "tasks.json").read_text())
+        assert f"work/tasks.json: {len(tasks)} tasks; configuration in work/tasks.xml" in done.stdout
+        return tasks
+
+    def answers(self, tasks: list[Json]) -> str:
+        (self.folder / "answers.json").write_text(json.dumps(tasks))
+        return "answers.json"
+
+    def reviews(self) -> dict[str, bytes]:
+        root = self.folder / "reviews"
+        return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.yaml")}
+
+
+@pytest.fixture
+def copy(built: Checkout, tmp_path: Path) -> Copy:
+    return Copy(built, tmp_path)
+
+
+def test_there_and_back(copy: Copy) -> None:
+    """All of one reviewer's verdicts, taken away, given again in Label Studio: the same files, byte for byte."""
+    committed = copy.reviews()
+    ada = {path: text for path, text in committed.items() if path.startswith("ada/")}
+    given = {
+        (wnid, image_id): Review.model_validate(fields)
+        for text in ada.values()
+        for wnid, entries in yaml.safe_load(text).items()
+        for image_id, fields in entries.items()
+    }
+    shutil.rmtree(copy.folder / "reviews")
+    (copy.folder / "reviews").mkdir()
+    tasks = copy.exported("--all")
+    keys = [(task["data"]["wnid"], task["data"]["image_id"]) for task in tasks]
+    assert len(given) == 139
+    assert set(given) <= set(keys)
+    answers = [
+        answered(task, number, results(given[key], *copy.sizes[key[1]]))
+        for number, (key, task) in enumerate(zip(keys, tasks, strict=True))
+        if key in given
+    ]
+    done = copy.run("import", copy.answers(answers[::-1]), "--reviewer", "ada")
+    assert (done.returncode, done.stdout) == (0, "answers.json: 139 reviews of ada saved, 0 were there already\n")
+    assert copy.reviews() == ada
+    again = copy.run("import", "answers.json", "--reviewer", "ada")
+    assert again.stdout == "answers.json: 0 reviews of ada saved, 139 were there already\n"
+    assert {(task["data"]["wnid"], task["data"]["image_id"]) for task in copy.exported("--all")} & set(given) == set()
+
+
+def test_pictures_lie_as_they_are_stored(copy: Copy) -> None:
+    """Byte for byte; those that viewers would turn as PNG, with the stored pixels and without the tag."""
+    shutil.rmtree(copy.folder / "reviews")
+    (copy.folder / "reviews").mkdir()
+    tasks, pictures = copy.exported("--all"), copy.folder / "work" / "tasks_pictures"
+    names = {task["data"]["image_id"]: parse_qs(urlsplit(task["data"]["image"]).query)["d"][0] for task in tasks}
+    assert {urlsplit(task["data"]["image"]).path for task in tasks} == {"/data/local-files/"}
+    assert sorted(names.values()) == sorted(f"tasks_pictures/{path.name}" for path in pictures.iterdir())
+    turned = [image_id for image_id, name in names.items() if name.endswith(".png")]
+    assert len(turned) > 5
+    edition = Edition(copy.folder)
+    source = VerifiedPictures(edition, "data/raw/ILSVRC2012_img_val.tar", read_table(edition.index, INDEX)).read
+    for path in pictures.iterdir():
+        data = source(path.stem)
+        orientation = decode(data).getexif().get(0x0112, 1)
+        assert (orientation == 1) == (path.suffix == ".JPEG")
+        if orientation == 1:
+            assert path.read_bytes() == data
+        else:
+            with Image.open(io.BytesIO(path.read_bytes())) as image:
+                assert len(image.getexif()) == 0
+                width, height = copy.sizes[path.stem]
+                assert image.tobytes() == cropped(data, (0, 0, width, height)).tobytes()
+
+
+def test_what_is_exported(copy: Copy) -> None:
+    [task] = copy.exported()
+    assert task["data"] == {
+        "image": f"/data/local-files/?d=tasks_pictures/{ASKED}.JPEG",
+        "image_id": ASKED,
+        "wnid": "n02165456",
+        "names": "ladybug, ladybeetle, lady beetle, ladybird, ladybird beetle",
+        "gloss": "small round bright-colored and spotted beetle that usually feeds on aphids and other insect pests",
+        "sha256": "86fdfc8792abf1c31735303c465a5ce7c8792d765f69d6d228c512ac1740a2f3",
+    }
+    work = copy.folder / "work"
+    assert (work / "tasks.xml").read_text() == labeling_config()
+    before = {path.name: path.read_bytes() for path in work.rglob("*") if path.is_file()}
+    copy.exported()
+    assert {path.name: path.read_bytes() for path in work.rglob("*") if path.is_file()} == before
+    assert sorted(before) == [f"{ASKED}.JPEG", "tasks.json", "tasks.xml"]
+
+
+def test_certain_ones_only_unless_all_are_wanted(copy: Copy) -> None:
+    """Without verdicts on a class, the three likeliest pictures of each model are certain; all candidates are open."""
+    for path in (copy.folder / "reviews").glob("*/n02165456.yaml"):
+        path.unlink()
+    some, every = len(copy.exported()), len(copy.exported("--all"))
+    assert 3 <= some <= 9 < every
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("export", "tasks"), "error: tasks: expected a name that ends in .json"),
+        (
+            ("export", "tasks.json", "--reviewer", "../ada"),
+            "error: reviewer '../ada': expected a name of small letters",
+        ),
+        (("import", "no.json", "--reviewer", "ada"), "error: no.json: missing; expected what Label Studio exports as"),
+    ],
+)
+def test_wrong_names(copy: Copy, arguments: tuple[str, ...], message: str) -> None:
+    done = copy.run(*arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith(message)
+    assert not list(copy.folder.glob("tasks*"))
+
+
+CLEAN = [choice("verdict", "clean")]
+
+
+def refused(copy: Copy, answers: list[Json], reviewer: str = "ben") -> str:
+    """The error; nothing was written."""
+    before = copy.reviews()
+    done = copy.run("import", copy.answers(answers), "--reviewer", reviewer)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert copy.reviews() == before
+    return done.stderr
+
+
+def test_all_or_nothing(copy: Copy) -> None:
+    """A right answer before the wrong one is not saved."""
+    [task] = copy.exported()
+    other = "ILSVRC2012_val_00000154"
+    seen = yaml.safe_load((copy.folder / "reviews" / "ada" / "n04254680.yaml").read_text())["n04254680"][other]
+    right = answered({"data": {"wnid": "n04254680", "image_id": other, "sha256": seen["sha256"]}}, 1, CLEAN)
+    for changed, message in (
+        ({"sha256": "0" * 64}, f"task 2: sha256 {'0' * 64}, but the picture has 86fdfc"),
+        ({"image_id": other}, "task 2: reviewed for n02165456, which is not among the picture's reassessed labels"),
+        ({"wnid": "n01443537"}, "task 2: reviewed for n01443537, which is not among the picture's reassessed labels"),
+        ({"wnid": "../ada"}, "class '../ada': no class of ILSVRC2012; expected a wnid"),
+    ):
+        assert message in refused(copy, [right, answered({"data": task["data"] | changed}, 2, CLEAN)])
+    assert f"task 2: {other} again, as in answers.json, task 1; remove one of the two" in refused(
+        copy, [right, right | {"id": 2}]
+    )
+    assert "task 2: verdict crop without a reason" in refused(
+        copy, [right, answered(task, 2, [choice("verdict", "crop")])]
+    )
+    assert "task 1: no note; the board's reason to overrule" in refused(copy, [answered(task, 1, CLEAN)], "board")
+    assert "reviewer '../x': expected a name" in refused(copy, [answered(task, 1, CLEAN)], "../x")
+
+
+def test_a_verdict_that_stands_there(copy: Copy) -> None:
+    [task] = copy.exported()
+    assert copy.run("import", copy.answers([answered(task, 1, CLEAN)]), "--reviewer", "ben").returncode == 0
+    unsure = [answered(task, 1, [choice("verdict", "unsure")])]
+    assert refused(copy, unsure) == (
+        f"error: answers.json, task 1: another verdict stands in reviews/ben/n02165456.yaml, line 2, {ASKED}; "
+        "remove it there, or say --replace to take the new ones\n"
+    )
+    done = copy.run("import", "answers.json", "--reviewer", "ben", "--replace")
+    assert done.stdout == "answers.json: 1 reviews of ben saved, 0 were there already\n"
+    assert (copy.folder / "reviews" / "ben" / "n02165456.yaml").read_text() == (
+        f"n02165456:\n  {ASKED}:\n    verdict: unsure\n    sha256: {task['data']['sha256']}\n"
+    )
+
+
+def test_a_reviewer_is_not_asked_again(copy: Copy) -> None:
+    """The second of two, where both are needed: the first has seen the picture, the second has not."""
+    [task] = copy.exported()
+    params = yaml.safe_load((copy.folder / "params.yaml").read_text())
+    params["review"] = {"policy": "unanimous", "min_reviewers": 2, "unreviewed": "pending"}
+    (copy.folder / "params.yaml").write_text(yaml.safe_dump(params))
+    assert copy.run("import", copy.answers([answered(task, 1, CLEAN)]), "--reviewer", "ada").returncode == 0
+    of_ada, of_ben = (
+        [each["data"]["image_id"] for each in copy.exported("--all", "--reviewer", name)] for name in ("ada", "ben")
+    )
+    assert ASKED not in of_ada
+    assert ASKED in of_ben
