@@ -125,6 +125,7 @@ def test_a_verdict_changed_since_it_was_shown_is_not_overwritten(edition: Path, 
     assert focus is not None
     other = desk.room.library.pictures[focus]
     save(edition / "reviews", "ada", GOLDFISH, focus, Review(verdict="clean", sha256=other.sha256))
+    desk.room.look()  # as for another tab; this one does not show it yet
     desk.press("u", [focus])
     assert desk.notice is not None
     assert desk.notice.is_error
