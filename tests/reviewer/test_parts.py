@@ -8,8 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from cleanset.class_names import class_names, found
@@ -23,6 +21,7 @@ from cleanset.reviewer.pace import Pace, in_words
 from cleanset.reviewer.server import enter
 from cleanset.reviewer.view import render
 from cleanset.reviews import Reason, Review
+from cleanset.tables import CROP_SCORES, write_table
 
 from .reviewing import REASONS as MEANT
 from .reviewing import reviews
@@ -168,10 +167,11 @@ def test_a_crop_that_is_no_longer_recognised(edition: Path, library: Library) ->
     desk.press("Enter", desk.pictures(), [0, 0, 300, 200])
     assert "no longer recognised" not in render(desk)["desk"]
     kept = dict(desk.stand.kept)
-    (edition / "crop_scores").mkdir()
-    desk.room.crop_scores = CropScores(edition / "crop_scores", list(library.params.models))
-    row = {"image_id": focus, "left": 0, "top": 0, "right": 300, "bottom": 200, "top5_class": [7, 1, 2, 3, 4]}
-    pq.write_table(pa.Table.from_pylist([row]), edition / "crop_scores" / "standard.parquet")
+    elsewhere = Edition(edition / "elsewhere")  # the edition's own data is shared with other tests
+    desk.room.crop_scores = CropScores(elsewhere, list(library.params.models))
+    scores = pd.DataFrame({"image_id": [focus], "left": 0, "top": 0, "right": 300, "bottom": 200})
+    scores["top5_class"], scores["top5_probability"] = [[7, 1, 2, 3, 4]], [[0.5, 0.2, 0.1, 0.1, 0.1]]
+    write_table(elsewhere.crop_scores("standard"), scores, CROP_SCORES)
     desk.room.look()
     assert "no longer recognised by standard" in render(desk)["desk"]
     assert desk.stand.kept == kept | {"standard": kept["standard"] - 1}

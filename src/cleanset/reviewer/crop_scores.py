@@ -1,40 +1,37 @@
 """What the models say of the crops that were drawn, once `dvc repro` has scored them."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from cleanset.boxes import Box
+from cleanset.after_crop import WRONG_AFTER_CROP, Said, said_of_crops
+from cleanset.boxes import Box, Crop
 from cleanset.consensus import Decision
-from cleanset.errors import CleansetError
+from cleanset.edition import Edition
 from cleanset.review_queue import Decide
-
-WRONG_AFTER_CROP = "wrong_after_crop"
+from cleanset.tables import CROP_SCORES, read_table
 
 
 class CropScores:
-    """The tables `data/crop_scores/<role>.parquet` in `folder`, read again when they changed; they may be missing."""
+    """The tables `data/crop_scores/<role>.parquet` of an edition, read again when they changed; they may be missing."""
 
-    def __init__(self, folder: Path, roles: Sequence[str]) -> None:
-        self._paths = {role: folder / f"{role}.parquet" for role in roles}
+    def __init__(self, edition: Edition, roles: Sequence[str]) -> None:
+        self._paths = {role: edition.crop_scores(role) for role in roles}
         self._stamps: dict[str, tuple[int, int] | None] = dict.fromkeys(roles)
-        self._said: dict[str, dict[tuple[str, Box], int]] = {role: {} for role in roles}
+        self._said: dict[str, dict[Crop, Said]] = {role: {} for role in roles}
 
     def look(self) -> bool:
-        """Read what changed; whether anything did."""
+        """Read what changed; whether anything did. Raises CleansetError for a table that cannot be read."""
         changed = False
         for role, path in self._paths.items():
             stamp = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None
             if stamp != self._stamps[role]:
+                self._said[role] = said_of_crops(read_table(path, CROP_SCORES)) if stamp else {}
                 self._stamps[role], changed = stamp, True
-                self._said[role] = _read(path) if stamp else {}
         return changed
 
     def is_wrong(self, role: str, class_index: int, image_id: str, box: Box) -> bool:
         """Whether a model takes a crop for another class; one that is not scored yet counts as right."""
-        return self._said[role].get((image_id, box), class_index) != class_index
+        said = self._said[role].get(Crop(image_id, box))
+        return said is not None and said.class_index != class_index
 
     def counting(self, role: str, class_index: int, decide: Decide) -> Decide:
         """The decisions as they count for one model: a crop that it no longer gets right is out."""
@@ -46,13 +43,3 @@ class CropScores:
             return decision
 
         return counted
-
-
-def _read(path: Path) -> dict[tuple[str, Box], int]:
-    try:
-        rows = pq.read_table(path, columns=["image_id", "left", "top", "right", "bottom", "top5_class"]).to_pylist()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CleansetError(f"{path}: cannot be read ({error}); run dvc repro") from None
-    return {
-        (row["image_id"], (row["left"], row["top"], row["right"], row["bottom"])): row["top5_class"][0] for row in rows
-    }

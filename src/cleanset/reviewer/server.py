@@ -56,7 +56,7 @@ def enter(edition: Edition, library: Library, reviewer: str) -> Room:
     """The room of one reviewer, with every class looked at. Raises CleansetError for a name that is none."""
     review_file(edition.reviews, reviewer, wnids()[0])
     reviewer_folders(edition.reviews)
-    crop_scores = CropScores(edition.folder / "data" / "crop_scores", list(library.params.models))
+    crop_scores = CropScores(edition, list(library.params.models))
     said = Said(edition.reviews, reviewer, library.index)
     room = Room(library, said, reviewer, crop_scores, Signs(library.photos.read))
     room.look()
@@ -92,8 +92,9 @@ async def _rescan(room: Room, lock: asyncio.Lock) -> None:
         for start in range(0, len(classes), AT_ONCE):
             some = classes[start : start + AT_ONCE]
             await asyncio.sleep(RESCAN * len(some) / len(classes))
-            async with lock:
-                await asyncio.to_thread(room.look, some)
+            with suppress(CleansetError, OSError):  # a table that is being written: looked at again soon
+                async with lock:
+                    await asyncio.to_thread(room.look, some)
 
 
 def _bind(host: str, port: int) -> socket.socket:
