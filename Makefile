@@ -28,8 +28,8 @@ repro: setup  ## build the sample edition and show its metrics
 
 EDITION ?= .
 # the stages that run a model, and those that make what the models see
-SCORING := score
-SCORED := preprocess
+SCORING := score score_crops
+SCORED := preprocess crops
 from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own archives and pulled scores, without a GPU
 	cd "$(EDITION)" && dvc pull $(SCORING) && dvc repro $(SCORED)
 	@cd "$(EDITION)" && dvc status --quiet $(SCORING) || { dvc status $(SCORING); echo 'error: the pulled scores are of' \
