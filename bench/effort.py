@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 import simulation
-from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.ilsvrc import CLASSES
 from cleanset.ranking import candidates, shared
-from cleanset.review_queue import ByRole, by_class, of_class, questions
+from cleanset.review.consensus import UNREVIEWED, Decision
+from cleanset.review.queue import ByRole, by_class, of_class, questions
 from cleanset.selection import fill, with_decisions
 from cleanset.tiers import TIERS
 from measuring import print_machine, print_table

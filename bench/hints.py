@@ -17,11 +17,11 @@ from PIL import Image, ImageDraw, ImageOps
 
 from canvas import font
 from cleanset.edition import Edition
-from cleanset.hint_measures import Fingerprint, measure
-from cleanset.hints import between, hints
 from cleanset.images import decode
 from cleanset.params import read_params
 from cleanset.pictures import VerifiedPictures
+from cleanset.review.hint_measures import Fingerprint, measure
+from cleanset.review.hints import between, hints
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from flaws import PLANTERS
 from measuring import PROJECT, print_machine, print_table

@@ -137,9 +137,9 @@ def in_process(name: str, folder: Path, arguments: argparse.Namespace) -> Any:
 def way(arguments: argparse.Namespace) -> Any:
     """Build the edition, or measure one way, in this process."""
     from cleanset.edition import Edition
-    from cleanset.engine import settings_for
-    from cleanset.models import load_model
     from cleanset.params import read_params
+    from cleanset.scoring.engine import settings_for
+    from cleanset.scoring.models import load_model
     from cleanset.stages.score import open_pictures
     from cleanset.tables import INDEX, read_table
 
@@ -172,8 +172,8 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
     import numpy as np
     import torch
 
-    from cleanset.decoding import Batch, pixels_of
-    from cleanset.scoring import DTYPES, Scorer, arithmetic, grouped
+    from cleanset.scoring.decoding import Batch, pixels_of
+    from cleanset.scoring.scorer import DTYPES, Scorer, arithmetic, grouped
 
     device, size, found = settings.devices[0], settings.batch_size, list[float]()
     ready = np.stack([pixels_of(name, read, model.preprocessing) for name in image_ids[: max(READY, size)]])
@@ -201,8 +201,8 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
 
 def decoding(model: Any, read: Any, settings: Any, image_ids: Sequence[str], processes: bool) -> list[float]:
     """Every picture into batches of preprocessed pixels, by threads or by processes that are there already."""
-    from cleanset.decoding import SharedBatches, in_threads
-    from cleanset.scoring import grouped
+    from cleanset.scoring.decoding import SharedBatches, in_threads
+    from cleanset.scoring.scorer import grouped
 
     found: list[float] = []
     groups = grouped(image_ids, settings.batch_size)
@@ -228,7 +228,7 @@ def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]
     from torch.utils.data import DataLoader, Dataset
 
     from cleanset.pictures import locate
-    from cleanset.scoring import DTYPES, arithmetic
+    from cleanset.scoring.scorer import DTYPES, arithmetic
 
     device, dtype = settings.devices[0], DTYPES[settings.precision]
     network = timm.create_model(params.model(ROLE).name)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from cleanset.after_crop import Said, reject_wrong_crops
 from cleanset.boxes import Crop
-from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.edition import Edition
 from cleanset.ilsvrc import CLASSES, image_id, timm_info, wnids
 from cleanset.labels import read_reassessed
+from cleanset.review.consensus import UNREVIEWED, Decision
 from cleanset.selection import fill, with_decisions
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, SCORES, read_table, write_table
 

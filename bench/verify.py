@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from cleanset.export_folder import write_manifest
 from cleanset.files import sha256
 from cleanset.ilsvrc import image_id, wnids
-from cleanset.manifest import Entry, file_name
+from cleanset.sets.folder import write_manifest
+from cleanset.sets.manifest import Entry, file_name
 from export import photographs_or_drawings
 from measuring import Run, cleanset, print_machine, print_table, run, scratch, share
 

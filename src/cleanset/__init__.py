@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cleanset.errors import CleansetError
-    from cleanset.sets import load, table
+    from cleanset.sets.loading import load, table
 
 __all__ = ["CleansetError", "load", "table"]
 
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
 
         return CleansetError
     if name in __all__:
-        from cleanset import sets
+        from cleanset.sets import loading as sets
 
         return getattr(sets, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from cleanset import review_cli
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.options import HERE, Folder
+from cleanset.review import commands as review_cli
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -121,7 +121,7 @@ def arrays(
     edition: Folder = HERE,
 ) -> None:
     """Write the preprocessed pictures and their labels as .npy files."""
-    from cleanset import arrays as tool
+    from cleanset.evaluation import arrays as tool
 
     tool.run(Edition(edition), out, preprocessing, model)
 
@@ -136,7 +136,7 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what two score tables or two exports disagree on; exit code 1 if there is anything."""
-    from cleanset import compare as tool
+    from cleanset.evaluation import compare as tool
 
     report = tool.run(a, b, Edition(edition) if edition else None, model, most)
     typer.echo(tool.printed(report, as_json))
@@ -150,7 +150,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Hold a finished set against its manifest; a line for each fault, exit code 1 if there is any."""
-    from cleanset import verify as tool
+    from cleanset.sets import verify as tool
 
     report = tool.run(folder, decode)
     typer.echo(tool.printed(report, as_json))
@@ -166,7 +166,7 @@ def rebuild(
     out: Annotated[Path, typer.Option(help="A new or empty folder.")],
 ) -> None:
     """Make a set that was handed on without its pictures from your own copy of ImageNet: all of it, or nothing."""
-    from cleanset import rebuild as tool
+    from cleanset.sets import rebuild as tool
 
     report = tool.run(manifest, images, out)
     typer.echo(tool.printed(report))
@@ -180,7 +180,7 @@ def pack(
     shard_size: Annotated[int, typer.Option(min=1, help="Pictures in a shard.")] = 1000,
 ) -> None:
     """Pack a finished set into WebDataset shards."""
-    from cleanset import pack as tool
+    from cleanset.sets import pack as tool
 
     typer.echo(tool.run(folder, out, shard_size))
 
@@ -196,7 +196,7 @@ def models(
     """Show the models: source, preprocessing, weights and their SHA-256, found and pinned."""
     from rich.console import Console
 
-    from cleanset import ensemble
+    from cleanset.scoring import ensemble
 
     if pin:
         ensemble.pin(Edition(edition))
@@ -215,7 +215,7 @@ def agreement(
     """Show how far the reviewers agree: kappa, and the pictures on which they differ."""
     from rich.console import Console
 
-    from cleanset import agreement_report
+    from cleanset.review import agreement_report
 
     report = agreement_report.run(Edition(edition))
     if as_json:

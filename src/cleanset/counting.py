@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from cleanset.after_crop import WRONG_AFTER_CROP
-from cleanset.agreement import differences, overall, verdict_counts, without_board
 from cleanset.ranking import right, top5
-from cleanset.review_files import Votes
-from cleanset.reviews import Reason
+from cleanset.review.agreement import differences, overall, verdict_counts, without_board
+from cleanset.review.folder import Votes
+from cleanset.review.verdicts import Reason
 from cleanset.tiers import TIERS
 
 REASONS: tuple[str, ...] = (

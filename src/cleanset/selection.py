@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from cleanset.consensus import Decision
+from cleanset.review.consensus import Decision
 from cleanset.tiers import TIERS
 
 

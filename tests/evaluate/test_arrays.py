@@ -18,11 +18,11 @@ from safetensors.torch import load_file
 import draw
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluation.keras256 import KERAS256
 from cleanset.ilsvrc import class_indices
 from cleanset.images import RES256CROP224, decode
-from cleanset.keras256 import KERAS256
-from cleanset.models import preprocessing_of
 from cleanset.params import Model, read_params
+from cleanset.scoring.models import preprocessing_of
 from cleanset.tables import INDEX, SCORES, read_table
 from inputs.made import Made
 from plan import plans
@@ -187,7 +187,7 @@ def peak_mib(pictures: int, out: Path) -> float:
 import resource
 from pathlib import Path
 import numpy as np, pandas as pd
-from cleanset.arrays import write_arrays
+from cleanset.evaluation.arrays import write_arrays
 from cleanset.images import RES256CROP224
 from inputs.made import image, jpeg
 data = jpeg(image(240, 230))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition import Edition
-from cleanset.manifest import Entry, manifest_csv
+from cleanset.sets.manifest import Entry, manifest_csv
 from cleanset.tables import CROP_SCORES, SCORES
 from evaluate.command import cleanset, says
 from evaluate.test_comparison import CROPPED, ENTRY

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.manifest import Entry, manifest_csv, read_manifest
-from cleanset.score_comparison import compare_scores
+from cleanset.evaluation.set_comparison import Change, ClassChange, compare_exports, compare_sets
+from cleanset.scoring.comparison import compare_scores
 from cleanset.selection import Filled
-from cleanset.set_comparison import Change, ClassChange, compare_exports, compare_sets
+from cleanset.sets.manifest import Entry, manifest_csv, read_manifest
 
 small = settings(max_examples=200, deadline=None, derandomize=True)
 

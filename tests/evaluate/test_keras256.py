@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.evaluation.keras256 import KERAS256, taps
 from cleanset.images import decode
-from cleanset.keras256 import KERAS256, taps
 from inputs.made import image, jpeg
 
 OF_OPENCV = {

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from cleanset.card import Made, card
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
+from cleanset.sets.card import Made, card
+from cleanset.sets.terms import CITATION
 from cleanset.stages import export
-from cleanset.terms import CITATION
 from handing.conftest import edit, make_edition
 from inputs.made import SCORED
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import webdataset
 
-from cleanset import pack
 from cleanset.errors import CleansetError
+from cleanset.sets import pack
 from evaluate.command import cleanset, says
 from handing.conftest import FILES
 from handing.test_verify import rows

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from cleanset import rebuild
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.ilsvrc import wnids
 from cleanset.images import decoder, encoder
+from cleanset.sets import rebuild
 from evaluate.command import cleanset, says
 from handing.conftest import FILES
 from handing.test_verify import rewrite

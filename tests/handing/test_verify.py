@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cleanset import verify
 from cleanset.errors import CleansetError
+from cleanset.sets import verify
 from evaluate.command import cleanset, says
 from handing.conftest import FILES, edit
 

@@ -19,14 +19,14 @@ from torch import nn
 from torchvision.models import resnet50
 from torchvision.transforms.functional import center_crop, normalize, pil_to_tensor, resize
 
-from cleanset.decoding import in_threads
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import Preprocessing, decode
-from cleanset.models import LoadedModel, Normalise, load_model
 from cleanset.params import Model
 from cleanset.progress import tracked
-from cleanset.scoring import Precision, Scorer, arithmetic, choose_devices, grouped, to_table, top5
+from cleanset.scoring.decoding import in_threads
+from cleanset.scoring.models import LoadedModel, Normalise, load_model
+from cleanset.scoring.scorer import Precision, Scorer, arithmetic, choose_devices, grouped, to_table, top5
 from cleanset.tables import SCORES, write_table
 from inputs.made import image, jpeg, picture_id, ten_pictures
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+import cleanset
 from cleanset.params import read_params
 
 STAGES = (
@@ -15,7 +16,7 @@ STAGES = (
 )  # fmt: skip
 RUN_A_MODEL = {"score", "score_crops"}
 EDITIONS = (".", "imagenet")
-TEMPLATES = {"report": {"${root}/src/cleanset/report_templates"}}
+TEMPLATES = {"report": {"${root}/src/cleanset/report/templates"}}
 """What a stage reads beside modules."""
 
 
@@ -36,11 +37,15 @@ def test_stages_stand_in_their_order(stages: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_depends_on_the_modules_that_it_imports(stage: str, stages: dict[str, Any]) -> None:
-    """The modules that importing the stage loads, in an interpreter of its own."""
-    program = f"import sys, cleanset.stages.{stage}; print(*(m for m in sys.modules if m.startswith('cleanset.')))"
+    """The files of the modules that importing the stage loads, in an interpreter of its own."""
+    program = (
+        f"import sys, cleanset.stages.{stage}\n"
+        "print(*(module.__file__ for name, module in sys.modules.items() if name.startswith('cleanset.')))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    modules = set(done.stdout.split()) - {"cleanset.stages"}
-    imported = {"${root}/src/" + module.replace(".", "/") + ".py" for module in modules}
+    package = Path(cleanset.__file__).parent
+    modules = {Path(file).relative_to(package) for file in done.stdout.split()}
+    imported = {f"${{root}}/src/cleanset/{module}" for module in modules if module.name != "__init__.py"}
     deps = {dep for dep in stages[stage]["deps"] if dep.startswith("${root}/src/")} - TEMPLATES.get(stage, set())
     assert deps == imported
 
@@ -97,7 +102,7 @@ def test_the_models_are_in_the_zoos(repository: Path) -> None:
     """The names of the ImageNet edition are known to timm and RobustBench."""
     import timm
 
-    from cleanset.models import _robustbench_entry
+    from cleanset.scoring.models import _robustbench_entry
 
     params = read_params(repository / "imagenet")
     assert timm.is_model(params.model("standard").name)

@@ -12,7 +12,7 @@ import yaml
 
 from checkouts import Checkout
 from cleanset.params import Model
-from cleanset.reviews import parse_reviews
+from cleanset.review.verdicts import parse_reviews
 from readme import block, blocks, shell
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (480, 160, 160, 3)}

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import torch
 
-from cleanset.engine import Lane
 from cleanset.ilsvrc import class_indices
 from cleanset.images import decode
-from cleanset.models import load_model
 from cleanset.params import Model
 from cleanset.pictures import Location
-from cleanset.scoring import grouped, to_table
+from cleanset.scoring.engine import Lane
+from cleanset.scoring.models import load_model
+from cleanset.scoring.scorer import grouped, to_table
 
 
 def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cleanset.agreement import fleiss_kappa
-from cleanset.consensus import Decision, Policy, consensus
 from cleanset.ilsvrc import image_number, read_ground_truth, read_meta, timm_info
 from cleanset.labels import read_reassessed
-from cleanset.reviews import Review
+from cleanset.review.agreement import fleiss_kappa
+from cleanset.review.consensus import Decision, Policy, consensus
+from cleanset.review.verdicts import Review
 
 QUESTIONS, ANSWERS = 184_962, 5
 NO, MAYBE, YES = 0, 1, 2

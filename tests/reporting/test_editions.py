@@ -10,12 +10,12 @@ from cleanset.class_names import class_names
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.params import read_params
-from cleanset.report_figures import Rejects, Step
-from cleanset.report_pages import Report, pages
-from cleanset.report_sheets import Kept, Use
+from cleanset.report.figures import Rejects, Step
+from cleanset.report.pages import Report, pages
+from cleanset.report.sheets import Kept, Use
+from cleanset.report.thumbnails import Thumbnail
 from cleanset.stages import report as stage
 from cleanset.tables import INDEX, read_table
-from cleanset.thumbnails import Thumbnail
 
 from .editions import made
 from .pages import cells, numbers, opened, soup, tables

@@ -6,7 +6,7 @@ import io
 import pytest
 from PIL import Image
 
-from cleanset.thumbnails import Thumbnail, before_and_after, thumbnail
+from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
 
 RED, GREEN, BLUE, WHITE = (200, 30, 30), (30, 160, 40), (30, 40, 200), (245, 245, 245)
 AMBER = (255, 179, 0)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cleanset.reviews import Review
+from cleanset.review.verdicts import Review
 
 Json = dict[str, Any]
 

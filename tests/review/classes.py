@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain, combinations
 
-from cleanset.consensus import UNREVIEWED, Decision
-from cleanset.review_queue import Candidate, Decide
+from cleanset.review.consensus import UNREVIEWED, Decision
+from cleanset.review.queue import Candidate, Decide
 
 STEPS = (
     ("top5", "clean"), ("top5", "crop"),

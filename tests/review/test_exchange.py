@@ -14,9 +14,9 @@ from PIL import Image
 from checkouts import Checkout
 from cleanset.edition import Edition
 from cleanset.images import cropped, decode
-from cleanset.label_studio import labeling_config
 from cleanset.pictures import VerifiedPictures
-from cleanset.reviews import Review
+from cleanset.review.label_studio import labeling_config
+from cleanset.review.verdicts import Review
 from cleanset.tables import INDEX, read_table
 from review.answers import Json, answered, choice, results
 

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from cleanset.hint_measures import Measures, measure
-from cleanset.hints import Hint, between, hints
+from cleanset.review.hint_measures import Measures, measure
+from cleanset.review.hints import Hint, between, hints
 
 pytestmark = pytest.mark.filterwarnings("error")
 

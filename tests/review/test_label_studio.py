@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.label_studio import CONTROLS, labeling_config, read_votes
-from cleanset.reviews import Reason, Review
+from cleanset.review.label_studio import CONTROLS, labeling_config, read_votes
+from cleanset.review.verdicts import Reason, Review
 from review.answers import Json, answered, choice, rectangle, result, results
 
 SHA = "3f6c0a" + "0" * 58

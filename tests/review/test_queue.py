@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cleanset.after_crop import Said
 from cleanset.boxes import Crop
-from cleanset.consensus import UNREVIEWED, Decision, Policy, consensus
-from cleanset.review_files import BOARD
-from cleanset.review_queue import (
+from cleanset.review.consensus import UNREVIEWED, Decision, Policy, consensus
+from cleanset.review.folder import BOARD
+from cleanset.review.queue import (
     Candidate,
     Decide,
     Question,
@@ -26,7 +26,7 @@ from cleanset.review_queue import (
     standing,
     without_wrong_crops,
 )
-from cleanset.reviews import Review
+from cleanset.review.verdicts import Review
 from cleanset.selection import fill
 from cleanset.tiers import TIERS
 from review.classes import DECISIONS, Ranked, candidates_of, decide_by, fewest, kept, must_be_asked

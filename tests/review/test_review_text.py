@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.review_text import with_review
-from cleanset.reviews import Review, parse_reviews
+from cleanset.review.text import with_review
+from cleanset.review.verdicts import Review, parse_reviews
 
 TENCH = "n01440764"
 SHA, OTHER_SHA = "3f6c0a" + "0" * 58, "b" * 64

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.review_cache import ReviewCache
-from cleanset.review_files import read_reviews
-from cleanset.review_writing import ChangedMeanwhileError, save
-from cleanset.reviews import Review
+from cleanset.review.cache import ReviewCache
+from cleanset.review.folder import read_reviews
+from cleanset.review.verdicts import Review
+from cleanset.review.writing import ChangedMeanwhileError, save
 
 TENCH, TENCH_INDEX = "n01440764", 0
 SHA = "3f6c0a" + "0" * 58
@@ -158,8 +158,8 @@ def test_on_the_disk_before_it_takes_its_name(reviews: Path, monkeypatch: pytest
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from cleanset import review_writing
-from cleanset.reviews import Review
+from cleanset.review import writing as review_writing
+from cleanset.review.verdicts import Review
 
 reviews, kind = Path(sys.argv[1]), sys.argv[2]
 target = reviews / "ann" / "n01440764.yaml"
@@ -269,8 +269,8 @@ def test_full_disk(small_disk: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from cleanset.review_writing import save
-from cleanset.reviews import Review
+from cleanset.review.writing import save
+from cleanset.review.verdicts import Review
 sys.stdin.read()
 for number in range(int(sys.argv[2]), 401, 2):
     review = Review(verdict={"1": "clean", "2": "unsure"}[sys.argv[2]], sha256="a" * 64)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cleanset import review_status
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
-from cleanset.review_status import ALL
+from cleanset.review import status as review_status
+from cleanset.review.status import ALL
 from cleanset.tables import CROP_SCORES
 from evaluate.command import cleanset, says
 from inputs.made import Made

@@ -12,7 +12,8 @@ import pytest
 
 from cleanset.class_names import class_names, found
 from cleanset.edition import Edition
-from cleanset.review_writing import save
+from cleanset.review.verdicts import Reason, Review
+from cleanset.review.writing import save
 from cleanset.reviewer.crop_scores import CropScores
 from cleanset.reviewer.desk import Desk
 from cleanset.reviewer.keys import FILTERS, REASONS, VERDICTS
@@ -20,7 +21,6 @@ from cleanset.reviewer.library import Library, open_library
 from cleanset.reviewer.pace import Pace, in_words
 from cleanset.reviewer.server import enter
 from cleanset.reviewer.view import render
-from cleanset.reviews import Reason, Review
 from cleanset.tables import CROP_SCORES, write_table
 
 from .reviewing import REASONS as MEANT

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from cleanset.review_files import check_reviews, read_reviews
+from cleanset.review.folder import check_reviews, read_reviews
 from cleanset.tables import INDEX, read_table
 
 from .conftest import Open, Serve

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkouts import Checkout
-from cleanset.agreement import (
+from cleanset.review.agreement import (
     Agreement,
     differences,
     fleiss_kappa,
@@ -23,8 +23,8 @@ from cleanset.agreement import (
     verdict_counts,
     without_board,
 )
-from cleanset.review_files import Votes
-from cleanset.reviews import Review, Vote
+from cleanset.review.folder import Votes
+from cleanset.review.verdicts import Review, Vote
 
 # Fleiss 1971, table 1: 30 patients, 6 psychiatrists; depression, personality disorder, schizophrenia, neurosis, other
 PATIENTS = """00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 10050 11040 03300 10050 02031

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.manifest import Entry, manifest_csv
+from cleanset.sets.manifest import Entry, manifest_csv
 
 WHOLE = Entry(
     model="standard",

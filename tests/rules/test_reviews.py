@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanset.consensus import Decision, Policy, consensus
 from cleanset.errors import CleansetError
-from cleanset.review_files import check_reviews, decisions, read_reviews
-from cleanset.reviews import Review, parse_reviews
+from cleanset.review.consensus import Decision, Policy, consensus
+from cleanset.review.folder import check_reviews, decisions, read_reviews
+from cleanset.review.verdicts import Review, parse_reviews
 
 SHA = "3f6c0a" + "0" * 58
 OTHER_SHA = "b" * 64

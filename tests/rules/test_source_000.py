@@ -12,7 +12,7 @@ from cleanset.ilsvrc import image_id, timm_info, wnids
 from cleanset.labels import read_reassessed
 from cleanset.params import read_params
 from cleanset.ranking import candidates, shared
-from cleanset.reviews import parse_reviews
+from cleanset.review.verdicts import parse_reviews
 from cleanset.selection import fill
 from rules.by_hand import SNOWMOBILE, SNOWPLOW, filled, index_of, kept, removed, scores_of, still_open
 

@@ -15,7 +15,7 @@ from cleanset.edition import Edition
 from cleanset.ilsvrc import class_indices, wnids
 from cleanset.params import read_params
 from cleanset.pictures import locate
-from cleanset.review_files import BOARD, read_reviews
+from cleanset.review.folder import BOARD, read_reviews
 from cleanset.tables import CANDIDATES, INDEX, REJECTED, SELECTION, SHARED, read_table
 
 ROLES = ("standard", "norm_robust", "corruption_robust")

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.images import Preprocessing
-from cleanset.models import LoadedModel
+from cleanset.scoring.models import LoadedModel
 from inputs.made import image, jpeg, picture_id
 
 CPU = torch.device("cpu")

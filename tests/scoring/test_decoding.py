@@ -7,9 +7,9 @@ import numpy as np
 import psutil
 import pytest
 
-from cleanset.decoding import AHEAD, Batch, SharedBatches, in_threads
 from cleanset.errors import CleansetError
-from cleanset.scoring import grouped
+from cleanset.scoring.decoding import AHEAD, Batch, SharedBatches, in_threads
+from cleanset.scoring.scorer import grouped
 from inputs.made import picture_id, ten_pictures
 from scoring.networks import SMALL, many
 
@@ -52,7 +52,7 @@ def test_a_process_that_is_killed_is_reported() -> None:
 
 def test_no_process_outlives_the_one_that_is_killed() -> None:
     program = """
-from cleanset.decoding import SharedBatches
+from cleanset.scoring.decoding import SharedBatches
 from cleanset.images import RES256CROP224
 if __name__ == "__main__":
     with SharedBatches({}.__getitem__, RES256CROP224, 2, 2):

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 import torch
 
-from cleanset import scoring
-from cleanset.engine import Settings, score_shards
 from cleanset.errors import CleansetError
-from cleanset.models import LoadedModel
-from cleanset.scoring import Meter, Precision
-from cleanset.shards import Shards
+from cleanset.scoring import scorer as scoring
+from cleanset.scoring.engine import Settings, score_shards
+from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.scorer import Meter, Precision
+from cleanset.scoring.shards import Shards
 from cleanset.tables import SCORES, read_table, write_table
 from inputs.made import picture_id
 from scoring.networks import CPU, linear, many

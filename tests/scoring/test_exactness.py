@@ -13,13 +13,13 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from cleanset.engine import Lane
-from cleanset.exactness import Distance, distance, easiest, sample
 from cleanset.files import sha256
 from cleanset.images import Preprocessing, decode
-from cleanset.models import LoadedModel, load_model
 from cleanset.params import Model
-from cleanset.scoring import arithmetic, grouped, to_table, top5
+from cleanset.scoring.engine import Lane
+from cleanset.scoring.exactness import Distance, distance, easiest, sample
+from cleanset.scoring.models import LoadedModel, load_model
+from cleanset.scoring.scorer import arithmetic, grouped, to_table, top5
 from cleanset.stages import score as stage
 from cleanset.tables import SCORES, write_table
 from inputs.made import image, jpeg, picture_id

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition import Edition
-from cleanset.engine import settings_for
 from cleanset.errors import CleansetError
-from cleanset.models import load_model
-from cleanset.on_ray import score_shards_on_ray
 from cleanset.params import read_params
-from cleanset.shards import Shards
+from cleanset.scoring.engine import settings_for
+from cleanset.scoring.models import load_model
+from cleanset.scoring.on_ray import score_shards_on_ray
+from cleanset.scoring.shards import Shards
 from cleanset.stages import score
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 from scoring.editions import make_edition, write_params

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition import Edition
-from cleanset.shards import Shards
+from cleanset.scoring.shards import Shards
 from cleanset.stages import score
 from cleanset.tables import INDEX, read_table, write_table
 from scoring.editions import make_edition, start, write_params, write_weights

@@ -15,16 +15,16 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from cleanset import engine
 from cleanset.boxes import Box, Crop
 from cleanset.crops import crops_csv
-from cleanset.decoding import SharedBatches, in_threads
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.images import cropped, part, png
 from cleanset.params import read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.ranking import top5
+from cleanset.scoring import engine
+from cleanset.scoring.decoding import SharedBatches, in_threads
 from cleanset.stages import score_crops
 from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table, write_table
 from inputs.made import picture_id, ten_pictures

@@ -18,8 +18,8 @@ from torchvision.models import resnet18, resnet50
 
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.models import describe, load_model, preprocessing_of, weights_path
 from cleanset.params import Model
+from cleanset.scoring.models import describe, load_model, preprocessing_of, weights_path
 from weights.conftest import settle
 
 Tensors = dict[str, Tensor]

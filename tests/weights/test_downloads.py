@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cleanset import downloads
-from cleanset.downloads import Drive, Hub, fetch, what_instead_of_weights
+from cleanset.scoring import downloads
+from cleanset.scoring.downloads import Drive, Hub, fetch, what_instead_of_weights
 from weights.conftest import Serving
 from weights.servers import COMMIT, QUOTA, Plan
 
@@ -169,8 +169,8 @@ class TestDrive:
 PROGRAM = """
 import sys
 from pathlib import Path
-from cleanset import downloads
-from cleanset.downloads import Drive, Hub, fetch
+from cleanset.scoring import downloads
+from cleanset.scoring.downloads import Drive, Hub, fetch
 fetch(Hub(*sys.argv[2:]) if len(sys.argv) == 4 else Drive(sys.argv[2]), Path(sys.argv[1]))
 """
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from cleanset.cli import main
 from cleanset.edition import Edition
-from cleanset.ensemble import Member, members, pinned
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.models import load_model
 from cleanset.params import Params, read_params
+from cleanset.scoring.ensemble import Member, members, pinned
+from cleanset.scoring.models import load_model
 from weights.conftest import Serving
 from weights.servers import Plan
 

@@ -29,7 +29,7 @@ PLACES = {
 LOAD = """
 from pathlib import Path
 from cleanset.errors import CleansetError
-from cleanset.models import load_model
+from cleanset.scoring.models import load_model
 from cleanset.params import read_params
 for model in read_params(Path()).models.values():
     try:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from cleanset.after_crop import WRONG_AFTER_CROP, Said, said_of_crops
 from cleanset.boxes import Box, Crop
-from cleanset.consensus import Decision
 from cleanset.edition import Edition
-from cleanset.review_queue import Decide
+from cleanset.review.consensus import Decision
+from cleanset.review.queue import Decide
 from cleanset.tables import CROP_SCORES, read_table
 
 

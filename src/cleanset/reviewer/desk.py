@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cleanset.errors import CleansetError
-from cleanset.review_files import BOARD
+from cleanset.review.folder import BOARD
+from cleanset.review.verdicts import Review
 from cleanset.reviewer.drafts import Draft
 from cleanset.reviewer.keys import FILTERS, REASONS, VERDICTS
 from cleanset.reviewer.place import Place
 from cleanset.reviewer.tour import Tour
-from cleanset.reviews import Review
 
 Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end"]
 

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from cleanset.boxes import Box
 from cleanset.checked import first_problem
 from cleanset.errors import CleansetError
+from cleanset.review.verdicts import Review
 from cleanset.reviewer.library import Picture
-from cleanset.reviews import Review
 
 
 @dataclass

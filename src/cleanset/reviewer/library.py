@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.images import Preprocessing
 from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
-from cleanset.review_queue import ByRole, Candidate, by_class
+from cleanset.review.queue import ByRole, Candidate, by_class
 from cleanset.reviewer.photos import Photos
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from cleanset.tiers import TIERS

@@ -5,8 +5,8 @@ import pickle
 import sys
 from contextlib import suppress
 
-from cleanset.hint_measures import measure
 from cleanset.images import decode
+from cleanset.review.hint_measures import measure
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from cleanset.review.verdicts import Review
 from cleanset.reviewer.library import Picture
 from cleanset.reviewer.room import Room, Stand
-from cleanset.reviews import Review
 
 
 @dataclass

@@ -4,17 +4,17 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cleanset.consensus import UNREVIEWED
 from cleanset.errors import CleansetError
-from cleanset.review_files import Votes, decisions
-from cleanset.review_queue import Question, State, for_reviewer, of_class, questions, standing
-from cleanset.review_writing import ChangedMeanwhileError
+from cleanset.review.consensus import UNREVIEWED
+from cleanset.review.folder import Votes, decisions
+from cleanset.review.queue import Question, State, for_reviewer, of_class, questions, standing
+from cleanset.review.verdicts import Review
+from cleanset.review.writing import ChangedMeanwhileError
 from cleanset.reviewer.crop_scores import CropScores
 from cleanset.reviewer.library import Library
 from cleanset.reviewer.pace import Pace
 from cleanset.reviewer.said import Said
 from cleanset.reviewer.signs import Signs
-from cleanset.reviews import Review
 
 
 @dataclass(frozen=True, slots=True)

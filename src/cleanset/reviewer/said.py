@@ -8,10 +8,10 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.ilsvrc import wnids
-from cleanset.review_cache import ReviewCache
-from cleanset.review_files import Votes, check_reviews
-from cleanset.review_writing import save
-from cleanset.reviews import Review
+from cleanset.review.cache import ReviewCache
+from cleanset.review.folder import Votes, check_reviews
+from cleanset.review.verdicts import Review
+from cleanset.review.writing import save
 
 
 class Said:

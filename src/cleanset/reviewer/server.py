@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.ilsvrc import wnids
-from cleanset.review_files import review_file, reviewer_folders
+from cleanset.review.folder import review_file, reviewer_folders
 from cleanset.reviewer import page, pictures
 from cleanset.reviewer.crop_scores import CropScores
 from cleanset.reviewer.guard import Guard, is_loopback, own_hosts

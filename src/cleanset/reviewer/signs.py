@@ -12,8 +12,8 @@ from cleanset.errors import CleansetError
 from cleanset.images import Read
 
 if TYPE_CHECKING:  # they import SciPy, which would delay the start
-    from cleanset.hint_measures import Fingerprint, Measures
-    from cleanset.hints import Hint
+    from cleanset.review.hint_measures import Fingerprint, Measures
+    from cleanset.review.hints import Hint
 
 
 class Signs:
@@ -41,7 +41,7 @@ class Signs:
         there = {image_id: self._measured[image_id] for image_id in image_ids if image_id in self._measured}
         if not there:
             return {}
-        from cleanset.hints import between, hints
+        from cleanset.review.hints import between, hints
 
         others = between({image_id: fingerprint for image_id, (_, fingerprint) in there.items()})
         return {image_id: [*hints(measures), *others[image_id]] for image_id, (measures, _) in there.items()}

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from cleanset.review_files import BOARD
-from cleanset.review_queue import Candidate
+from cleanset.review.folder import BOARD
+from cleanset.review.queue import Candidate
+from cleanset.review.verdicts import Review
 from cleanset.reviewer.desk import Desk
 from cleanset.reviewer.keys import FILTERS, HELP, REASONS
 from cleanset.reviewer.library import Library, Picture
 from cleanset.reviewer.pace import in_words
 from cleanset.reviewer.place import Place
-from cleanset.reviews import Review
 
 if TYPE_CHECKING:
-    from cleanset.hints import Hint
+    from cleanset.review.hints import Hint
 
 EXAMPLES = 3
 _COLUMNS = {1: 1, 2: 2, 3: 2, 4: 2}

@@ -20,7 +20,7 @@ from cleanset.files import replacing, write_text
 from cleanset.ilsvrc import wnids
 from cleanset.params import read_params
 from cleanset.pipeline_file import check_roles
-from cleanset.review_files import read_reviews
+from cleanset.review.folder import read_reviews
 from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
 Lines = dict[str, dict[str, float | int]]

@@ -3,7 +3,7 @@
 from cleanset.crops import crops_csv
 from cleanset.edition import Edition
 from cleanset.files import write_text
-from cleanset.review_files import check_reviews, drawn, read_reviews
+from cleanset.review.folder import check_reviews, drawn, read_reviews
 from cleanset.tables import INDEX, read_table
 
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pandas as pd
 
-from cleanset.card import Made, card
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
-from cleanset.export_folder import CARD, write_manifest
 from cleanset.files import replacing, sha256, write_text
 from cleanset.ilsvrc import wnids
 from cleanset.images import Read, pixels_sha256
-from cleanset.manifest import Entry, file_name
 from cleanset.params import read_params
-from cleanset.picture_files import picture_file
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import tracked
+from cleanset.sets.card import Made, card
+from cleanset.sets.folder import CARD, write_manifest
+from cleanset.sets.manifest import Entry, file_name
+from cleanset.sets.picture_files import picture_file
 from cleanset.tables import INDEX, REJECTED, SELECTION, read_table
 
 

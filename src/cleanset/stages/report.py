@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 
-from cleanset.agreement import VERDICTS, differences, of_verdict, overall, pairs, verdict_counts, without_board
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
@@ -17,7 +16,7 @@ from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.pipeline_file import check_roles
 from cleanset.progress import tracked
-from cleanset.report_figures import (
+from cleanset.report.figures import (
     Counts,
     by_size,
     class_states,
@@ -27,13 +26,14 @@ from cleanset.report_figures import (
     pairwise,
     rejects,
 )
-from cleanset.report_pages import Report, Shot, pages
-from cleanset.report_plots import plots
-from cleanset.report_sheets import kept_pictures, sheets
-from cleanset.review_files import Votes, read_reviews
+from cleanset.report.pages import Report, Shot, pages
+from cleanset.report.plots import plots
+from cleanset.report.sheets import kept_pictures, sheets
+from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
+from cleanset.review.agreement import VERDICTS, differences, of_verdict, overall, pairs, verdict_counts, without_board
+from cleanset.review.folder import Votes, read_reviews
 from cleanset.selection import Filled
 from cleanset.tables import INDEX, REJECTED, SELECTION, SHARED, read_table
-from cleanset.thumbnails import Thumbnail, before_and_after, thumbnail
 
 EXAMPLES = 12
 """Pictures shown for each reason."""

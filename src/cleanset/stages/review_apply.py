@@ -1,10 +1,10 @@
 """Stage review_apply: fill one model's classes from its candidates and the human verdicts."""
 
 from cleanset.after_crop import check_scored, reject_wrong_crops, said_of_crops
-from cleanset.consensus import UNREVIEWED, Decision
 from cleanset.edition import Edition
 from cleanset.params import read_params
-from cleanset.review_files import check_reviews, decisions, read_reviews
+from cleanset.review.consensus import UNREVIEWED, Decision
+from cleanset.review.folder import check_reviews, decisions, read_reviews
 from cleanset.selection import fill, with_decisions
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, REJECTED, SELECTION, read_table, write_table
 

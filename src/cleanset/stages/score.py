@@ -8,18 +8,20 @@ from importlib.metadata import version
 
 import pandas as pd
 
-from cleanset import decoding, images, models, scoring
+from cleanset import images
 from cleanset.edition import Edition
-from cleanset.engine import Settings, score_few, score_shards, settings_for
-from cleanset.exactness import Distance, distance, sample
 from cleanset.files import sha256, write_text
 from cleanset.images import Read
-from cleanset.models import LoadedModel, describe, load_model
-from cleanset.on_ray import score_shards_on_ray
 from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import rate_bar
-from cleanset.shards import Shards, fingerprint
+from cleanset.scoring import decoding, models
+from cleanset.scoring import scorer as scoring
+from cleanset.scoring.engine import Settings, score_few, score_shards, settings_for
+from cleanset.scoring.exactness import Distance, distance, sample
+from cleanset.scoring.models import LoadedModel, describe, load_model
+from cleanset.scoring.on_ray import score_shards_on_ray
+from cleanset.scoring.shards import Shards, fingerprint
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 

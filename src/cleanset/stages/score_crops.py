@@ -9,14 +9,14 @@ import pandas as pd
 from cleanset.boxes import Crop
 from cleanset.crops import COLUMNS, read_crops
 from cleanset.edition import Edition
-from cleanset.engine import score_few, settings_for
 from cleanset.errors import CleansetError
 from cleanset.images import part
-from cleanset.models import LoadedModel, load_model
 from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import rate_bar
 from cleanset.ranking import candidate_ids
+from cleanset.scoring.engine import score_few, settings_for
+from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table, write_table
 
 

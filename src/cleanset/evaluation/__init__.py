@@ -1,0 +1,1 @@
+"""What is measured with scores and pictures beside the pipeline."""

@@ -1,0 +1,154 @@
+"""Reviewing in Label Studio: `cleanset review export` and `cleanset review import`."""
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from PIL import ExifTags, Image
+
+from cleanset.class_names import class_names
+from cleanset.edition import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import replacing, write_text
+from cleanset.ilsvrc import class_indices, wnids
+from cleanset.images import decode
+from cleanset.params import read_params
+from cleanset.pictures import VerifiedPictures
+from cleanset.progress import tracked
+from cleanset.review.folder import Votes, check_note, check_reviews, read_reviews, review_file
+from cleanset.review.label_studio import labeling_config, read_votes
+from cleanset.review.queue import by_class, for_reviewer, questions
+from cleanset.review.standing_decisions import read_decided
+from cleanset.review.verdicts import Vote
+from cleanset.review.writing import save
+from cleanset.tables import CANDIDATES, INDEX, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How many verdicts were saved, and how many stood there already."""
+
+    saved: int
+    there: int
+
+
+def export_tasks(edition: Edition, path: Path, reviewer: str | None, every: bool) -> int:
+    """Write tasks (`path`, .json), their configuration (.xml beside it) and a folder of pictures; say how many.
+
+    Tasks are the pictures that have to be reviewed whatever the verdicts on the others will be;
+    `every`: also those that have to be only if others are not clean. `reviewer`: as they matter for
+    this one. A picture that viewers would turn is written as PNG without its EXIF orientation, for
+    boxes are in the pixels as stored; all others byte for byte.
+    """
+    if path.suffix != ".json":
+        raise CleansetError(f"{path}: expected a name that ends in .json")
+    index = read_table(edition.index, INDEX)
+    sums = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
+    asked = _asked(edition, reviewer, every, votes=_checked_votes(edition))
+    read = VerifiedPictures(edition, read_params(edition.folder).dataset.images, index).read
+    folder = path.with_name(f"{path.stem}_pictures")
+    names = {}
+    with replacing(folder) as partial:
+        partial.mkdir()
+        pictures = sorted({image_id for _, image_id in asked})
+        for image_id in tracked(pictures, len(pictures), "pictures"):
+            data, suffix = _as_stored(read(image_id))
+            names[image_id] = f"{image_id}{suffix}"
+            (partial / names[image_id]).write_bytes(data)
+    tasks = [
+        {
+            "data": {
+                "image": f"/data/local-files/?d={quote(folder.name)}/{names[image_id]}",
+                "image_id": image_id,
+                "wnid": wnid,
+                "names": class_names()[class_indices()[wnid]].names,
+                "gloss": class_names()[class_indices()[wnid]].gloss,
+                "sha256": sums[image_id],
+            }
+        }
+        for wnid, image_id in asked
+    ]
+    write_text(path.with_suffix(".xml"), labeling_config())
+    write_text(path, json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
+    return len(tasks)
+
+
+def _checked_votes(edition: Edition) -> Votes:
+    votes = read_reviews(edition.reviews)
+    check_reviews(votes, read_table(edition.index, INDEX))
+    return votes
+
+
+def _asked(edition: Edition, reviewer: str | None, every: bool, votes: Votes) -> list[tuple[str, str]]:
+    """The wnid and image id of what is to be reviewed, class by class, the likeliest first."""
+    params = read_params(edition.folder)
+    tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
+    decided = read_decided(edition, params, votes)
+    asked: list[tuple[str, str]] = []
+    for class_index, by_role in by_class(tables, params.dataset.class_list()).items():
+        decide = decided.of_class(class_index)
+        if reviewer is not None:
+            review_file(edition.reviews, reviewer, wnids()[class_index])  # a name that is none is refused
+            own = {key[1]: of[reviewer].review for key, of in votes.items() if key[0] == class_index and reviewer in of}
+            decide = {role: for_reviewer(reviewer, own, of_model) for role, of_model in decide.items()}
+        found = questions(by_role, decide, params.export.images_per_class)
+        asked += [(wnids()[class_index], question.image_id) for question in found if every or question.certain]
+    return asked
+
+
+def _as_stored(data: bytes) -> tuple[bytes, str]:
+    """Bytes that every viewer shows as the pixels are stored, and the ending of their name."""
+    image = decode(data)
+    if image.getexif().get(ExifTags.Base.Orientation, 1) == 1:
+        return data, ".JPEG"
+    out = io.BytesIO()
+    Image.fromarray(np.asarray(image.convert("RGB"))).save(out, format="PNG", compress_level=6)
+    return out.getvalue(), ".png"
+
+
+def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str | None, replace: bool) -> Imported:
+    """Save what Label Studio exported as JSON as the verdicts of `reviewer`.
+
+    Everything is checked before anything is saved. A verdict of the reviewer that stands there and
+    differs is an error, unless `replace` is set.
+    """
+    index = read_table(edition.index, INDEX)
+    columns: Any = (index[name].tolist() for name in ("image_id", "width", "height"))
+    sizes = {image_id: (width, height) for image_id, width, height in zip(*columns, strict=True)}
+    standing = _checked_votes(edition)
+    answers: dict[tuple[int, str], Vote] = {}
+    for vote in read_votes(_text(path), str(path), annotator, sizes):
+        review_file(edition.reviews, reviewer, vote.wnid)
+        check_note(reviewer, vote.review, vote.where)
+        key = class_indices()[vote.wnid], vote.image_id
+        if key in answers:
+            raise CleansetError(
+                f"{vote.where}: {vote.image_id} again, as in {answers[key].where}; remove one of the two"
+            )
+        answers[key] = vote
+    check_reviews({key: {reviewer: vote} for key, vote in answers.items()}, index)
+    before = {key: of[reviewer] for key, of in standing.items() if reviewer in of}
+    new = {key: vote for key, vote in answers.items() if key not in before or before[key].review != vote.review}
+    for key, vote in new.items():
+        if key in before and not replace:
+            raise CleansetError(
+                f"{vote.where}: another verdict stands in {before[key].where}; "
+                "remove it there, or say --replace to take the new ones"
+            )
+    for key, vote in new.items():
+        expected = before[key].review if key in before else None
+        save(edition.reviews, reviewer, vote.wnid, vote.image_id, vote.review, expected=expected)
+    return Imported(len(new), len(answers) - len(new))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; expected what Label Studio exports as JSON") from None
+    except UnicodeDecodeError as error:
+        raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; expected an export of Label Studio") from None

@@ -1,0 +1,207 @@
+"""Which pictures are still to be reviewed, class by class, for all models together, and in what order.
+
+Reviewing the first question again and again asks no more than any order must. For one model, let L
+be the last picture that it keeps in the end. Every picture that would go before L if it were clean
+has to be looked at, else it might have to take L's place; no other has to. Where the class is not
+filled in the end, every candidate has to be looked at. The first question is always such a picture
+for one of the models at least: all that could go before it are decided.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from cleanset.after_crop import WRONG_AFTER_CROP, Said
+from cleanset.boxes import Crop
+from cleanset.review.consensus import Decision, consensus
+from cleanset.review.folder import BOARD
+from cleanset.review.verdicts import Review
+from cleanset.tiers import TIERS
+
+State = Literal["settled", "open", "short", "conflict"]
+"""Of a class, for one model.
+
+`settled`: full, and no picture could still enter. `short`: the same, but not full. `conflict`: it
+waits for the board, and no reviewer need be asked before. `open`: reviewers are to be asked.
+"""
+
+Decide = Callable[[str], Decision]
+"""The decision on a picture of one class, by image id. Models may differ, as where a crop makes one of them err."""
+
+TO_BE_ASKED = ("unreviewed", "too_few_reviewers")
+"""Why a picture is undecided, where a further reviewer can help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A picture that may stand in a class, as one model ranks it there."""
+
+    image_id: str
+    tier: str
+    rank: int
+    confidence: float
+
+
+ByRole = Mapping[str, Sequence[Candidate]]
+"""The candidates of one class, by role of the model, each in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A picture to be reviewed and, by role, the models that may need it.
+
+    `certain`: it has to be looked at whatever the other verdicts will be.
+    """
+
+    image_id: str
+    serves: Mapping[str, Candidate]
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one model's class stands: pictures kept so far, and image ids still to be reviewed.
+
+    `certain` are to be reviewed if all verdicts to come are clean, `open` if all are reject: the
+    fewest and the most. The first are among the second.
+    """
+
+    state: State
+    kept: int
+    certain: tuple[str, ...]
+    open: tuple[str, ...]
+
+
+def by_class(tables: Mapping[str, pd.DataFrame], classes: Collection[int]) -> dict[int, dict[str, list[Candidate]]]:
+    """The candidates of each of `classes` by role, from the candidates tables by role; in the order of asking."""
+    found: dict[int, dict[str, list[Candidate]]] = {index: {role: [] for role in tables} for index in sorted(classes)}
+    for role, table in tables.items():
+        columns = (table[name].tolist() for name in ("class_index", "image_id", "tier", "rank", "confidence"))
+        for class_index, *candidate in zip(*columns, strict=True):
+            if class_index in found:
+                found[class_index][role].append(Candidate(*candidate))
+    for by_role in found.values():
+        for candidates in by_role.values():
+            candidates.sort(key=_order)
+    return found
+
+
+def of_class(decided: Mapping[tuple[int, str], Decision], class_index: int, unreviewed: Decision) -> Decide:
+    """The decisions on one class; `unreviewed` for a picture that has none."""
+    return lambda image_id: decided.get((class_index, image_id), unreviewed)
+
+
+def without_wrong_crops(decide: Decide, class_index: int, said: Mapping[Crop, Said]) -> Decide:
+    """The decisions as they count for one model: a crop that it takes for another class is out.
+
+    A crop of which nothing is said yet counts as right.
+    """
+
+    def counted(image_id: str) -> Decision:
+        decision = decide(image_id)
+        if decision.crop is not None:
+            of_crop = said.get(Crop(image_id, decision.crop))
+            if of_crop is not None and of_crop.class_index != class_index:
+                return Decision("reject", WRONG_AFTER_CROP)
+        return decision
+
+    return counted
+
+
+def open_pictures(candidates: Sequence[Candidate], decide: Decide, images_per_class: int) -> list[Candidate]:
+    """The undecided pictures that, if found clean, would be among the class's pictures; the likeliest first.
+
+    The same pictures as column `open` of `selection.fill`.
+    """
+    return [candidate for candidate, _ in _reachable(candidates, decide, images_per_class)]
+
+
+def questions(by_role: ByRole, decided: Mapping[str, Decide], images_per_class: int) -> list[Question]:
+    """Every open picture of a class once. Asking the first, deciding, and asking again asks what any order must.
+
+    The certain ones first; then by the best tier and rank with any model that needs it; of equals the
+    one that serves more models.
+    """
+    serves: dict[str, dict[str, Candidate]] = {}
+    certain: set[str] = set()
+    for role, candidates in by_role.items():
+        for candidate, is_certain in _reachable(candidates, decided[role], images_per_class):
+            serves.setdefault(candidate.image_id, {})[role] = candidate
+            if is_certain:
+                certain.add(candidate.image_id)
+
+    def place(image_id: str) -> tuple[bool, tuple[int, int], int, str]:
+        models = serves[image_id]
+        return image_id not in certain, min(map(_order, models.values())), -len(models), image_id
+
+    return [Question(image_id, serves[image_id], image_id in certain) for image_id in sorted(serves, key=place)]
+
+
+def for_reviewer(reviewer: str, own: Mapping[str, Review], decide: Decide) -> Decide:
+    """The decisions on a class as they matter for what to ask one reviewer; `own` are their verdicts, by image id.
+
+    What others have to decide counts as clean meanwhile, so that nothing is asked in vain: conflicts,
+    which are the board's; and for the board, everything else. A picture that waits for further
+    reviewers counts as this reviewer has judged it, so that they need not wait for the others.
+    """
+
+    def seen(image_id: str) -> Decision:
+        decision = decide(image_id)
+        if decision.verdict != "undecided":
+            return decision
+        if reviewer == BOARD:
+            return decision if decision.reason == "conflict" else _MEANWHILE
+        if decision.reason not in TO_BE_ASKED:
+            return _MEANWHILE
+        return consensus([own[image_id]], None, "single", 1) if image_id in own else decision
+
+    return seen
+
+
+_MEANWHILE = Decision("clean")
+
+
+def standing(candidates: Sequence[Candidate], decide: Decide, images_per_class: int) -> Standing:
+    """How one model's class stands."""
+    reachable = list(_reachable(candidates, decide, images_per_class))
+    accepted = sum(decide(candidate.image_id).verdict in ("clean", "crop") for candidate in candidates)
+    certain = tuple(candidate.image_id for candidate, is_certain in reachable if is_certain)
+    state: State
+    if not reachable:
+        state = "settled" if accepted >= images_per_class else "short"
+    else:
+        state = "open" if any(decide(image_id).reason in TO_BE_ASKED for image_id in certain) else "conflict"
+    return Standing(
+        state, min(accepted, images_per_class), certain, tuple(candidate.image_id for candidate, _ in reachable)
+    )
+
+
+def _reachable(
+    candidates: Sequence[Candidate], decide: Decide, images_per_class: int
+) -> Iterator[tuple[Candidate, bool]]:
+    """The open pictures in the order of asking, each with whether it is certain.
+
+    Open: too few accepted pictures go before it if it is clean. Certain: also if all undecided ones
+    before it are clean. A crop goes before the next tier, but after the clean ones of its own.
+    """
+    ordered = sorted(candidates, key=_order)
+    before, crops, undecided, tier = 0, 0, 0, None
+    for candidate in ordered:
+        if candidate.tier != tier:
+            before, crops, tier = before + crops, 0, candidate.tier
+        if before >= images_per_class:
+            return
+        verdict = decide(candidate.image_id).verdict
+        if verdict == "undecided":
+            yield candidate, before + undecided < images_per_class
+            undecided += 1
+        elif verdict == "clean":
+            before += 1
+        elif verdict == "crop":
+            crops += 1
+
+
+def _order(candidate: Candidate) -> tuple[int, int]:
+    return TIERS.index(candidate.tier), candidate.rank

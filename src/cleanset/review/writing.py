@@ -1,0 +1,103 @@
+"""Writing reviews: one verdict at a time into `reviews/<reviewer>/<wnid>.yaml`, losing nothing that stands there."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import EllipsisType
+
+from cleanset.errors import CleansetError
+from cleanset.ilsvrc import parse_picture_name
+from cleanset.review.folder import check_note, read_text, review_file
+from cleanset.review.text import with_review
+from cleanset.review.verdicts import Review, parse_reviews
+
+
+class ChangedMeanwhileError(CleansetError):
+    """A verdict is not what the caller believed it to be: somebody else has changed it."""
+
+
+def save(
+    reviews: Path,
+    reviewer: str,
+    wnid: str,
+    image_id: str,
+    review: Review | None,
+    expected: Review | EllipsisType | None = ...,
+) -> None:
+    """Make `review` this reviewer's verdict on a picture; None takes the entry away.
+
+    `expected` is the verdict that the caller believes to stand there (None: none); without it,
+    whatever stands there is replaced. Processes and threads may save at once. After a kill the file
+    is the old or the new one, and once this returns the new one survives a power cut. A file without
+    entries and comments is removed.
+
+    Raises ChangedMeanwhileError if another verdict than `expected` stands there (the new one is no harm);
+    CleansetError for a name that is none, a verdict of the board without a note, and a file that
+    is not valid, which then stays as it is.
+    """
+    path = review_file(reviews, reviewer, wnid)
+    if parse_picture_name(f"{image_id}.JPEG") != (image_id, None):
+        raise CleansetError(f"picture {image_id!r}: expected an image id such as ILSVRC2012_val_00000001")
+    if review is not None:
+        check_note(reviewer, review, f"{path}, {image_id}")
+    if not reviews.is_dir():
+        raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
+    if not path.parent.is_dir():
+        path.parent.mkdir(exist_ok=True)
+        _sync_folder(reviews)
+    with _locked(path.parent):
+        text = read_text(path) if path.exists() else ""
+        votes = parse_reviews(text, wnid, str(path))
+        found = next((vote for vote in votes if vote.image_id == image_id), None)
+        standing = found.review if found else None
+        if standing == review:
+            return
+        if expected is not ... and standing != expected:
+            raise ChangedMeanwhileError(
+                f"{found.where if found else f'{path}, {image_id}'}: found {_shown(standing)}, expected "
+                f"{_shown(expected)}: it was changed meanwhile; look at it and decide again"
+            )
+        _replace(path, with_review(text, votes, wnid, image_id, review, str(path)).encode())
+
+
+def _shown(review: Review | None) -> str:
+    if review is None:
+        return "no verdict"
+    return ", ".join(f"{name} {value}" for name, value in review.model_dump(exclude={"sha256"}).items() if value)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Nobody else writes in the folder meanwhile. A killed process lets go of it."""
+    with (folder / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write the file, or remove it if there is nothing to write; on the disk when this returns."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        if data:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        else:
+            path.unlink()
+        _sync_folder(path.parent)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        error.filename = str(path)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

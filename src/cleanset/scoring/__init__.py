@@ -1,0 +1,1 @@
+"""Models, and what they say of pictures."""

@@ -1,0 +1,189 @@
+"""Downloads of weights: the file whole under its name, or no file, and nothing anywhere else.
+
+The work is done by huggingface_hub and by gdown, which RobustBench downloads with, in a process of
+its own: both keep caches and cookies in the home folder, so that process gets another one, inside the
+folder that is removed in the end.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+ATTEMPTS = 3
+"""How often a broken download is begun; huggingface_hub goes on where it broke off before that."""
+STALLED = 60
+"""Seconds without a byte, after which a download is given up; gdown would wait for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A file in a repository of the Hugging Face hub."""
+
+    repository: str
+    file: str
+
+    @property
+    def url(self) -> str:
+        """Where a browser gets it."""
+        return f"https://huggingface.co/{self.repository}/resolve/main/{self.file}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """A file on Google Drive."""
+
+    id: str
+
+    @property
+    def url(self) -> str:
+        """Where a browser gets it."""
+        return f"https://drive.google.com/uc?id={self.id}"
+
+
+def fetch(origin: Hub | Drive, path: Path) -> None:
+    """Download to `path`, unless the file is there; a second process that wants it waits for the first.
+
+    What a killed run left behind is removed. Raises ValueError with the reason if it fails.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    workspace = path.with_name(path.name + ".partial")
+    with _alone_in(path.parent):
+        if path.is_file():
+            return
+        shutil.rmtree(workspace, ignore_errors=True)
+        workspace.mkdir()
+        try:
+            fetched = workspace / path.name
+            _run(origin, fetched)
+            if (other := what_instead_of_weights(fetched)) is not None:
+                raise ValueError(f"{other} came instead of weights")
+            fetched.replace(path)
+        finally:
+            shutil.rmtree(workspace, ignore_errors=True)
+
+
+def what_instead_of_weights(path: Path) -> str | None:
+    """What a file is that cannot be weights, such as `a web page ("Quota exceeded")`; None for any other."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+    if not start:
+        return "an empty file"
+    text = start.lstrip().lower()
+    if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        title = re.search(r"<title[^>]*>(.*?)</title>", start.decode(errors="replace"), re.DOTALL | re.IGNORECASE)
+        return f'a web page ("{" ".join(title[1].split())}")' if title else "a web page"
+    return None
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes that download into `folder` waiting."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _run(origin: Hub | Drive, path: Path) -> None:
+    """Download to `path` in a process whose home is the folder of `path`. Raises ValueError if it fails."""
+    kind, *words = ("hub", origin.repository, origin.file) if isinstance(origin, Hub) else ("drive", origin.id)
+    home = str(path.parent)
+    environment = os.environ | {
+        "HOME": home,
+        "XDG_CACHE_HOME": home,
+        "HF_HOME": home,
+        "HF_HUB_CACHE": home,
+        "HF_XET_CACHE": home,
+        "HF_HUB_DISABLE_XET": "1",  # it goes round proxies and HF_ENDPOINT
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+    }
+    command = [sys.executable, "-P", "-m", "cleanset.scoring.downloads", str(STALLED), kind, *words, str(path)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise ValueError(done.stdout.strip() or f"the download ended with code {done.returncode}")
+
+
+def _from_hub(repository: str, name: str, path: Path) -> None:
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+
+    folder = path.parent / "hub"
+    shutil.rmtree(folder, ignore_errors=True)  # of an attempt before
+    facts = get_hf_file_metadata(hf_hub_url(repository, name))
+    fetched = Path(hf_hub_download(repository, name, revision=facts.commit_hash, local_dir=folder))
+    with fetched.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    # of a large file the hub's ETag is the SHA-256
+    if re.fullmatch("[0-9a-f]{64}", facts.etag or "") and facts.etag != found:
+        raise ConnectionError(what_instead_of_weights(fetched) or f"SHA-256 {found} arrived; the hub says {facts.etag}")
+    fetched.replace(path)
+
+
+def _from_drive(file_id: str, path: Path) -> None:
+    import gdown
+    import requests
+
+    try:
+        gdown.download(id=file_id, output=str(path), quiet=not sys.stderr.isatty(), use_cookies=False)
+    except requests.RequestException as error:
+        raise ConnectionError(str(error)) from None
+
+
+def _give_up_when_stalled(folder: Path, seconds: float) -> None:
+    """End this process, with the reason, once nothing in `folder` has grown for so long."""
+    size = found = 0
+    since = time.monotonic()
+    while time.monotonic() - since < seconds:
+        time.sleep(min(1, seconds / 4))
+        with suppress(FileNotFoundError):  # renamed meanwhile
+            found = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        if found != size:
+            size, since = found, time.monotonic()
+    print(f"no byte came for {seconds:g} seconds", flush=True)
+    os._exit(1)
+
+
+def _main(stalled: str, kind: str, *words: str) -> None:
+    """What runs in the process: prints the reason and exits with 1 if the download fails."""
+    path = Path(words[-1])
+    threading.Thread(target=_give_up_when_stalled, args=(path.parent, float(stalled)), daemon=True).start()
+    for attempt in range(ATTEMPTS):
+        try:
+            if kind == "hub":
+                _from_hub(words[0], words[1], path)
+            else:
+                _from_drive(words[0], path)
+            return
+        except Exception as error:  # huggingface_hub, httpx and gdown raise their own
+            if not _may_pass(error) or attempt == ATTEMPTS - 1:
+                print(_reason(error))
+                sys.exit(1)
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    text = text.removeprefix("Failed to retrieve file url: ").split(" You may still be able to", 1)[0]  # gdown's
+    return f"{type(error).__name__}: {text if len(text) <= 300 else f'{text[:300]}…'}"
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether the connection broke, rather than the server said no."""
+    import httpx
+
+    return isinstance(error, (ConnectionError, TimeoutError, httpx.TransportError))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,109 @@
+"""The same scoring as a Ray Data job, for those who outgrow one machine; needs `cleanset[ray]`.
+
+Every machine of the cluster must see the edition's folder, with the pictures and weights, under the
+same path. The cluster is that of RAY_ADDRESS; without it one is started on this machine.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cleanset.errors import CleansetError
+from cleanset.images import Read
+from cleanset.scoring.engine import Done, Lane, Settings
+from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.scorer import TOP, Scored, arithmetic, grouped, to_table
+from cleanset.scoring.shards import Shards
+
+SHARDS_AT_A_TIME = 8
+"""On a GPU; without one, one at a time."""
+ERROR = -1
+"""In place of a shard's number: the image id is the text of a CleansetError."""
+
+
+class RayScorer:
+    """One worker of the cluster: its model and device stay from shard to shard."""
+
+    def __init__(self, load: Callable[[], LoadedModel], open_pictures: Callable[[], Read], settings: Settings) -> None:
+        import ray
+
+        gpu = settings.devices[0].type == "cuda"
+        workers = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1)))
+        device = torch.device("cuda", 0) if gpu else torch.device("cpu")
+        torch.set_num_threads(1)
+        self._settings = settings
+        self._lane = Lane(load(), open_pictures(), device, settings.precision, settings.batch_size, workers)
+
+    def __call__(self, rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Score the pictures of some shards: a row per picture."""
+        image_ids = [image_id for shard in rows["image_ids"] for image_id in shard]
+        numbers = np.repeat(rows["number"], [len(shard) for shard in rows["image_ids"]])
+        groups = (g for shard in rows["image_ids"] for g in grouped(list(shard), self._settings.batch_size))
+        try:
+            with arithmetic(self._settings.precision):
+                scored = list(self._lane.score(groups))
+        except CleansetError as error:  # an exception would arrive wrapped and without its type
+            nothing = Scored([str(error)], np.zeros((1, TOP), np.int16), np.zeros((1, TOP), np.float32))
+            scored, numbers, image_ids = [nothing], np.array([ERROR]), list(nothing.image_ids)
+        return {
+            "number": numbers,
+            "image_id": np.array(image_ids),
+            "top5_class": np.concatenate([each.classes for each in scored]),
+            "top5_probability": np.concatenate([each.probabilities for each in scored]),
+        }
+
+
+def score_shards_on_ray(
+    load: Callable[[], LoadedModel],
+    open_pictures: Callable[[], Read],
+    settings: Settings,
+    shards: Shards,
+    done: Done,
+) -> None:
+    """Compute the missing shards with a worker for each GPU of the cluster, or, without, for each core.
+
+    `load` and `open_pictures` are called by each worker. Raises CleansetError as the local engine does,
+    and if Ray is not installed.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise CleansetError(
+            "score.engine ray: Ray is not installed; expected it: pip install 'cleanset[ray]'"
+        ) from None
+
+    if not shards.missing:
+        return
+    gpu = settings.devices[0].type == "cuda"
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    ray.init(ignore_reinit_error=True, logging_level="error", log_to_driver=False, include_dashboard=False)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    there = ray.cluster_resources()
+    count = max(1, int(there.get("GPU" if gpu else "CPU", 1)))
+    rows = [{"number": number, "image_ids": list(shards.image_ids(number))} for number in shards.missing]
+    at_a_time = SHARDS_AT_A_TIME if gpu else 1
+    finished = ray.data.from_items(rows, override_num_blocks=-(-len(rows) // at_a_time)).map_batches(
+        RayScorer,
+        fn_constructor_args=(load, open_pictures, settings),
+        batch_size=at_a_time,
+        compute=ray.data.ActorPoolStrategy(size=min(count, -(-len(rows) // at_a_time))),
+        num_gpus=1 if gpu else 0,
+        num_cpus=max(1, int(there.get("CPU", 1)) // count),
+    )
+    parts: dict[int, list[Scored]] = {}
+    for block in finished.iter_batches(batch_size=None, batch_format="numpy"):
+        if ERROR in block["number"]:
+            raise CleansetError(str(block["image_id"][block["number"] == ERROR][0]))
+        for number in np.unique(block["number"]).tolist():
+            chosen = block["number"] == number
+            columns = (block[name][chosen] for name in ("image_id", "top5_class", "top5_probability"))
+            parts.setdefault(number, []).append(Scored(*columns))
+            if sum(len(part.image_ids) for part in parts[number]) == len(shards.image_ids(number)):
+                shards.keep(number, to_table(parts.pop(number)))
+        done(len(block["number"]), 0.0)

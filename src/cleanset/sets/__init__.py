@@ -1,0 +1,1 @@
+"""Finished sets: their manifest and description, checking, rebuilding, packing and loading them."""
