@@ -68,7 +68,7 @@ edition: setup  ## make DIR=…: a new edition in that folder (params, empty rev
 
 review: setup  ## make REVIEWER=…: review pictures in the browser (EDITION: its folder, else this one)
 	@test -n "$(REVIEWER)" || { echo 'say who you are: make review REVIEWER=name'; exit 1; }
-	cd "$(or $(EDITION),.)" && cleanset review --reviewer "$(REVIEWER)"
+	cd "$(EDITION)" && cleanset review --reviewer "$(REVIEWER)"
 
 bench-tables: setup  ## time intersect, select, crops and review_apply at full scale
 	python bench/tables.py

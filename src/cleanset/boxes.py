@@ -1,5 +1,6 @@
 """Crop boxes."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 Box = tuple[int, int, int, int]
@@ -14,3 +15,11 @@ class Crop(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.image_id} cropped to {list(self.box)}"
+
+
+def box_of(crop: Collection[float] | None) -> Box | None:
+    """The crop of a row of table SELECTION as a box; beside missing boxes pandas reads the edges as floats."""
+    if crop is None:
+        return None
+    left, top, right, bottom = map(int, crop)
+    return left, top, right, bottom

@@ -71,14 +71,19 @@ def pixels_sha256(image: Image.Image) -> str:
 
 
 def cropped(data: bytes, box: Box) -> Image.Image:
-    """The part of a JPEG inside `box`, as RGB, with the picture's EXIF orientation and no other metadata."""
+    """The part of a JPEG inside `box`, as RGB, with the picture's EXIF orientation and no other metadata.
+
+    Raises ValueError as `decode` does, and for a box that is not inside the picture.
+    """
     image = decode(data)
+    if box[2] > image.width or box[3] > image.height:
+        raise ValueError(f"box {list(box)} outside of {image.width} x {image.height}")
     part = image.convert("RGB").crop(box)
     part.info = {}
     orientation = image.getexif().get(_ORIENTATION, 1)
     exif = part.getexif()
     exif.clear()
-    if orientation != 1:
+    if orientation in range(2, 9):  # anything else is nonsense, which viewers ignore
         exif[_ORIENTATION] = orientation
     return part
 

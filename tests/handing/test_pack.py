@@ -85,3 +85,13 @@ def test_what_is_there_already_stays(export_folder: Path, tmp_path: Path) -> Non
     (tmp_path / "mine").touch()
     with pytest.raises(CleansetError, match=r"there is something already; expected a new or empty folder"):
         pack.run(export_folder, tmp_path, 4)
+
+
+def test_a_manifest_that_leads_out_of_the_folder_is_refused(copy: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    text = (copy / "manifest.csv").read_text().replace("\nstandard,", f"\n{outside},")
+    (copy / "manifest.csv").write_text(text)
+    with pytest.raises(CleansetError, match=r"line 2: model .*outside; expected small letters.*; see cleanset verify "):
+        pack.run(copy, tmp_path / "shards", 1000)
+    assert not list(tmp_path.glob("outside*"))
+    assert not (tmp_path / "shards").exists()

@@ -127,7 +127,9 @@ def test_other_pixels(copy: Path, tmp_path: Path) -> None:
 
 def test_a_box_beyond_the_picture(copy: Path, tmp_path: Path) -> None:
     rewrite(copy, 6, right="60")
-    assert lines(copy, flat(tmp_path / "mine"), tmp_path / "out")[0].startswith(f"pixels       {FIVE}: ")
+    assert lines(copy, flat(tmp_path / "mine"), tmp_path / "out")[0].startswith(
+        "undecodable  ILSVRC2012_val_00000010: box [0, 0, 60, 10] outside of 50 x 30; "
+    )
 
 
 def test_a_manifest_that_leads_out_of_the_folder(copy: Path, tmp_path: Path) -> None:

@@ -210,8 +210,8 @@ def test_what_is_made_from_the_manifest_says_the_same(copy: Path) -> None:
     old = sha(copy / "manifest.csv")
     edit(copy / "croissant.json", old, OTHER)
     assert faults(copy) == [
-        "unlike       metadata.csv: other lines; expected those of manifest.csv",
-        f"unlike       croissant.json: ffffffffffff...; expected {old[:12]}...",
+        "unlike       metadata.csv: something else; expected what is made from manifest.csv",
+        "unlike       croissant.json: something else; expected what is made from manifest.csv",
     ]
     assert verify.run(copy, decode=False).good == 6
     for name in ("metadata.csv", "croissant.json", "README.md"):
@@ -227,7 +227,31 @@ def test_links_as_dvc_makes_them_and_hidden_files(copy: Path, export_folder: Pat
     assert faults(copy) == []
     (copy / ONE).unlink()
     (copy / ONE).symlink_to("nowhere")
-    assert [line.split()[0] for line in faults(copy)] == ["missing"]
+    assert faults(copy)[1:] == [f"surplus      {ONE}: a link that leads to no file; expected nothing"]
+    assert faults(copy)[0].startswith(f"missing      {ONE}: nothing; ")
+
+
+def test_what_a_program_might_take_for_pictures_of_the_set(copy: Path, export_folder: Path) -> None:
+    """Hidden pictures, hidden folders, links to folders: libraries that walk the folder find them."""
+    shutil.copy(copy / ONE, copy / "n01440764" / "._1.JPEG")
+    (copy / ".ipynb_checkpoints").mkdir()
+    shutil.copy(copy / ONE, copy / ".ipynb_checkpoints" / "1.JPEG")
+    (copy / "n01440764" / "more").symlink_to(export_folder / "n01440764")
+    assert [line.split(": ")[0].split()[1] for line in faults(copy)] == [
+        ".ipynb_checkpoints/1.JPEG", "n01440764/._1.JPEG", "n01440764/more",
+    ]  # fmt: skip
+
+
+def test_line_ends_and_digits_are_those_that_were_written(copy: Path) -> None:
+    text = (copy / "manifest.csv").read_text()
+    rewrite(copy, 2)
+    (copy / "manifest.csv").write_bytes(text.replace("\n", "\r\n").encode())
+    assert [line.split(":")[0] for line in faults(copy)] == ["manifest     manifest.csv"]
+
+
+def test_names_that_do_not_print(copy: Path) -> None:
+    (copy / "n01440764" / "a\nb\udcff.JPEG").touch()
+    assert faults(copy) == ["surplus      n01440764/a\\nb\\udcff.JPEG: a file; expected nothing"]
 
 
 def test_an_empty_set(tmp_path: Path, export_folder: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
     (pulled.folder.parent / "raw").rename(pulled.folder / "data" / "raw")
     ran = pulled.stages_run()
     assert [stage for stage in ran if stage.startswith("score")] == [f"score_crops@{role}" for role in ROLES]
-    assert {stage.split("@")[0] for stage in ran} == {"score_crops", "review_apply", "export", "count"}
+    assert {stage.split("@")[0] for stage in ran} == {"score_crops", "review_apply", "export", "count", "report"}
     scored = read_table(edition.crop_scores("standard"), CROP_SCORES)
     row = scored[(scored["image_id"] == image_id) & (scored["right"] == box[2])]
     assert len(row) == 1

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from cleanset.boxes import Box
+from cleanset.boxes import Box, box_of
 from cleanset.report.figures import ClassState, Key
 from cleanset.selection import Filled
 
@@ -44,7 +44,7 @@ def kept_pictures(sets: Mapping[str, Filled], reviewed: Collection[Key]) -> dict
     uses: dict[tuple[int, str, Box | None], list[Use]] = {}
     for role, filled in sets.items():
         for row in filled.selection.sort_values(["class_index", "place"]).to_dict("records"):
-            key = (row["class_index"], row["image_id"], box(row["crop"]))
+            key = (row["class_index"], row["image_id"], box_of(row["crop"]))
             use = Use(role, row["place"], row["tier"], float(row["confidence"]))
             uses.setdefault(key, []).append(use)
     order = list(sets)
@@ -60,14 +60,6 @@ def kept_pictures(sets: Mapping[str, Filled], reviewed: Collection[Key]) -> dict
 def _order(kept: Kept, roles: Sequence[str]) -> tuple[int, int, str]:
     place, role = min((use.place, roles.index(use.role)) for use in kept.uses)
     return place, role, kept.image_id
-
-
-def box(crop: Collection[int] | None) -> Box | None:
-    """The crop of a row of table SELECTION as a box."""
-    if crop is None:
-        return None
-    left, top, right, bottom = map(int, crop)  # beside missing boxes pandas reads them as floats
-    return left, top, right, bottom
 
 
 def sheets(states: Sequence[ClassState]) -> list[Sheet]:

@@ -9,6 +9,7 @@ from cleanset.sets.manifest import MANIFEST, Entry, file_name
 from cleanset.tiers import TIERS
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_ROLE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Fault:
     line: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.what:<11}  {self.file}: {_short(self.found)}; expected {_short(self.expected)}"
+        file = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in self.file)
+        return f"{self.what:<11}  {file}: {_short(self.found)}; expected {_short(self.expected)}"
 
 
 def _short(text: str) -> str:
@@ -51,6 +53,8 @@ def _of_line(number: int, found: str, expected: str) -> Fault:
 def _contradictions(entry: Entry) -> Iterator[tuple[str, str]]:
     index = class_indices().get(entry.wnid)
     parsed = parse_picture_name(f"{entry.image_id}.JPEG")
+    if not _ROLE.fullmatch(entry.model):
+        yield f"model {entry.model}", "small letters, digits and _"
     if index is None:
         yield f"wnid {entry.wnid}", "one of the 1,000 of ILSVRC2012"
     elif index != entry.class_index:
@@ -65,10 +69,14 @@ def _contradictions(entry: Entry) -> Iterator[tuple[str, str]]:
         yield f"tier {entry.tier}", " or ".join(TIERS)
     if not 0 <= entry.confidence <= 1:
         yield f"confidence {entry.confidence:g}", "0 to 1"
+    yield from _of_sums(entry)
+    yield from _of_crop(entry)
+
+
+def _of_sums(entry: Entry) -> Iterator[tuple[str, str]]:
     for name in ("source_sha256", "file_sha256", "pixels_sha256"):
         if not _SHA256.fullmatch(getattr(entry, name)):
             yield f"{name} {getattr(entry, name)}", "64 hexadecimal digits"
-    yield from _of_crop(entry)
 
 
 def _of_crop(entry: Entry) -> Iterator[tuple[str, str]]:

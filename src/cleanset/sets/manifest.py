@@ -76,7 +76,10 @@ def read_manifest(text: str, where: str) -> list[Entry]:
 
 def parse_manifest(text: str, where: str) -> list[Entry]:
     """The entries line by line, whether or not they go together; raises as `read_manifest` does."""
-    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
+    try:
+        header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
+    except csv.Error as error:
+        raise CleansetError(f"{where}: not CSV ({error}); expected a manifest: export it again") from None
     if tuple(header) != COLUMNS:
         raise CleansetError(f"{where}, line 1: {','.join(header)!r}; expected {','.join(COLUMNS)}: export it again")
     return [_parsed(row, where, number) for number, row in enumerate(rows, start=2)]

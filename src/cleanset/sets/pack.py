@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 
+from cleanset.errors import CleansetError
 from cleanset.files import new_folder
+from cleanset.sets.faults import manifest_faults
 from cleanset.sets.folder import read_entries, read_picture
 from cleanset.sets.manifest import Entry
 
@@ -20,7 +22,10 @@ def run(folder: Path, out: Path, shard_size: int) -> str:
     A picture is three members: <image_id>.jpg or .png, .cls (the class index) and .json (its line of the manifest).
     The same export gives the same bytes. Raises CleansetError for a file that is not as the manifest says.
     """
-    entries = sorted(read_entries(folder), key=lambda entry: (entry.image_id, entry.wnid))
+    entries = read_entries(folder)
+    if faults := manifest_faults(entries):  # also of names that lead out of a folder
+        raise CleansetError(f"{folder}: {faults[0]}; see cleanset verify {folder}")
+    entries.sort(key=lambda entry: entry.image_id)
     shards = [entries[start : start + shard_size] for start in range(0, len(entries), shard_size)]
     with new_folder(out) as partial:
         partial.mkdir()

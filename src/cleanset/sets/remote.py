@@ -1,5 +1,6 @@
 """Finished sets that a git repository publishes through DVC."""
 
+import atexit
 import os
 import re
 import tempfile
@@ -12,6 +13,7 @@ from typing import Any
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.sets import verify
+from cleanset.sets.folder import CROISSANT
 from cleanset.sets.manifest import MANIFEST
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
@@ -63,10 +65,14 @@ def fetched(published: Published) -> Path:
 
 
 def manifest(published: Published) -> tuple[str, str]:
-    """The text of a set's manifest, and what to call it."""
+    """The text of a set's manifest, and what to call it. Raises CleansetError if it is not as CROISSANT says."""
     with _opened(published) as (files, _):
-        text: str = files.read_bytes(f"{published.path}/{MANIFEST}").decode()
-    return text, f"{published}/{MANIFEST}"
+        data: bytes = files.read_bytes(f"{published.path}/{MANIFEST}")
+        description: bytes = files.read_bytes(f"{published.path}/{CROISSANT}")
+        where = f"{published}/{MANIFEST}"
+        if sha256(data).encode() not in description:
+            raise CleansetError(f"{where}: not the one that {CROISSANT} describes; expected them to go together")
+        return data.decode(), where
 
 
 def _kept(published: Published, commit: str) -> Path:
@@ -80,8 +86,11 @@ def _opened(published: Published) -> Iterator[tuple[Any, str]]:
     """The files of the repository, DVC's among them, and its commit; what goes wrong with them is one line."""
     from dvc.api import DVCFileSystem
     from dvc.exceptions import DvcException
+    from dvc.repo.open_repo import clean_repos
     from dvc.scm import SCMError
+    from dvc_data.index import DataIndexError
 
+    atexit.register(clean_repos)  # DVC's own command line does so
     try:
         files = DVCFileSystem(published.url, rev=published.rev, subrepos=True)
         yield files, files.repo.get_rev()
@@ -89,7 +98,7 @@ def _opened(published: Published) -> Iterator[tuple[Any, str]]:
         raise CleansetError(
             f"{published}: not there; expected an edition that was built and pushed: name its folder, model and rev"
         ) from None
-    except (DvcException, SCMError) as error:
+    except (DataIndexError, DvcException, SCMError, UnicodeDecodeError) as error:
         raise CleansetError(f"{published}: {' '.join(str(error).split())}") from None
 
 

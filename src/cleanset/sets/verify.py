@@ -2,17 +2,18 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
 from cleanset.files import sha256
+from cleanset.sets.croissant import croissant_json
 from cleanset.sets.faults import Fault, manifest_faults
 from cleanset.sets.folder import BESIDE, CROISSANT, METADATA, manifest_text, metadata_csv
-from cleanset.sets.manifest import MANIFEST, Entry, parse_manifest
+from cleanset.sets.manifest import MANIFEST, Entry, manifest_csv, parse_manifest
 
+_PICTURES = (".jpeg", ".jpg", ".png")
 BLOCK = 32
 """Files that a thread takes at a time."""
 
@@ -46,7 +47,7 @@ def run(folder: Path, decode: bool) -> Report:
     text, where = manifest_text(folder / MANIFEST)
     entries = parse_manifest(text, where)
     faults = manifest_faults(entries)
-    files, empty = _files_and_empty_folders(folder)
+    files, empty, odd = _contents(folder)
     placed = _placed(entries, files)
     found = {each.line for each in placed}
     for line, entry in enumerate(entries, start=2):
@@ -56,7 +57,10 @@ def run(folder: Path, decode: bool) -> Report:
     known = {each.file for each in placed} | set(BESIDE)
     faults += [Fault("surplus", file, "a file", "nothing") for file in sorted(files - known)]
     faults += [Fault("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
-    faults += _beside(folder, text)
+    faults += [Fault("surplus", name, "a link that leads to no file", "nothing") for name in sorted(odd)]
+    if not faults and manifest_csv(entries) != text:
+        faults.append(Fault("manifest", MANIFEST, "other line ends, quotes or digits", "the file as it was written"))
+    faults += _beside(folder, text, entries)
     bad = {fault.line for fault in faults}
     good = sum(line not in bad for line in range(2, len(entries) + 2))
     return Report(str(folder), len(entries), good, decode, faults)
@@ -71,21 +75,23 @@ def printed(report: Report, as_json: bool) -> str:
     return "\n".join([*map(str, report.faults), last])
 
 
-def _files_and_empty_folders(folder: Path, prefix: str = "") -> tuple[set[str], set[str]]:
-    """Paths relative to `folder`, without hidden files such as .DS_Store and links that lead nowhere."""
-    files, empty = set(), set()
+def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[str]]:
+    """Paths of the files, the empty folders, and links that lead to no file, relative to `folder`.
+
+    Hidden files are left out, such as .DS_Store, unless a program might take them for pictures.
+    """
+    files, empty, odd = set(), set(), set()
     with os.scandir(folder) as there:
         for entry in there:
             name = prefix + entry.name
-            if entry.name.startswith("."):
-                continue
             if entry.is_dir(follow_symlinks=False):
-                inside = _files_and_empty_folders(Path(entry.path), f"{name}/")
+                inside = _contents(Path(entry.path), f"{name}/")
                 files |= inside[0]
                 empty |= inside[1] if any(inside) else {f"{name}/"}
-            elif entry.is_file():
-                files.add(name)
-    return files, empty
+                odd |= inside[2]
+            elif not entry.name.startswith(".") or entry.name.lower().endswith(_PICTURES):
+                (files if entry.is_file() else odd).add(name)
+    return files, empty, odd
 
 
 def _placed(entries: Sequence[Entry], files: set[str]) -> list[_Placed]:
@@ -106,7 +112,7 @@ def _placed(entries: Sequence[Entry], files: set[str]) -> list[_Placed]:
 def _of_files(folder: Path, placed: Sequence[_Placed], decode: bool) -> list[Fault]:
     """Read every file, on all cores: reading, hashing and decoding release the lock."""
     blocks = [placed[start : start + BLOCK] for start in range(0, len(placed), BLOCK)]
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda block: [fault for each in block for fault in _of_file(folder, each, decode)], blocks)
         return [fault for faults in found for fault in faults]
 
@@ -141,13 +147,9 @@ def _pixels(data: bytes) -> str | ValueError:
         return error
 
 
-def _beside(folder: Path, manifest: str) -> Iterator[Fault]:
+def _beside(folder: Path, manifest: str, entries: Sequence[Entry]) -> Iterator[Fault]:
     """What is made from the manifest may be missing, but must not say something else."""
-    metadata, croissant = folder / METADATA, folder / CROISSANT
-    if metadata.is_file() and metadata.read_bytes() != metadata_csv(manifest).encode():
-        yield Fault("unlike", METADATA, "other lines", f"those of {MANIFEST}")
-    if croissant.is_file():
-        named = re.findall(r'"sha256": "([0-9a-f]*)"', croissant.read_text(encoding="utf-8", errors="replace"))
-        expected = sha256(manifest.encode())
-        if named != [expected]:
-            yield Fault("unlike", CROISSANT, " ".join(named) or f"no SHA-256 of {MANIFEST}", expected)
+    made = {METADATA: metadata_csv(manifest), CROISSANT: croissant_json(entries, sha256(manifest.encode()))}
+    for name, text in made.items():
+        if (folder / name).is_file() and (folder / name).read_bytes() != text.encode():
+            yield Fault("unlike", name, "something else", f"what is made from {MANIFEST}")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from cleanset.boxes import box_of
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
@@ -87,10 +88,7 @@ def write_set(folder: Path, role: str, rows: pd.DataFrame, read: Read) -> None:
 
 
 def _write_one(folder: Path, role: str, row: dict[Hashable, Any], read: Read) -> Entry:
-    crop = None
-    if row["crop"] is not None:
-        left, top, right, bottom = map(int, row["crop"])  # beside missing boxes pandas reads them as floats
-        crop = (left, top, right, bottom)
+    crop = box_of(row["crop"])
     made = picture_file(read(row["image_id"]), crop)
     wnid = wnids()[row["class_index"]]
     file = file_name(wnid, row["image_id"], crop)
