@@ -42,7 +42,7 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 	cd imagenet && dvc remote modify origin url "$(URL)"
 
 test: setup lint  ## lint, type check, all tests
-	pytest
+	pytest --numprocesses 2 --dist loadfile
 
 test-ray: $(RAY)/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
 	$(RAY)/bin/python -m pytest tests/scoring/test_ray.py
