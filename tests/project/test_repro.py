@@ -265,7 +265,8 @@ def test_kill_9_in_every_stage_changes_nothing(built: Checkout, pristine: Checko
             checkout.run("dvc", "repro", "--quiet", *UPSTREAM[stage])
         for moment in ("before", "after"):
             killed = subprocess.run(
-                ["dvc", "repro", "--single-item", stage], cwd=checkout.folder, check=False, capture_output=True, text=True,
+                ["dvc", "repro", "--single-item", stage],
+                cwd=checkout.folder, check=False, capture_output=True, text=True,
                 env=environment | {"PYTHONPATH": path, "KILL": moment},
             )  # fmt: skip
             # 137 is what a shell makes of it, where one stands between
