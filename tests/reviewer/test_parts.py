@@ -112,7 +112,7 @@ def test_examples_are_sure_and_not_among_those_asked(edition: Path, library: Lib
 
 def test_names_and_notes_are_escaped(edition: Path, library: Library) -> None:
     desk = desk_of(edition, library)
-    desk.notes[desk.focus or ""] = "<script>alert(1)</script>"
+    desk.notes[desk.class_index, desk.focus or ""] = "<script>alert(1)</script>"
     html = render(desk)["desk"]
     assert "<script>" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
@@ -133,6 +133,54 @@ def test_a_verdict_changed_since_it_was_shown_is_not_overwritten(edition: Path, 
     render(desk)
     desk.press("u", [focus])  # now it is shown, and may be changed
     assert reviews(edition) == {GOLDFISH: {focus: {"verdict": "unsure"}}}
+
+
+def test_a_verdict_beneath_an_open_crop_is_not_overwritten(edition: Path, library: Library) -> None:
+    desk = desk_of(edition, library)
+    focus = desk.focus
+    assert focus is not None
+    desk.press("x", [focus])
+    save(edition / "reviews", "ada", GOLDFISH, focus, Review(verdict="clean", sha256=library.pictures[focus].sha256))
+    for key in ("w", "v"):
+        desk.press(key, [focus])
+        render(desk)  # the cards are hidden
+    desk.press("Enter", [focus], [0, 0, 300, 200])
+    assert desk.notice is not None
+    assert "changed meanwhile" in desk.notice.text
+    assert reviews(edition) == {GOLDFISH: {focus: {"verdict": "clean"}}}
+
+
+@pytest.mark.parametrize("before", [(), ("Enter",)])
+def test_a_note_says_no_verdict_that_could_not_be_written(
+    edition: Path, library: Library, before: tuple[str, ...]
+) -> None:
+    desk = desk_of(edition, library)
+    first, second = desk.pictures()[:2]
+    for key in before:
+        desk.press(key, [first, second])
+    in_the_way = edition / "reviews" / "ada" / f".{GOLDFISH}.yaml.partial"
+    in_the_way.mkdir(parents=True)
+    desk.press("c", [first, second])
+    assert desk.notice is not None
+    assert desk.notice.is_error
+    in_the_way.rmdir()
+    for key in ("Escape", "ArrowRight", "e"):
+        desk.press(key, [first, second])
+    assert (desk.mode, desk.focus) == ("note", second)
+    desk.leave_note("why so dark?")
+    assert reviews(edition) == {}
+    desk.press("u", [second])
+    assert reviews(edition) == {GOLDFISH: {second: {"verdict": "unsure", "note": "why so dark?"}}}
+
+
+def test_a_note_belongs_to_one_class(edition: Path, library: Library) -> None:
+    desk = desk_of(edition, library)
+    assert desk.focus is not None
+    desk.notes[desk.class_index + 1, desk.focus] = "of the other class"
+    assert "of the other class" not in render(desk)["desk"]
+    assert desk.note()[1] == ""
+    desk.press("u", [desk.focus])
+    assert list(reviews(edition)[GOLDFISH].values()) == [{"verdict": "unsure"}]
 
 
 def test_no_verdict_on_what_was_not_shown(edition: Path, library: Library) -> None:

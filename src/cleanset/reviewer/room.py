@@ -86,7 +86,7 @@ class Room:
     def say(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> Stand:
         """Write a verdict (None: take it back) where `expected` stands now, and read it again.
 
-        Raises CleansetError or OSError if it could not be written; then the file is as it was.
+        Raises CleansetError or OSError if it could not be written; what then holds, `writing.save` says.
         """
         before = self.own(class_index, image_id)
         asked = bool(self.stands[class_index].questions)
