@@ -178,6 +178,14 @@ def test_the_error_is_that_of_the_disk(reviews: Path) -> None:
     assert failure.value.filename == str(file_of(reviews))
 
 
+@pytest.mark.parametrize("note", ["x\ud83d", "\udc1f"])
+def test_half_a_character_is_refused(reviews: Path, note: str) -> None:
+    save(reviews, "ann", TENCH, FIRST, CLEAN)
+    with pytest.raises(CleansetError, match=rf"{SECOND}: a note with half a character; write it again"):
+        save(reviews, "ann", TENCH, SECOND, CLEAN.model_copy(update={"note": note}))
+    assert file_of(reviews).read_text() == TEXT_OF_FIRST
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path
