@@ -1,4 +1,4 @@
-"""Which pictures may stand in a class, and in what order: the ensemble's part of source 000.
+"""Which pictures may stand in a class, and in what order.
 
 A picture's label is its reassessed label, where there is exactly one. A model is *right* on a
 picture if its highest class is that label; its *confidence* is the softmax probability of that

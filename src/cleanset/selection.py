@@ -1,4 +1,4 @@
-"""Which candidates fill a class, once reviewed: the human part of source 000."""
+"""Which candidates fill a class, once reviewed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

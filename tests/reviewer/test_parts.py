@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from cleanset.class_names import class_names, found
 from cleanset.edition import Edition
+from cleanset.ilsvrc import class_indices
 from cleanset.review.verdicts import Reason, Review
 from cleanset.review.writing import save
 from cleanset.reviewer.crop_scores import CropScores
@@ -215,11 +217,79 @@ def test_a_crop_that_is_no_longer_recognised(edition: Path, library: Library) ->
     desk.press("Enter", desk.pictures(), [0, 0, 300, 200])
     assert "no longer recognised" not in render(desk)["desk"]
     kept = dict(desk.stand.kept)
-    elsewhere = Edition(edition / "elsewhere")  # the edition's own data is shared with other tests
-    desk.room.crop_scores = CropScores(elsewhere, list(library.params.models))
-    scores = pd.DataFrame({"image_id": [focus], "left": 0, "top": 0, "right": 300, "bottom": 200})
+    score_as_wrong(desk, focus, edition / "elsewhere")
+    assert "no longer recognised by standard" in render(desk)["desk"]
+    assert desk.stand.kept == kept | {"standard": kept["standard"] - 1}
+
+
+def score_as_wrong(desk: Desk, image_id: str, folder: Path) -> None:
+    """Let model `standard` take the crop [0, 0, 300, 200] for class 7."""
+    elsewhere = Edition(folder)  # the edition's own data is shared with other tests
+    desk.room.crop_scores = CropScores(elsewhere, list(desk.room.library.params.models))
+    scores = pd.DataFrame({"image_id": [image_id], "left": 0, "top": 0, "right": 300, "bottom": 200})
     scores["top5_class"], scores["top5_probability"] = [[7, 1, 2, 3, 4]], [[0.5, 0.2, 0.1, 0.1, 0.1]]
     write_table(elsewhere.crop_scores("standard"), scores, CROP_SCORES)
     desk.room.look()
-    assert "no longer recognised by standard" in render(desk)["desk"]
-    assert desk.stand.kept == kept | {"standard": kept["standard"] - 1}
+
+
+def set_review(edition: Path, **changes: object) -> Library:
+    params = yaml.safe_load((edition / "params.yaml").read_text())
+    params["review"] |= changes
+    (edition / "params.yaml").write_text(yaml.safe_dump(params))
+    return open_library(Edition(edition))
+
+
+def test_a_wrong_crop_that_is_accepted(edition: Path) -> None:
+    desk = desk_of(edition, set_review(edition, wrong_after_crop="accept"))
+    focus = desk.focus
+    assert focus is not None
+    for key in ("x", "w", "v", "Enter"):
+        desk.press(key, desk.pictures(), [0, 0, 300, 200])
+    kept = dict(desk.stand.kept)
+    assert kept["standard"] > 0
+    score_as_wrong(desk, focus, edition / "elsewhere")
+    assert desk.stand.kept == kept
+
+
+def test_an_own_wrong_crop_is_out_while_it_waits_for_others(edition: Path) -> None:
+    """The class needs another picture of this reviewer for the model that errs."""
+    desk = desk_of(edition, set_review(edition, policy="unanimous", min_reviewers=2))
+    focus = desk.focus
+    assert focus is not None
+    for key in ("x", "w", "v", "Enter"):
+        desk.press(key, desk.pictures(), [0, 0, 300, 200])
+    before = {each.image_id: set(each.serves) for each in desk.stand.questions}
+    assert focus not in before
+    certain = sum("standard" in each.serves and each.certain for each in desk.stand.questions)
+    score_as_wrong(desk, focus, edition / "elsewhere")
+    assert sum("standard" in each.serves and each.certain for each in desk.stand.questions) == certain + 1
+
+
+def test_one_unreadable_file_hinders_no_other_class(edition: Path, library: Library) -> None:
+    (edition / "reviews" / "ben" / f"{GOLDFISH}.yaml").mkdir(parents=True)
+    desk = desk_of(edition, library)
+    desk.open(class_indices()[GOLDFISH])
+    assert set(desk.room.stands) == set(library.classes)
+    assert [index for index, stand in desk.room.stands.items() if stand.broken] == [class_indices()[GOLDFISH]]
+    assert "Is a directory" in render(desk)["desk"]
+
+
+def test_stands_stay_until_the_new_ones_are_there(
+    edition: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = desk_of(edition, library)
+    monkeypatch.setattr(desk.room.said, "of_class", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        score_as_wrong(desk, desk.focus or "", edition / "elsewhere")
+    assert set(desk.room.stands) == set(library.classes)
+
+
+def test_the_end_is_no_class(edition: Path, library: Library) -> None:
+    """Keys come with the class that they were pressed at."""
+    desk = desk_of(edition, library)
+    assert desk.wnid == GOLDFISH
+    while not desk.ended:
+        desk.press("s", [])
+    assert (desk.wnid, desk.mode) == ("", "end")
+    desk.press("p", [])
+    assert desk.wnid != ""

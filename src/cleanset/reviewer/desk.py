@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cleanset.errors import CleansetError
+from cleanset.ilsvrc import wnids
 from cleanset.review.folder import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.reviewer.drafts import Draft
@@ -43,6 +44,11 @@ class Desk(Place):
 
     def __post_init__(self) -> None:
         self.tour = Tour(self.room)
+
+    @property
+    def wnid(self) -> str:
+        """The class on the screen; empty at the end, where none is."""
+        return "" if self.ended else wnids()[self.class_index]
 
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""
