@@ -4,6 +4,7 @@ import hashlib
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import yaml
 from cleanset.class_names import class_names, found
 from cleanset.edition import Edition
 from cleanset.ilsvrc import class_indices
+from cleanset.review.queue import Candidate
 from cleanset.review.verdicts import Reason, Review
 from cleanset.review.writing import save
 from cleanset.reviewer.crop_scores import CropScores
@@ -254,15 +256,20 @@ def test_a_wrong_crop_that_is_accepted(edition: Path) -> None:
 def test_an_own_wrong_crop_is_out_while_it_waits_for_others(edition: Path) -> None:
     """The class needs another picture of this reviewer for the model that errs."""
     desk = desk_of(edition, set_review(edition, policy="unanimous", min_reviewers=2))
-    focus = desk.focus
-    assert focus is not None
+    first, *others = desk.pictures()[:4]
+    ranked = [Candidate(first, "top5", 1, 0.9)] + [
+        Candidate(image_id, "reserve", rank, 0.9 - rank / 10) for rank, image_id in enumerate(others, start=2)
+    ]
+    library = desk.room.library
+    desk.room.library = replace(library, classes={**library.classes, desk.class_index: {"standard": ranked}})
+    desk.focus = first
     for key in ("x", "w", "v", "Enter"):
         desk.press(key, desk.pictures(), [0, 0, 300, 200])
-    before = {each.image_id: set(each.serves) for each in desk.stand.questions}
-    assert focus not in before
-    certain = sum("standard" in each.serves and each.certain for each in desk.stand.questions)
-    score_as_wrong(desk, focus, edition / "elsewhere")
-    assert sum("standard" in each.serves and each.certain for each in desk.stand.questions) == certain + 1
+    assert [(each.image_id, each.certain) for each in desk.stand.questions] == list(
+        zip(others, (True, True, False), strict=True)
+    )
+    score_as_wrong(desk, first, edition / "elsewhere")
+    assert [each.certain for each in desk.stand.questions] == [True, True, True]
 
 
 def test_one_unreadable_file_hinders_no_other_class(edition: Path, library: Library) -> None:
