@@ -12,7 +12,7 @@ STEPS = (
     ("reserve", "clean"), ("reserve", "crop"),
     ("relaxed", "clean"), ("relaxed", "crop"),
 )  # fmt: skip
-"""In the order in which source 000 fills a class."""
+"""In the order in which a class is filled."""
 
 DECISIONS = {
     "clean": Decision("clean"),

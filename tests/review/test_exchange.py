@@ -163,6 +163,19 @@ def test_wrong_names(copy: Copy, arguments: tuple[str, ...], message: str) -> No
     assert not list(copy.folder.glob("tasks*"))
 
 
+def test_only_pictures_are_replaced(copy: Copy) -> None:
+    folder = copy.folder / "my_pictures"
+    folder.mkdir()
+    (folder / f"{ASKED}.JPEG").write_text("of an earlier export")
+    (folder / "holidays.png").write_text("mine")
+    done = copy.run("export", "my.json")
+    assert (done.returncode, (folder / "holidays.png").read_text()) == (1, "mine")
+    assert done.stderr.startswith("error: my_pictures/holidays.png: expected only pictures in this folder")
+    (folder / "holidays.png").unlink()
+    assert copy.run("export", "my.json").returncode == 0
+    assert (folder / f"{ASKED}.JPEG").stat().st_size > 1_000
+
+
 CLEAN = [choice("verdict", "clean")]
 
 

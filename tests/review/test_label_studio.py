@@ -184,6 +184,10 @@ REFUSED: dict[str, tuple[list[Json], str]] = {
         ", crop: height: Field required",
     ),
     "endless box": (box_with(width=float("inf")), ", crop: width: expected a finite number"),
+    "box out of all bounds": (
+        box_with(x=1e308, width=1e308),
+        ", crop: x: expected less than or equal to 1000; found 1e",
+    ),
     "another copy": (
         [rectangle([0, 0, 300, 400], 375, 500), CROP, TEXT, VISIBLE],
         "box on a picture of 375 x 500 pixels, but it has 500 x 375: show the exported copy",

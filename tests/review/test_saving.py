@@ -1,5 +1,6 @@
 """Saving verdicts as it happens: killed processes, full disks, several writers, other people's edits."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -153,6 +154,36 @@ def test_on_the_disk_before_it_takes_its_name(reviews: Path, monkeypatch: pytest
         ("fsync", "reviews"), ("fsync", partial), ("rename", file), ("fsync", "ann"),
         ("unlink", file), ("fsync", "ann"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
+def test_a_mount_that_cannot_sync_folders(reviews: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    fsync = os.fsync
+
+    def refusing(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().is_dir():
+            raise OSError(code, os.strerror(code))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refusing)
+    save(reviews, "ann", TENCH, FIRST, CLEAN)
+    assert file_of(reviews).read_text() == TEXT_OF_FIRST
+
+
+def test_the_error_is_that_of_the_disk(reviews: Path) -> None:
+    """Not that of tidying up after it."""
+    (reviews / "ann" / f".{TENCH}.yaml.partial").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError) as failure:
+        save(reviews, "ann", TENCH, FIRST, CLEAN)
+    assert failure.value.filename == str(file_of(reviews))
+
+
+@pytest.mark.parametrize("note", ["x\ud83d", "\udc1f"])
+def test_half_a_character_is_refused(reviews: Path, note: str) -> None:
+    save(reviews, "ann", TENCH, FIRST, CLEAN)
+    with pytest.raises(CleansetError, match=rf"{SECOND}: a note with half a character; write it again"):
+        save(reviews, "ann", TENCH, SECOND, CLEAN.model_copy(update={"note": note}))
+    assert file_of(reviews).read_text() == TEXT_OF_FIRST
 
 
 KILLED = """

@@ -139,7 +139,11 @@ def test_loopback_is_not_reached_from_other_addresses(server: Server) -> None:
 
 def test_hosts() -> None:
     assert own_hosts("127.0.0.1", 8080) == {"127.0.0.1:8080", "localhost:8080"}
-    assert own_hosts("::1", 80) == {"[::1]:80", "localhost:80"}
+    assert own_hosts("::1", 80) == {"[::1]:80", "localhost:80", "[::1]", "localhost"}
+    assert own_hosts("0:0::1", 81) == {"[::1]:81", "localhost:81"}
+    assert own_hosts("2001:DB8:0:0::5", 8080) == {"[2001:db8::5]:8080"}
+    assert own_hosts("Desk.Example", 8080) == {"desk.example:8080"}
+    assert own_hosts("LocalHost", 8080) == {"localhost:8080"}
     assert own_hosts("192.168.1.5", 8080) == {"192.168.1.5:8080"}
     assert [is_loopback(host) for host in ("127.0.0.1", "127.8.9.1", "::1", "localhost")] == [True] * 4
     assert [is_loopback(host) for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", "")] == [False] * 5

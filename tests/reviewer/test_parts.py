@@ -4,14 +4,18 @@ import hashlib
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from cleanset.class_names import class_names, found
 from cleanset.edition import Edition
+from cleanset.ilsvrc import class_indices
+from cleanset.review.queue import Candidate
 from cleanset.review.verdicts import Reason, Review
 from cleanset.review.writing import save
 from cleanset.reviewer.crop_scores import CropScores
@@ -112,7 +116,7 @@ def test_examples_are_sure_and_not_among_those_asked(edition: Path, library: Lib
 
 def test_names_and_notes_are_escaped(edition: Path, library: Library) -> None:
     desk = desk_of(edition, library)
-    desk.notes[desk.focus or ""] = "<script>alert(1)</script>"
+    desk.notes[desk.class_index, desk.focus or ""] = "<script>alert(1)</script>"
     html = render(desk)["desk"]
     assert "<script>" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
@@ -133,6 +137,54 @@ def test_a_verdict_changed_since_it_was_shown_is_not_overwritten(edition: Path, 
     render(desk)
     desk.press("u", [focus])  # now it is shown, and may be changed
     assert reviews(edition) == {GOLDFISH: {focus: {"verdict": "unsure"}}}
+
+
+def test_a_verdict_beneath_an_open_crop_is_not_overwritten(edition: Path, library: Library) -> None:
+    desk = desk_of(edition, library)
+    focus = desk.focus
+    assert focus is not None
+    desk.press("x", [focus])
+    save(edition / "reviews", "ada", GOLDFISH, focus, Review(verdict="clean", sha256=library.pictures[focus].sha256))
+    for key in ("w", "v"):
+        desk.press(key, [focus])
+        render(desk)  # the cards are hidden
+    desk.press("Enter", [focus], [0, 0, 300, 200])
+    assert desk.notice is not None
+    assert "changed meanwhile" in desk.notice.text
+    assert reviews(edition) == {GOLDFISH: {focus: {"verdict": "clean"}}}
+
+
+@pytest.mark.parametrize("before", [(), ("Enter",)])
+def test_a_note_says_no_verdict_that_could_not_be_written(
+    edition: Path, library: Library, before: tuple[str, ...]
+) -> None:
+    desk = desk_of(edition, library)
+    first, second = desk.pictures()[:2]
+    for key in before:
+        desk.press(key, [first, second])
+    in_the_way = edition / "reviews" / "ada" / f".{GOLDFISH}.yaml.partial"
+    in_the_way.mkdir(parents=True)
+    desk.press("c", [first, second])
+    assert desk.notice is not None
+    assert desk.notice.is_error
+    in_the_way.rmdir()
+    for key in ("Escape", "ArrowRight", "e"):
+        desk.press(key, [first, second])
+    assert (desk.mode, desk.focus) == ("note", second)
+    desk.leave_note("why so dark?")
+    assert reviews(edition) == {}
+    desk.press("u", [second])
+    assert reviews(edition) == {GOLDFISH: {second: {"verdict": "unsure", "note": "why so dark?"}}}
+
+
+def test_a_note_belongs_to_one_class(edition: Path, library: Library) -> None:
+    desk = desk_of(edition, library)
+    assert desk.focus is not None
+    desk.notes[desk.class_index + 1, desk.focus] = "of the other class"
+    assert "of the other class" not in render(desk)["desk"]
+    assert desk.note()[1] == ""
+    desk.press("u", [desk.focus])
+    assert list(reviews(edition)[GOLDFISH].values()) == [{"verdict": "unsure"}]
 
 
 def test_no_verdict_on_what_was_not_shown(edition: Path, library: Library) -> None:
@@ -167,11 +219,84 @@ def test_a_crop_that_is_no_longer_recognised(edition: Path, library: Library) ->
     desk.press("Enter", desk.pictures(), [0, 0, 300, 200])
     assert "no longer recognised" not in render(desk)["desk"]
     kept = dict(desk.stand.kept)
-    elsewhere = Edition(edition / "elsewhere")  # the edition's own data is shared with other tests
-    desk.room.crop_scores = CropScores(elsewhere, list(library.params.models))
-    scores = pd.DataFrame({"image_id": [focus], "left": 0, "top": 0, "right": 300, "bottom": 200})
+    score_as_wrong(desk, focus, edition / "elsewhere")
+    assert "no longer recognised by standard" in render(desk)["desk"]
+    assert desk.stand.kept == kept | {"standard": kept["standard"] - 1}
+
+
+def score_as_wrong(desk: Desk, image_id: str, folder: Path) -> None:
+    """Let model `standard` take the crop [0, 0, 300, 200] for class 7."""
+    elsewhere = Edition(folder)  # the edition's own data is shared with other tests
+    desk.room.crop_scores = CropScores(elsewhere, list(desk.room.library.params.models))
+    scores = pd.DataFrame({"image_id": [image_id], "left": 0, "top": 0, "right": 300, "bottom": 200})
     scores["top5_class"], scores["top5_probability"] = [[7, 1, 2, 3, 4]], [[0.5, 0.2, 0.1, 0.1, 0.1]]
     write_table(elsewhere.crop_scores("standard"), scores, CROP_SCORES)
     desk.room.look()
-    assert "no longer recognised by standard" in render(desk)["desk"]
-    assert desk.stand.kept == kept | {"standard": kept["standard"] - 1}
+
+
+def set_review(edition: Path, **changes: object) -> Library:
+    params = yaml.safe_load((edition / "params.yaml").read_text())
+    params["review"] |= changes
+    (edition / "params.yaml").write_text(yaml.safe_dump(params))
+    return open_library(Edition(edition))
+
+
+def test_a_wrong_crop_that_is_accepted(edition: Path) -> None:
+    desk = desk_of(edition, set_review(edition, wrong_after_crop="accept"))
+    focus = desk.focus
+    assert focus is not None
+    for key in ("x", "w", "v", "Enter"):
+        desk.press(key, desk.pictures(), [0, 0, 300, 200])
+    kept = dict(desk.stand.kept)
+    assert kept["standard"] > 0
+    score_as_wrong(desk, focus, edition / "elsewhere")
+    assert desk.stand.kept == kept
+
+
+def test_an_own_wrong_crop_is_out_while_it_waits_for_others(edition: Path) -> None:
+    """The class needs another picture of this reviewer for the model that errs."""
+    desk = desk_of(edition, set_review(edition, policy="unanimous", min_reviewers=2))
+    first, *others = desk.pictures()[:4]
+    ranked = [Candidate(first, "top5", 1, 0.9)] + [
+        Candidate(image_id, "reserve", rank, 0.9 - rank / 10) for rank, image_id in enumerate(others, start=2)
+    ]
+    library = desk.room.library
+    desk.room.library = replace(library, classes={**library.classes, desk.class_index: {"standard": ranked}})
+    desk.focus = first
+    for key in ("x", "w", "v", "Enter"):
+        desk.press(key, desk.pictures(), [0, 0, 300, 200])
+    assert [(each.image_id, each.certain) for each in desk.stand.questions] == list(
+        zip(others, (True, True, False), strict=True)
+    )
+    score_as_wrong(desk, first, edition / "elsewhere")
+    assert [each.certain for each in desk.stand.questions] == [True, True, True]
+
+
+def test_one_unreadable_file_hinders_no_other_class(edition: Path, library: Library) -> None:
+    (edition / "reviews" / "ben" / f"{GOLDFISH}.yaml").mkdir(parents=True)
+    desk = desk_of(edition, library)
+    desk.open(class_indices()[GOLDFISH])
+    assert set(desk.room.stands) == set(library.classes)
+    assert [index for index, stand in desk.room.stands.items() if stand.broken] == [class_indices()[GOLDFISH]]
+    assert "Is a directory" in render(desk)["desk"]
+
+
+def test_stands_stay_until_the_new_ones_are_there(
+    edition: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = desk_of(edition, library)
+    monkeypatch.setattr(desk.room.said, "of_class", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        score_as_wrong(desk, desk.focus or "", edition / "elsewhere")
+    assert set(desk.room.stands) == set(library.classes)
+
+
+def test_the_end_is_no_class(edition: Path, library: Library) -> None:
+    """Keys come with the class that they were pressed at."""
+    desk = desk_of(edition, library)
+    assert desk.wnid == GOLDFISH
+    while not desk.ended:
+        desk.press("s", [])
+    assert (desk.wnid, desk.mode) == ("", "end")
+    desk.press("p", [])
+    assert desk.wnid != ""

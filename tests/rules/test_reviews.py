@@ -446,7 +446,7 @@ TABLE: list[tuple[Policy, int, list[str], Decision]] = [
     ("majority", 2, ["clean", "clean", "reject blur", "reject blur"], CONFLICT),
     ("majority", 2, ["clean", "clean", "clean", "reject blur"], IS_CLEAN),
     ("majority", 1, ["clean"], IS_CLEAN),
-    # all of them; one unsure rejects (source 004)
+    # all of them; one unsure rejects
     ("unanimous", 2, [], UNREVIEWED),
     ("unanimous", 2, ["clean"], TOO_FEW),
     ("unanimous", 2, ["unsure"], TOO_FEW),

@@ -68,7 +68,10 @@ def import_answers(
     replace: Annotated[bool, typer.Option("--replace", help="Replace verdicts that differ.")] = False,
     edition: Folder = HERE,
 ) -> None:
-    """Save answers given in Label Studio as reviews: all of them, or none if one is wrong."""
+    """Save answers given in Label Studio as reviews: all of them, or none if one is wrong.
+
+    If a review file cannot be changed or written, what was saved before stays: mend it and import again.
+    """
     from cleanset.review import exchange as review_exchange
 
     found = review_exchange.import_answers(Edition(edition), file, reviewer, annotator, replace)

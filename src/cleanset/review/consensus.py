@@ -33,7 +33,7 @@ def consensus(votes: Sequence[Review], board: Review | None, policy: Policy, min
 
     The board's verdict, where there is one, overrules. `single`: what the reviewers agree on; two
     that differ are a conflict. `majority`: what more than half say, else a conflict. `unanimous`: one
-    unsure rejects (source 004); else what all say; else a conflict. Verdicts agree when verdict and
+    unsure rejects; else what all say; else a conflict. Verdicts agree when verdict and
     crop box are the same; reasons may differ, the most frequent is kept. A majority or unanimity
     needs `min_reviewers` votes.
     """

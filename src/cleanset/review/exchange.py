@@ -21,7 +21,7 @@ from cleanset.pictures import VerifiedPictures
 from cleanset.progress import tracked
 from cleanset.review.folder import Votes, check_note, check_reviews, read_reviews, review_file
 from cleanset.review.label_studio import labeling_config, read_votes
-from cleanset.review.queue import by_class, for_reviewer, questions
+from cleanset.review.queue import by_class, for_reviewer, questions, without_wrong_crops
 from cleanset.review.standing_decisions import read_decided
 from cleanset.review.verdicts import Vote
 from cleanset.review.writing import save
@@ -42,15 +42,17 @@ def export_tasks(edition: Edition, path: Path, reviewer: str | None, every: bool
     Tasks are the pictures that have to be reviewed whatever the verdicts on the others will be;
     `every`: also those that have to be only if others are not clean. `reviewer`: as they matter for
     this one. A picture that viewers would turn is written as PNG without its EXIF orientation, for
-    boxes are in the pixels as stored; all others byte for byte.
+    boxes are in the pixels as stored; all others byte for byte. The folder of an earlier export is
+    replaced; CleansetError if it holds anything else.
     """
     if path.suffix != ".json":
         raise CleansetError(f"{path}: expected a name that ends in .json")
+    folder = path.with_name(f"{path.stem}_pictures")
+    _check_only_pictures(folder)
     index = read_table(edition.index, INDEX)
     sums = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
     asked = _asked(edition, reviewer, every, votes=_checked_votes(edition))
     read = VerifiedPictures(edition, read_params(edition.folder).dataset.images, index).read
-    folder = path.with_name(f"{path.stem}_pictures")
     names = {}
     with replacing(folder) as partial:
         partial.mkdir()
@@ -77,6 +79,16 @@ def export_tasks(edition: Edition, path: Path, reviewer: str | None, every: bool
     return len(tasks)
 
 
+def _check_only_pictures(folder: Path) -> None:
+    """Raise CleansetError if a folder that is to be replaced holds anything but pictures of an export."""
+    others = sorted(set(folder.iterdir()) - set(folder.glob("ILSVRC2012_val_*"))) if folder.is_dir() else []
+    if others:
+        raise CleansetError(
+            f"{others[0]}: expected only pictures in this folder, which the export replaces: "
+            "move it, or choose another name"
+        )
+
+
 def _checked_votes(edition: Edition) -> Votes:
     votes = read_reviews(edition.reviews)
     check_reviews(votes, read_table(edition.index, INDEX))
@@ -94,7 +106,10 @@ def _asked(edition: Edition, reviewer: str | None, every: bool, votes: Votes) ->
         if reviewer is not None:
             review_file(edition.reviews, reviewer, wnids()[class_index])  # a name that is none is refused
             own = {key[1]: of[reviewer].review for key, of in votes.items() if key[0] == class_index and reviewer in of}
-            decide = {role: for_reviewer(reviewer, own, of_model) for role, of_model in decide.items()}
+            decide = {  # checked again: this reviewer's own crop may count here while it waits for the others
+                role: without_wrong_crops(for_reviewer(reviewer, own, of_model), class_index, decided.said[role])
+                for role, of_model in decide.items()
+            }
         found = questions(by_role, decide, params.export.images_per_class)
         asked += [(wnids()[class_index], question.image_id) for question in found if every or question.certain]
     return asked
@@ -113,7 +128,8 @@ def _as_stored(data: bytes) -> tuple[bytes, str]:
 def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str | None, replace: bool) -> Imported:
     """Save what Label Studio exported as JSON as the verdicts of `reviewer`.
 
-    Everything is checked before anything is saved. A verdict of the reviewer that stands there and
+    Everything is checked before anything is saved; but a file that cannot be changed or written stops
+    the saving, and what was saved before stays. A verdict of the reviewer that stands there and
     differs is an error, unless `replace` is set.
     """
     index = read_table(edition.index, INDEX)

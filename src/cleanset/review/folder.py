@@ -14,7 +14,7 @@ from cleanset.review.consensus import Decision, Policy, consensus
 from cleanset.review.verdicts import Review, Vote, parse_reviews
 
 BOARD = "board"
-"""The reviewer whose verdicts overrule, with a note that says why (source 004)."""
+"""The reviewer whose verdicts overrule, with a note that says why."""
 
 _REVIEWER = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
@@ -64,7 +64,9 @@ def read_file(path: Path) -> list[Vote]:
 
 
 def check_note(reviewer: str, review: Review, where: str) -> None:
-    """Raise CleansetError for a verdict of the board that does not say why."""
+    """Raise CleansetError for a note that is no text, and for a verdict of the board that does not say why."""
+    if any("\ud800" <= character <= "\udfff" for character in review.note or ""):  # a surrogate: no UTF-8 holds it
+        raise CleansetError(f"{where}: a note with half a character; write it again")
     if reviewer == BOARD and not (review.note or "").strip():
         raise CleansetError(f"{where}: no note; the board's reason to overrule must stand here")
 

@@ -160,15 +160,19 @@ class _Text(BaseModel):
     text: list[str] | str
 
 
+_Percent = Annotated[float, Field(ge=-1000, le=1000)]
+"""Wider than any box that is drawn; the arithmetic of a pixel holds."""
+
+
 class _Rectangle(BaseModel):
     """In percent of the picture."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
-    x: float
-    y: float
-    width: float
-    height: float
+    x: _Percent
+    y: _Percent
+    width: _Percent
+    height: _Percent
     rotation: float = 0
 
 

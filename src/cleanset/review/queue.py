@@ -7,7 +7,7 @@ filled in the end, every candidate has to be looked at. The first question is al
 for one of the models at least: all that could go before it are decided.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -176,6 +176,13 @@ def standing(candidates: Sequence[Candidate], decide: Decide, images_per_class: 
     return Standing(
         state, min(accepted, images_per_class), certain, tuple(candidate.image_id for candidate, _ in reachable)
     )
+
+
+def together(states: Iterable[State]) -> State:
+    """The state of a class for several models: the first of open, conflict, short that holds for any, else settled."""
+    found = set(states)
+    worst: tuple[State, ...] = ("open", "conflict", "short")
+    return next((state for state in worst if state in found), "settled")
 
 
 def _reachable(

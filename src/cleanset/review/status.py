@@ -1,7 +1,7 @@
 """How far the reviews are: for each model and for all together, for people or as JSON."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -13,7 +13,7 @@ from cleanset.edition import Edition
 from cleanset.ilsvrc import wnids
 from cleanset.params import Params, read_params
 from cleanset.review.folder import check_reviews, read_reviews
-from cleanset.review.queue import ByRole, Standing, State, by_class, standing
+from cleanset.review.queue import ByRole, Standing, State, by_class, standing, together
 from cleanset.review.standing_decisions import Decided, read_decided
 from cleanset.tables import CANDIDATES, INDEX, read_table
 
@@ -71,18 +71,12 @@ def status_of(classes: Mapping[int, ByRole], decided: Decided, params: Params) -
 def _progress(standings: Mapping[int, Sequence[Standing]]) -> Progress:
     classes: dict[State, list[int]] = {state: [] for state in STATES}
     for class_index, of_models in standings.items():
-        classes[_together(each.state for each in of_models)].append(class_index)
+        classes[together(each.state for each in of_models)].append(class_index)
     return Progress(
         classes,
         sum(len({name for each in of_models for name in each.certain}) for of_models in standings.values()),
         sum(len({name for each in of_models for name in each.open}) for of_models in standings.values()),
     )
-
-
-def _together(states: Iterable[State]) -> State:
-    found = set(states)
-    worst: tuple[State, ...] = ("open", "conflict", "short")
-    return next((state for state in worst if state in found), "settled")
 
 
 def as_json(status: Status) -> str:

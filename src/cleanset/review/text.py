@@ -17,8 +17,8 @@ def with_review(text: str, votes: Iterable[Vote], wnid: str, image_id: str, revi
     """The text with this verdict on one picture, or without one (None).
 
     `votes` are those in `text`, a valid review file of class `wnid`, as parse_reviews gives them. A
-    new entry goes before the first one of a higher image id. Comments stay, except those on the line
-    of a field that goes. A text in which nothing is left comes back empty.
+    new entry goes before the first one of a higher image id. Comments stay, except those on the lines
+    of a field that goes, and on and inside an entry that goes. A text in which nothing is left comes back empty.
 
     Raises CleansetError, naming `where`, if the text is written in such a way that this entry cannot
     be changed without touching another, or a comment.
@@ -40,6 +40,8 @@ def with_review(text: str, votes: Iterable[Vote], wnid: str, image_id: str, revi
                 "write it as the README shows, or change it by hand"
             )
         changed = whole(wnid, wanted)
+        if _reviews(changed, wnid, where) != wanted:
+            raise CleansetError(f"{where}: this verdict on {image_id} cannot be written as YAML; write its note anew")
     return "" if re.fullmatch(rf"\s*{wnid}:(\s*\{{\}})?\s*", changed) else changed
 
 
@@ -137,6 +139,8 @@ def _fields_changed(
         if wanted is None and getattr(old, key.value) is not None:
             content = []
         elif wanted != getattr(old, key.value):
+            if len(content) > 1 and _holds_comment(content, key, value):
+                raise ValueError("a comment would be lost")
             comment = re.search(r"\s#.*", content[-1][value.end_mark.column :]) if len(content) == 1 else None
             behind = "" if comment is None else content[-1][value.end_mark.column :].rstrip("\r\n")
             content = [f"{' ' * column}{_field(key.value, wanted)}{behind}{newline}"]
@@ -147,6 +151,19 @@ def _fields_changed(
             written = f"{' ' * column}{_field(name, getattr(new, name))}{newline}"
             blocks.insert(earlier[-1] + 1 if earlier else 0, (name, [written]))
     return lines[start : keys[0].start_mark.line] + [line for _, block in blocks for line in block]
+
+
+def _holds_comment(content: list[str], key: yaml.Node, value: yaml.Node) -> bool:
+    """Whether the lines of a field hold a comment: a # that is no part of a text."""
+    start = value.start_mark.line - key.start_mark.line
+    beside = [*content[:start], content[start][: value.start_mark.column]]
+    if not isinstance(value, yaml.ScalarNode):  # a crop: numbers
+        beside = content
+    elif value.style in ("|", ">"):
+        beside.append(content[start][value.start_mark.column :])
+    else:
+        beside.append(content[-1][value.end_mark.column :])
+    return any("#" in part for part in beside)
 
 
 def _end(entry: yaml.Node, lines: list[str], column: int) -> int:

@@ -1,9 +1,10 @@
 """Writing reviews: one verdict at a time into `reviews/<reviewer>/<wnid>.yaml`, losing nothing that stands there."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import EllipsisType
 
@@ -30,12 +31,13 @@ def save(
 
     `expected` is the verdict that the caller believes to stand there (None: none); without it,
     whatever stands there is replaced. Processes and threads may save at once. After a kill the file
-    is the old or the new one, and once this returns the new one survives a power cut. A file without
-    entries and comments is removed.
+    is the old or the new one, and once this returns the new one survives a power cut, unless the file
+    system cannot sync folders. A file without entries and comments is removed.
 
     Raises ChangedMeanwhileError if another verdict than `expected` stands there (the new one is no harm);
     CleansetError for a name that is none, a verdict of the board without a note, and a file that
-    is not valid, which then stays as it is.
+    is not valid, which then stays as it is; OSError where the disk fails: then the file is as it was,
+    or the new one if only its folder could not be synced.
     """
     path = review_file(reviews, reviewer, wnid)
     if parse_picture_name(f"{image_id}.JPEG") != (image_id, None):
@@ -77,7 +79,10 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write the file, or remove it if there is nothing to write; on the disk when this returns."""
+    """Write the file, or remove it if there is nothing to write; on the disk when this returns.
+
+    After an OSError the file is the old one; the new one only where the disk failed at the folder.
+    """
     partial = path.with_name(f".{path.name}.partial")
     try:
         if data:
@@ -90,14 +95,19 @@ def _replace(path: Path, data: bytes) -> None:
             path.unlink()
         _sync_folder(path.parent)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         error.filename = str(path)
         raise
 
 
 def _sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk, as far as its file system can: some mounts refuse it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(descriptor)

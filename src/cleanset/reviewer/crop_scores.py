@@ -1,12 +1,10 @@
 """What the models say of the crops that were drawn, once `dvc repro` has scored them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from cleanset.after_crop import WRONG_AFTER_CROP, Said, said_of_crops
+from cleanset.after_crop import Said, said_of_crops
 from cleanset.boxes import Box, Crop
 from cleanset.edition import Edition
-from cleanset.review.consensus import Decision
-from cleanset.review.queue import Decide
 from cleanset.tables import CROP_SCORES, read_table
 
 
@@ -33,13 +31,6 @@ class CropScores:
         said = self._said[role].get(Crop(image_id, box))
         return said is not None and said.class_index != class_index
 
-    def counting(self, role: str, class_index: int, decide: Decide) -> Decide:
-        """The decisions as they count for one model: a crop that it no longer gets right is out."""
-
-        def counted(image_id: str) -> Decision:
-            decision = decide(image_id)
-            if decision.crop is not None and self.is_wrong(role, class_index, image_id, decision.crop):
-                return Decision("reject", WRONG_AFTER_CROP)
-            return decision
-
-        return counted
+    def said(self, role: str) -> Mapping[Crop, Said]:
+        """What a model says of the crops that are scored."""
+        return self._said[role]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cleanset.errors import CleansetError
+from cleanset.ilsvrc import wnids
 from cleanset.review.folder import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.reviewer.drafts import Draft
@@ -29,8 +30,8 @@ class Desk(Place):
     """What one tab shows; `press` is everything a reviewer can do, by key.
 
     `ended`: nothing is asked any more, and no class is shown. `pressed` counts the keys that were
-    answered. `notes`: written, without a verdict yet. `shown`: this reviewer's verdicts as the tab
-    shows them; only over these does it write another.
+    answered. `notes`: written, without a verdict yet, by class index and image id. `shown`: this
+    reviewer's verdicts as the tab shows them; only over these does it write another.
     """
 
     mode: Mode = "class"
@@ -38,11 +39,16 @@ class Desk(Place):
     pressed: int = 0
     draft: Draft | None = None
     notice: Notice | None = None
-    notes: dict[str, str] = field(default_factory=dict)
+    notes: dict[tuple[int, str], str] = field(default_factory=dict)
     shown: dict[str, Review | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.tour = Tour(self.room)
+
+    @property
+    def wnid(self) -> str:
+        """The class on the screen; empty at the end, where none is."""
+        return "" if self.ended else wnids()[self.class_index]
 
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""
@@ -90,6 +96,9 @@ class Desk(Place):
             self.notice = Notice(f"Not said. {error}", is_error=True)
         except OSError as error:
             self.notice = Notice(f"Not said. {error.filename or 'writing'}: {error.strerror or error}", is_error=True)
+        finally:
+            if self.mode not in ("reason", "crop", "note"):
+                self.draft = None  # else the next note would say it, of whatever is in focus then
 
     def _resting(self) -> Mode:
         return "end" if self.ended else "class"
@@ -169,14 +178,14 @@ class Desk(Place):
         draft, picture, own = self.draft, self.picture(), self.own()
         assert draft is not None
         assert picture is not None
-        note = self.notes.get(picture.image_id) or (own.note if own else None)
+        left = self.class_index
+        note = self.notes.get((left, picture.image_id)) or (own.note if own else None)
         if self.room.reviewer == BOARD and not (note or "").strip():
             self.mode = "note"
             self.notice = Notice("The board's verdict needs a note that says why.")
             return
-        left = self.class_index
         self._write(draft.review(picture, note))
-        self.notes.pop(picture.image_id, None)
+        self.notes.pop((left, picture.image_id), None)
         if self.class_index == left and self.focus == picture.image_id:
             self.focus_next()
 
@@ -212,7 +221,8 @@ class Desk(Place):
         """What the note is about, and what it says so far."""
         own = self.own()
         about = "Why the board overrules" if self.draft and self.room.reviewer == BOARD else "A note"
-        return f"{about}, on {self.focus}", self.notes.get(self.focus or "") or (own.note if own else None) or ""
+        kept = self.notes.get((self.class_index, self.focus or ""))
+        return f"{about}, on {self.focus}", kept or (own.note if own else None) or ""
 
     def leave_note(self, text: str | None) -> None:
         """Keep a note (None: leave it) for the picture in focus: with its verdict, if there is one yet."""
@@ -222,16 +232,16 @@ class Desk(Place):
         self.draft = None
         if text is None:
             return
-        self.notes[self.focus] = text.strip()
+        key = self.class_index, self.focus
+        self.notes[key] = text.strip()
         with self._telling():
             own = self.own()
             if draft is not None and text.strip():
                 self.draft = draft
                 self._say()
             elif own is not None and (own.note or "") != text.strip():
-                focus = self.focus
                 self._write(own.model_copy(update={"note": text.strip() or None}))
-                self.notes.pop(focus, None)
+                self.notes.pop(key, None)
 
     def leave_search(self, class_index: int | None) -> None:
         """Go to the class that was found (None: stay)."""

@@ -38,13 +38,25 @@ def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host.lower() == "localhost"
 
 
 def own_hosts(host: str, port: int) -> frozenset[str]:
-    """The values of Host under which a browser reaches a server bound to `host` and `port`."""
-    names = {host, "localhost"} if is_loopback(host) else {host}
-    return frozenset(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names)
+    """The values of Host, in small letters, under which a browser reaches a server bound to `host` and `port`.
+
+    At port 80 browsers leave the port out.
+    """
+    names = {_in_address(name) for name in ({host, "localhost"} if is_loopback(host) else {host})}
+    return frozenset({f"{name}:{port}" for name in names} | (names if port == 80 else set()))
+
+
+def _in_address(name: str) -> str:
+    """A name or address as browsers write it: small letters, IPv6 in its short form and in brackets."""
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name.lower()
+    return f"[{address}]" if address.version == 6 else str(address)
 
 
 class Guard:
@@ -104,7 +116,8 @@ class Guard:
     @staticmethod
     def _cookie(headers: Headers) -> str:
         """Cookies are shared by all ports of a host: the port is a part of the name."""
-        return f"cleanset-{headers['host'].rpartition(':')[2]}"
+        port = headers["host"].rpartition(":")[2]
+        return f"cleanset-{port if port.isdecimal() else 80}"
 
 
 def _asked_token(scope: Scope) -> str:

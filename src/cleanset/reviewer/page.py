@@ -45,7 +45,7 @@ class Tab:
             return
 
         def press() -> None:
-            if (class_indices().get(str(wnid)) == self._desk.class_index) or not wnid:
+            if wnid == self._desk.wnid:
                 self._desk.press(key, [str(each) for each in seen], _box(box), str(card))
 
         await self._do(press)

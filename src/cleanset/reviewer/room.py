@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from cleanset.errors import CleansetError
 from cleanset.review.consensus import UNREVIEWED
 from cleanset.review.folder import Votes, decisions
-from cleanset.review.queue import Question, State, for_reviewer, of_class, questions, standing
+from cleanset.review.queue import (
+    Question,
+    State,
+    for_reviewer,
+    of_class,
+    questions,
+    standing,
+    together,
+    without_wrong_crops,
+)
 from cleanset.review.verdicts import Review
 from cleanset.review.writing import ChangedMeanwhileError
 from cleanset.reviewer.crop_scores import CropScores
@@ -60,23 +69,28 @@ class Room:
     def look(self, classes: Iterable[int] | None = None) -> None:
         """Read these classes, else all, where review files changed since; every one, if scores of crops did."""
         if self.crop_scores.look() or not self.stands:
-            classes = None
-            self.stands.clear()
             self.said.check(self.library.classes)
+            self.stands = {class_index: self._looked(class_index, None) for class_index in self.library.classes}
+            return
         for class_index in self.library.classes if classes is None else classes:
             self.look_at(class_index)
 
     def look_at(self, class_index: int) -> Stand:
         """How a class stands now; its files are read again if they changed."""
+        self.stands[class_index] = self._looked(class_index, self.stands.get(class_index))
+        return self.stands[class_index]
+
+    def _looked(self, class_index: int, known: Stand | None) -> Stand:
+        """How a class stands now: as `known` if nothing changed."""
         try:
             votes = self.said.of_class(class_index)
         except CleansetError as error:
-            self.stands[class_index] = Stand({}, (), "open", {}, (), str(error))
-        else:
-            known = self.stands.get(class_index)
-            if known is None or known.broken or known.votes is not votes:
-                self.stands[class_index] = self._stand(class_index, votes)
-        return self.stands[class_index]
+            return Stand({}, (), "open", {}, (), str(error))
+        except OSError as error:
+            return Stand({}, (), "open", {}, (), f"{error.filename or 'reading'}: {error.strerror or error}")
+        if known is None or known.broken or known.votes is not votes:
+            return self._stand(class_index, votes)
+        return known
 
     def own(self, class_index: int, image_id: str) -> Review | None:
         """This reviewer's verdict as it was read last."""
@@ -86,7 +100,7 @@ class Room:
     def say(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> Stand:
         """Write a verdict (None: take it back) where `expected` stands now, and read it again.
 
-        Raises CleansetError or OSError if it could not be written; then the file is as it was.
+        Raises CleansetError or OSError if it could not be written; what then holds, `writing.save` says.
         """
         before = self.own(class_index, image_id)
         asked = bool(self.stands[class_index].questions)
@@ -122,6 +136,10 @@ class Room:
         return [index for index, stand in self.stands.items() if stand.questions or stand.broken]
 
     def _stand(self, class_index: int, votes: Votes) -> Stand:
+        """How a class stands with these votes.
+
+        Where `review.unreviewed` is clean the page asks nevertheless: there too verdicts are worth giving.
+        """
         review = self.library.params.review
         count = self.library.params.export.images_per_class
         decided = decisions(votes, review.policy, review.min_reviewers)
@@ -132,15 +150,18 @@ class Room:
             if self.reviewer in by_reviewer
         }
         by_role = self.library.classes[class_index]
-        counted = {role: self.crop_scores.counting(role, class_index, decide) for role in by_role}
-        mine = {role: for_reviewer(self.reviewer, own, counted[role]) for role in by_role}
+        counts = review.wrong_after_crop == "reject"
+        of_crops = {role: self.crop_scores.said(role) if counts else {} for role in by_role}
+        counted = {role: without_wrong_crops(decide, class_index, of_crops[role]) for role in by_role}
+        mine = {  # checked again: this reviewer's own crop may count here while it waits for the others
+            role: without_wrong_crops(for_reviewer(self.reviewer, own, counted[role]), class_index, of_crops[role])
+            for role in by_role
+        }
         of_models = {role: standing(candidates, counted[role], count) for role, candidates in by_role.items()}
-        states = {each.state for each in of_models.values()}
-        worst: tuple[State, ...] = ("open", "conflict", "short")
         return Stand(
             votes,
             tuple(questions(by_role, mine, count)),
-            next((state for state in worst if state in states), "settled"),
+            together(each.state for each in of_models.values()),
             {role: each.kept for role, each in of_models.items()},
             tuple(sorted(image_id for (_, image_id), each in decided.items() if each.reason == "conflict")),
         )

@@ -27,7 +27,7 @@ class Said:
         """Read and check many classes in one go, which is faster; what is wrong there, `of_class` says."""
         found: dict[int, Votes] = {}
         for class_index in classes:
-            with suppress(CleansetError):
+            with suppress(CleansetError, OSError):
                 found[class_index] = self._read(class_index)
         with suppress(CleansetError):
             self._hold_against_pictures({key: each for votes in found.values() for key, each in votes.items()})
@@ -44,7 +44,7 @@ class Said:
     def say(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
         """Write this reviewer's verdict (None: take it back) where `expected` stands; on the disk on return.
 
-        Raises CleansetError or OSError if that could not be; then the file is as it was.
+        Raises CleansetError or OSError if that could not be; what then holds, `writing.save` says.
         """
         save(self._folder, self._reviewer, wnids()[class_index], image_id, review, expected)
 

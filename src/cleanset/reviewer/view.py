@@ -83,7 +83,8 @@ def render(desk: Desk) -> dict[str, str]:
     """The HTML of each part of the page: desk, overlay, panel. What it shows as said is remembered in the desk."""
     desk.room.look_at(desk.class_index)
     shown = cards(desk)
-    desk.shown = {card.picture.image_id: card.said for card in shown}
+    if desk.draft is None:  # else the cards may be hidden: what changed beneath was not seen
+        desk.shown = {card.picture.image_id: card.said for card in shown}
     parts = {
         "desk": "end.html" if desk.ended else "desk.html",
         "overlay": f"{desk.mode}.html" if desk.mode in ("crop", "zoom", "help") else None,
