@@ -14,7 +14,7 @@ from cleanset.files import sha256
 from cleanset.ilsvrc import image_id
 from cleanset.images import inspect
 from cleanset.stages import count, intersect, report, review_apply, select
-from cleanset.tables import INDEX, SCORES, write_table
+from cleanset.tables import CROP_SCORES, INDEX, SCORES, write_table
 
 TENCH, GOLDFISH = 0, 1
 LABELS = [TENCH, TENCH, TENCH, TENCH, GOLDFISH, GOLDFISH]
@@ -36,6 +36,7 @@ def made(folder: Path, roles: Sequence[str], unreviewed: str) -> Path:
     write_table(edition.index, index(folder / "pictures"), INDEX)
     for place, role in enumerate(roles):
         write_table(edition.scores(role), scores(place), SCORES)
+        write_table(edition.crop_scores(role), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES)
     intersect.run(edition)
     for role in roles:
         select.run(edition, role)
