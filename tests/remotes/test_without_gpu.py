@@ -84,7 +84,8 @@ def test_a_changed_review(repository: Path, machine: Machine, built: Checkout, t
     reject(checkout, "n02782093", "ILSVRC2012_val_00000101")
     done = shell(checkout, block(repository, "dvc repro --pull --allow-missing"))
     assert done.returncode == 0, done.stderr
-    expected = [f"review_apply@{role}" for role in ROLES] + [f"export@{role}" for role in CHANGED] + ["count"]
+    expected = [f"review_apply@{role}" for role in ROLES] + [f"export@{role}" for role in CHANGED]
+    expected += ["count", "report"]
     assert sorted(set(stages(done.stdout)) - {"crops"}) == sorted(expected)
     before, after = (folder / "data" / "export" for folder in (built.folder, checkout.folder))
     assert [path.name for path in sorted(after.iterdir())] == sorted(CHANGED)

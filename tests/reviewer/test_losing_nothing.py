@@ -1,6 +1,7 @@
 """Kills, full disks, other people's edits, two tabs, two servers: no verdict is lost, none shown that is not said."""
 
 import resource
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +48,22 @@ def test_kill_9_at_any_moment(edition: Path, start: Serve, visit: Open) -> None:
         on_disk = sum(map(len, reviews(edition).values())) - before
         assert told <= on_disk <= rounds + 1
         at.page.close()
+
+
+def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve, visit: Open) -> None:
+    """A machine that is busy elsewhere for seconds delays a verdict; it does not drop it."""
+    server = start()
+    at = visit(server)
+    first, second = at.shown[:2]
+    at.press("c")
+    at.page.wait_for_timeout(1_500)  # so that nothing but the key is under way
+    server.process.send_signal(signal.SIGSTOP)
+    at.page.keyboard.press("c")
+    at.page.wait_for_timeout(9_000)
+    assert at.caption(second) == "to be said"
+    server.process.send_signal(signal.SIGCONT)
+    at.page.wait_for_selector(f"[data-card='{second}'].clean", timeout=PATIENCE)
+    assert set(reviews(edition)[GOLDFISH]) == {first, second}
 
 
 @contextmanager

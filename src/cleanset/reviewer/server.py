@@ -33,6 +33,9 @@ RESCAN = 5.0
 AT_ONCE = 25
 """Classes."""
 
+PATIENCE = 60.0
+"""Seconds. How long tab and server wait for each other: keys pressed before a connection is given up are lost."""
+
 
 def run(edition: Edition, reviewer: str, host: str, port: int, browser: bool) -> None:
     """Serve the review page of an edition to one reviewer."""
@@ -80,7 +83,7 @@ def application(room: Room) -> FastAPI:
     page.build(room, lock)
     ui.run_with(
         app, title="cleanset review", favicon="🔍", show_welcome_message=False, tailwind=False,
-        binding_refresh_interval=None, gzip_middleware_factory=None,
+        binding_refresh_interval=None, gzip_middleware_factory=None, reconnect_timeout=PATIENCE,
     )  # fmt: skip
     return app
 
