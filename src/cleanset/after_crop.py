@@ -55,10 +55,15 @@ def check_scored(pictures: pd.DataFrame, said: Mapping[Crop, Said], where: str) 
         )
 
 
-def is_wrong(pictures: pd.DataFrame, said: Mapping[Crop, Said]) -> "pd.Series[bool]":
-    """Of each row: is the highest class of its crop another than its `class_index`? A crop not in `said` is right."""
+def is_wrong(crop: Crop, class_index: int, said: Mapping[Crop, Said]) -> bool:
+    """Whether the highest class of a crop is another than its class; a crop of which nothing is said yet is right."""
+    return crop in said and said[crop].class_index != class_index
+
+
+def are_wrong(pictures: pd.DataFrame, said: Mapping[Crop, Said]) -> "pd.Series[bool]":
+    """The same of each row, by its `class_index`; whole pictures are right."""
     wrong = [
-        crop is not None and crop in said and said[crop].class_index != class_index
+        crop is not None and is_wrong(crop, class_index, said)
         for crop, class_index in zip(crops_of(pictures), pictures["class_index"], strict=True)
     ]
     return pd.Series(wrong, index=pictures.index, dtype=bool)
@@ -66,7 +71,7 @@ def is_wrong(pictures: pd.DataFrame, said: Mapping[Crop, Said]) -> "pd.Series[bo
 
 def reject_wrong_crops(candidates: pd.DataFrame, said: Mapping[Crop, Said]) -> pd.DataFrame:
     """The candidates with their decisions; rejected where the model gets the crop wrong."""
-    wrong = is_wrong(candidates, said)
+    wrong = are_wrong(candidates, said)
     return candidates.assign(
         verdict=candidates["verdict"].mask(wrong, "reject"),
         reason=candidates["reason"].mask(wrong, WRONG_AFTER_CROP),
@@ -79,7 +84,7 @@ def effect(selection: pd.DataFrame, said: Mapping[Crop, Said]) -> dict[str, int 
     The change is the mean over the crops that the model gets right, in probability with six decimals; nothing
     where there is none.
     """
-    wrong = is_wrong(selection, said)
+    wrong = are_wrong(selection, said)
     numbers: dict[str, int | float] = {f"pictures_{WRONG_AFTER_CROP}": int(wrong.sum())}
     right = selection[~wrong]
     moved = [

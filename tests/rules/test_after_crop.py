@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cleanset.after_crop import Said, check_scored, effect, is_wrong, said_of_crops
+from cleanset.after_crop import Said, are_wrong, check_scored, effect, said_of_crops
 from cleanset.boxes import Crop
 from cleanset.crops import crops_csv, parse_crops, read_crops
 from cleanset.errors import CleansetError
@@ -58,13 +58,13 @@ def test_it_says_so_of_a_picture_that_would_not_be_needed_either() -> None:
 def test_only_the_box_that_was_decided_on_counts() -> None:
     pictures = pd.DataFrame({"image_id": ["a", "a", "a"], "class_index": SNOWMOBILE, "crop": [BOX, OTHER_BOX, None]})
     said = {Crop("a", BOX): Said(SNOWMOBILE, 0.5), Crop("a", OTHER_BOX): Said(SNOWPLOW, 0.5)}
-    assert is_wrong(pictures, said).tolist() == [False, True, False]
+    assert are_wrong(pictures, said).tolist() == [False, True, False]
 
 
 def test_the_class_in_question_is_that_of_the_candidate() -> None:
     """A picture of both may stand in either."""
     pictures = pd.DataFrame({"image_id": ["a", "a"], "class_index": [SNOWMOBILE, SNOWPLOW], "crop": [BOX, BOX]})
-    assert is_wrong(pictures, {Crop("a", BOX): Said(SNOWPLOW, 0.5)}).tolist() == [True, False]
+    assert are_wrong(pictures, {Crop("a", BOX): Said(SNOWPLOW, 0.5)}).tolist() == [True, False]
 
 
 def test_what_was_said() -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import pandas as pd
 
-from cleanset.after_crop import WRONG_AFTER_CROP, Said
+from cleanset.after_crop import WRONG_AFTER_CROP, Said, is_wrong
 from cleanset.boxes import Crop
 from cleanset.review.consensus import Decision, consensus
 from cleanset.review.folder import BOARD
@@ -94,17 +94,12 @@ def of_class(decided: Mapping[tuple[int, str], Decision], class_index: int, unre
 
 
 def without_wrong_crops(decide: Decide, class_index: int, said: Mapping[Crop, Said]) -> Decide:
-    """The decisions as they count for one model: a crop that it takes for another class is out.
-
-    A crop of which nothing is said yet counts as right.
-    """
+    """The decisions as they count for one model: a crop that it takes for another class is out."""
 
     def counted(image_id: str) -> Decision:
         decision = decide(image_id)
-        if decision.crop is not None:
-            of_crop = said.get(Crop(image_id, decision.crop))
-            if of_crop is not None and of_crop.class_index != class_index:
-                return Decision("reject", WRONG_AFTER_CROP)
+        if decision.crop is not None and is_wrong(Crop(image_id, decision.crop), class_index, said):
+            return Decision("reject", WRONG_AFTER_CROP)
         return decision
 
     return counted

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from cleanset.after_crop import Said, said_of_crops
-from cleanset.boxes import Box, Crop
+from cleanset.boxes import Crop
 from cleanset.edition import Edition
 from cleanset.tables import CROP_SCORES, read_table
 
@@ -25,11 +25,6 @@ class CropScores:
                 self._said[role] = said_of_crops(read_table(path, CROP_SCORES)) if stamp else {}
                 self._stamps[role], changed = stamp, True
         return changed
-
-    def is_wrong(self, role: str, class_index: int, image_id: str, box: Box) -> bool:
-        """Whether a model takes a crop for another class; one that is not scored yet counts as right."""
-        said = self._said[role].get(Crop(image_id, box))
-        return said is not None and said.class_index != class_index
 
     def said(self, role: str) -> Mapping[Crop, Said]:
         """What a model says of the crops that are scored."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from cleanset.after_crop import is_wrong
+from cleanset.boxes import Crop
 from cleanset.review.folder import BOARD
 from cleanset.review.queue import Candidate
 from cleanset.review.verdicts import Review
@@ -75,8 +77,8 @@ def cards(desk: Desk) -> list[Card]:
 def _wrong_models(desk: Desk, image_id: str, own: Review | None) -> list[str]:
     if own is None or own.box is None:
         return []
-    roles = desk.room.library.params.models
-    return [role for role in roles if desk.room.crop_scores.is_wrong(role, desk.class_index, image_id, own.box)]
+    crop, scores = Crop(image_id, own.box), desk.room.crop_scores
+    return [role for role in desk.room.library.params.models if is_wrong(crop, desk.class_index, scores.said(role))]
 
 
 def render(desk: Desk) -> dict[str, str]:
