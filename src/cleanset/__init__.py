@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
 
         return CleansetError
     if name in __all__:
-        from cleanset.sets import loading as sets
+        from cleanset.sets import loading
 
-        return getattr(sets, name)
+        return getattr(loading, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ from cleanset.ilsvrc import wnids
 from cleanset.params import Params, read_params
 from cleanset.ranking import candidates, shared
 from cleanset.review.consensus import Decision
-from cleanset.review.folder import check_reviews, decisions, read_reviews
+from cleanset.review.folder import checked_reviews, decisions
 from cleanset.scoring.comparison import ScoreComparison, compare_scores
 from cleanset.selection import Filled, fill, with_decisions
 from cleanset.sets.folder import read_entries
@@ -126,8 +126,7 @@ def class_changes(
     params.model(role)
     index = read_table(edition.index, INDEX)
     others = {name: read_table(edition.scores(name), SCORES) for name in params.models if name != role}
-    votes = read_reviews(edition.reviews)
-    check_reviews(votes, index)
+    votes = checked_reviews(edition.reviews, index)
     decided = decisions(votes, params.review.policy, params.review.min_reviewers)
     said = {name: said_of_crops(read_table(edition.crop_scores(name), CROP_SCORES)) for name in params.models}
 

@@ -71,6 +71,11 @@ def of_verdict(counts: Counts, column: int) -> OfVerdict:
     return OfVerdict(total, agreement, fleiss_kappa(np.stack([given, several.sum(axis=1) - given], axis=1)))
 
 
+def of_verdicts(counts: Counts) -> dict[str, OfVerdict]:
+    """The same of each verdict, by its name."""
+    return {verdict: of_verdict(counts, column) for column, verdict in enumerate(VERDICTS)}
+
+
 def observed_agreement(counts: Counts) -> float | None:
     """Over the pictures with two or more verdicts, the mean share of pairs of verdicts that are the same."""
     several = counts[counts.sum(axis=1) >= 2]

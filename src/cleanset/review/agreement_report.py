@@ -13,19 +13,18 @@ from cleanset.edition import Edition
 from cleanset.ilsvrc import wnids
 from cleanset.params import read_params
 from cleanset.review.agreement import (
-    VERDICTS,
     Agreement,
     Difference,
     OfVerdict,
     differences,
-    of_verdict,
+    of_verdicts,
     overall,
     pairs,
     verdict_counts,
     without_board,
 )
 from cleanset.review.consensus import Decision
-from cleanset.review.folder import check_reviews, decisions, read_reviews
+from cleanset.review.folder import checked_reviews, decisions
 from cleanset.review.verdicts import Review
 from cleanset.tables import INDEX, read_table
 
@@ -44,8 +43,7 @@ class Report:
 def run(edition: Edition) -> Report:
     """Read and check the reviews of an edition, and measure how far they agree."""
     params = read_params(edition.folder)
-    votes = read_reviews(edition.reviews)
-    check_reviews(votes, read_table(edition.index, INDEX))
+    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX))
     decided = decisions(votes, params.review.policy, params.review.min_reviewers)
     said = list(without_board(votes).values())
     counts = verdict_counts(said)
@@ -53,7 +51,7 @@ def run(edition: Edition) -> Report:
     return Report(
         {name: sum(name in by_reviewer for by_reviewer in said) for name in names},
         overall(counts),
-        {verdict: of_verdict(counts, column) for column, verdict in enumerate(VERDICTS)},
+        of_verdicts(counts),
         pairs(said),
         [(found, decided[found.class_index, found.image_id]) for found in differences(votes)],
     )

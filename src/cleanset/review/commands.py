@@ -54,9 +54,9 @@ def export_tasks(
     edition: Folder = HERE,
 ) -> None:
     """Write the pictures still to be reviewed as tasks for Label Studio."""
-    from cleanset.review import exchange as review_exchange
+    from cleanset.review import exchange
 
-    count = review_exchange.export_tasks(Edition(edition), file, reviewer, every)
+    count = exchange.export_tasks(Edition(edition), file, reviewer, every)
     typer.echo(f"{file}: {count} tasks; configuration in {file.with_suffix('.xml')}")
 
 
@@ -72,7 +72,7 @@ def import_answers(
 
     If a review file cannot be changed or written, what was saved before stays: mend it and import again.
     """
-    from cleanset.review import exchange as review_exchange
+    from cleanset.review import exchange
 
-    found = review_exchange.import_answers(Edition(edition), file, reviewer, annotator, replace)
+    found = exchange.import_answers(Edition(edition), file, reviewer, annotator, replace)
     typer.echo(f"{file}: {found.saved} reviews of {reviewer} saved, {found.there} were there already")

@@ -16,12 +16,12 @@ from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.ilsvrc import class_indices, wnids
 from cleanset.images import decode
-from cleanset.params import read_params
+from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import tracked
-from cleanset.review.folder import Votes, check_note, check_reviews, read_reviews, review_file
+from cleanset.review.folder import Votes, check_note, check_reviews, checked_reviews, of_reviewer, review_file
 from cleanset.review.label_studio import labeling_config, read_votes
-from cleanset.review.queue import by_class, for_reviewer, questions, without_wrong_crops
+from cleanset.review.queue import by_class, questions
 from cleanset.review.standing_decisions import read_decided
 from cleanset.review.verdicts import Vote
 from cleanset.review.writing import save
@@ -51,8 +51,9 @@ def export_tasks(edition: Edition, path: Path, reviewer: str | None, every: bool
     _check_only_pictures(folder)
     index = read_table(edition.index, INDEX)
     sums = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
-    asked = _asked(edition, reviewer, every, votes=_checked_votes(edition))
-    read = VerifiedPictures(edition, read_params(edition.folder).dataset.images, index).read
+    params = read_params(edition.folder)
+    asked = _asked(edition, params, checked_reviews(edition.reviews, index), reviewer, every)
+    read = VerifiedPictures(edition, params.dataset.images, index).read
     names = {}
     with replacing(folder) as partial:
         partial.mkdir()
@@ -89,27 +90,17 @@ def _check_only_pictures(folder: Path) -> None:
         )
 
 
-def _checked_votes(edition: Edition) -> Votes:
-    votes = read_reviews(edition.reviews)
-    check_reviews(votes, read_table(edition.index, INDEX))
-    return votes
-
-
-def _asked(edition: Edition, reviewer: str | None, every: bool, votes: Votes) -> list[tuple[str, str]]:
+def _asked(edition: Edition, params: Params, votes: Votes, reviewer: str | None, every: bool) -> list[tuple[str, str]]:
     """The wnid and image id of what is to be reviewed, class by class, the likeliest first."""
-    params = read_params(edition.folder)
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
     decided = read_decided(edition, params, votes)
+    own = of_reviewer(votes, reviewer) if reviewer else {}
     asked: list[tuple[str, str]] = []
     for class_index, by_role in by_class(tables, params.dataset.class_list()).items():
         decide = decided.of_class(class_index)
         if reviewer is not None:
             review_file(edition.reviews, reviewer, wnids()[class_index])  # a name that is none is refused
-            own = {key[1]: of[reviewer].review for key, of in votes.items() if key[0] == class_index and reviewer in of}
-            decide = {  # checked again: this reviewer's own crop may count here while it waits for the others
-                role: without_wrong_crops(for_reviewer(reviewer, own, of_model), class_index, decided.said[role])
-                for role, of_model in decide.items()
-            }
+            decide = decided.for_reviewer(reviewer, own.get(class_index, {}), class_index)
         found = questions(by_role, decide, params.export.images_per_class)
         asked += [(wnids()[class_index], question.image_id) for question in found if every or question.certain]
     return asked
@@ -135,7 +126,7 @@ def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str |
     index = read_table(edition.index, INDEX)
     columns: Any = (index[name].tolist() for name in ("image_id", "width", "height"))
     sizes = {image_id: (width, height) for image_id, width, height in zip(*columns, strict=True)}
-    standing = _checked_votes(edition)
+    standing = checked_reviews(edition.reviews, index)
     answers: dict[tuple[int, str], Vote] = {}
     for vote in read_votes(_text(path), str(path), annotator, sizes):
         review_file(edition.reviews, reviewer, vote.wnid)

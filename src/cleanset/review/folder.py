@@ -82,6 +82,22 @@ def check_reviews(votes: Votes, index: pd.DataFrame) -> None:
             _check_vote(vote, class_index, pictures[image_id])
 
 
+def checked_reviews(folder: Path, index: pd.DataFrame) -> Votes:
+    """All votes under `reviews/`, checked against the pictures."""
+    votes = read_reviews(folder)
+    check_reviews(votes, index)
+    return votes
+
+
+def of_reviewer(votes: Votes, reviewer: str) -> dict[int, dict[str, Review]]:
+    """One reviewer's verdicts, by class index and then by image id."""
+    own: dict[int, dict[str, Review]] = defaultdict(dict)
+    for (class_index, image_id), by_reviewer in votes.items():
+        if reviewer in by_reviewer:
+            own[class_index][image_id] = by_reviewer[reviewer].review
+    return dict(own)
+
+
 def decisions(votes: Votes, policy: Policy, min_reviewers: int) -> Mapping[tuple[int, str], Decision]:
     """The decision on each reviewed picture, by class index and image id."""
     return {key: _decide(by_reviewer, policy, min_reviewers) for key, by_reviewer in votes.items()}

@@ -116,8 +116,7 @@ def open_pictures(candidates: Sequence[Candidate], decide: Decide, images_per_cl
 def questions(by_role: ByRole, decided: Mapping[str, Decide], images_per_class: int) -> list[Question]:
     """Every open picture of a class once. Asking the first, deciding, and asking again asks what any order must.
 
-    The certain ones first; then by the best tier and rank with any model that needs it; of equals the
-    one that serves more models.
+    The certain ones first; then as they stand in the class with the models that need them.
     """
     serves: dict[str, dict[str, Candidate]] = {}
     certain: set[str] = set()
@@ -128,10 +127,14 @@ def questions(by_role: ByRole, decided: Mapping[str, Decide], images_per_class: 
                 certain.add(candidate.image_id)
 
     def place(image_id: str) -> tuple[bool, tuple[int, int], int, str]:
-        models = serves[image_id]
-        return image_id not in certain, min(map(_order, models.values())), -len(models), image_id
+        return image_id not in certain, *place_in_class(serves[image_id].values()), image_id
 
     return [Question(image_id, serves[image_id], image_id in certain) for image_id in sorted(serves, key=place)]
+
+
+def place_in_class(candidates: Collection[Candidate]) -> tuple[tuple[int, int], int]:
+    """Where a picture stands in its class: the best tier and rank with any model, then the more models the better."""
+    return min(map(_order, candidates)), -len(candidates)
 
 
 def for_reviewer(reviewer: str, own: Mapping[str, Review], decide: Decide) -> Decide:

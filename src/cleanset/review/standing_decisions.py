@@ -9,7 +9,8 @@ from cleanset.edition import Edition
 from cleanset.params import Params
 from cleanset.review.consensus import UNREVIEWED, Decision
 from cleanset.review.folder import Votes, decisions
-from cleanset.review.queue import Decide, of_class, without_wrong_crops
+from cleanset.review.queue import Decide, for_reviewer, of_class, without_wrong_crops
+from cleanset.review.verdicts import Review
 from cleanset.tables import CROP_SCORES, read_table
 
 
@@ -23,7 +24,14 @@ class Decided:
 
     def of_class(self, class_index: int) -> dict[str, Decide]:
         """By role, the decisions on one class: a crop that the model no longer gets right is a reject."""
+        return self._counted(of_class(self.decisions, class_index, self.unreviewed), class_index)
+
+    def for_reviewer(self, reviewer: str, own: Mapping[str, Review], class_index: int) -> dict[str, Decide]:
+        """The same as they matter for what to ask one reviewer; `own` are their verdicts on the class, by image id."""
         decide = of_class(self.decisions, class_index, self.unreviewed)
+        return self._counted(for_reviewer(reviewer, own, decide), class_index)
+
+    def _counted(self, decide: Decide, class_index: int) -> dict[str, Decide]:
         return {role: without_wrong_crops(decide, class_index, said) for role, said in self.said.items()}
 
 

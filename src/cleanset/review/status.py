@@ -12,7 +12,7 @@ from rich.table import Table
 from cleanset.edition import Edition
 from cleanset.ilsvrc import wnids
 from cleanset.params import Params, read_params
-from cleanset.review.folder import check_reviews, read_reviews
+from cleanset.review.folder import checked_reviews
 from cleanset.review.queue import ByRole, Standing, State, by_class, standing, together
 from cleanset.review.standing_decisions import Decided, read_decided
 from cleanset.tables import CANDIDATES, INDEX, read_table
@@ -47,8 +47,7 @@ def run(edition: Edition) -> Status:
     """Read candidates and reviews of an edition and say how far the reviews are."""
     params = read_params(edition.folder)
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
-    votes = read_reviews(edition.reviews)
-    check_reviews(votes, read_table(edition.index, INDEX))
+    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX))
     return status_of(by_class(tables, params.dataset.class_list()), read_decided(edition, params, votes), params)
 
 

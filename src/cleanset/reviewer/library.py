@@ -12,10 +12,9 @@ from cleanset.errors import CleansetError
 from cleanset.images import Preprocessing
 from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
-from cleanset.review.queue import ByRole, Candidate, by_class
+from cleanset.review.queue import ByRole, Candidate, by_class, place_in_class
 from cleanset.reviewer.photos import Photos
 from cleanset.tables import CANDIDATES, INDEX, read_table
-from cleanset.tiers import TIERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Library:
         for role, candidates in self.classes[class_index].items():
             for candidate in candidates:
                 models.setdefault(candidate.image_id, {})[role] = candidate
-        return dict(sorted(models.items(), key=lambda item: (*first_place(item[1].values()), item[0])))
+        return dict(sorted(models.items(), key=lambda item: (*place_in_class(item[1].values()), item[0])))
 
     def examples(self, class_index: int, without: Collection[str], count: int) -> list[Picture]:
         """Pictures with one label that the models are surest of, on average over all models."""
@@ -58,11 +57,6 @@ class Library:
         }
         surest = sorted(confidence, key=lambda image_id: (-confidence[image_id], image_id))
         return [self.pictures[image_id] for image_id in surest[:count]]
-
-
-def first_place(candidates: Collection[Candidate]) -> tuple[int, int, int]:
-    """Where a picture stands in its class: the best tier and rank with any model, then the more models the better."""
-    return (*min((TIERS.index(each.tier), each.rank) for each in candidates), -len(candidates))
 
 
 def open_library(edition: Edition) -> Library:

@@ -6,17 +6,9 @@ from dataclasses import dataclass, field
 
 from cleanset.errors import CleansetError
 from cleanset.review.consensus import UNREVIEWED
-from cleanset.review.folder import Votes, decisions
-from cleanset.review.queue import (
-    Question,
-    State,
-    for_reviewer,
-    of_class,
-    questions,
-    standing,
-    together,
-    without_wrong_crops,
-)
+from cleanset.review.folder import Votes, decisions, of_reviewer
+from cleanset.review.queue import Question, State, questions, standing, together
+from cleanset.review.standing_decisions import Decided
 from cleanset.review.verdicts import Review
 from cleanset.review.writing import ChangedMeanwhileError
 from cleanset.reviewer.crop_scores import CropScores
@@ -31,8 +23,8 @@ class Stand:
     """How a class stands: what this reviewer is asked, its state for all models together, and what is on disk.
 
     `kept` says for each model how many pictures it has so far; `conflicts` are pictures on which the
-    reviewers differ. `broken` is what is wrong with its
-    review files, if anything is: then nothing is asked, and nothing can be said.
+    reviewers differ. `broken` is what is wrong with its review files, if anything is: then nothing is
+    asked, and nothing can be said.
     """
 
     votes: Votes
@@ -142,26 +134,21 @@ class Room:
         """
         review = self.library.params.review
         count = self.library.params.export.images_per_class
-        decided = decisions(votes, review.policy, review.min_reviewers)
-        decide = of_class(decided, class_index, UNREVIEWED)
-        own = {
-            image_id: by_reviewer[self.reviewer].review
-            for (_, image_id), by_reviewer in votes.items()
-            if self.reviewer in by_reviewer
-        }
         by_role = self.library.classes[class_index]
         counts = review.wrong_after_crop == "reject"
-        of_crops = {role: self.crop_scores.said(role) if counts else {} for role in by_role}
-        counted = {role: without_wrong_crops(decide, class_index, of_crops[role]) for role in by_role}
-        mine = {  # checked again: this reviewer's own crop may count here while it waits for the others
-            role: without_wrong_crops(for_reviewer(self.reviewer, own, counted[role]), class_index, of_crops[role])
-            for role in by_role
-        }
-        of_models = {role: standing(candidates, counted[role], count) for role, candidates in by_role.items()}
+        decided = Decided(
+            decisions(votes, review.policy, review.min_reviewers),
+            {role: self.crop_scores.said(role) if counts else {} for role in by_role},
+            UNREVIEWED,
+        )
+        own = of_reviewer(votes, self.reviewer).get(class_index, {})
+        mine = decided.for_reviewer(self.reviewer, own, class_index)
+        decide = decided.of_class(class_index)
+        of_models = {role: standing(candidates, decide[role], count) for role, candidates in by_role.items()}
         return Stand(
             votes,
             tuple(questions(by_role, mine, count)),
             together(each.state for each in of_models.values()),
             {role: each.kept for role, each in of_models.items()},
-            tuple(sorted(image_id for (_, image_id), each in decided.items() if each.reason == "conflict")),
+            tuple(sorted(image_id for (_, image_id), each in decided.decisions.items() if each.reason == "conflict")),
         )

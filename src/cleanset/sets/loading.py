@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleanset.edition import Edition
 from cleanset.errors import CleansetError
-from cleanset.sets import remote as remote_sets
+from cleanset.sets import remote
 from cleanset.sets.folder import manifest_text
 from cleanset.sets.manifest import MANIFEST, Entry, read_manifest
 
@@ -34,8 +34,8 @@ def load(
     """
     from cleanset.sets.picture_set import PictureSet
 
-    if remote_sets.is_address(edition):
-        at = remote_sets.fetched(remote_sets.Published(str(edition), rev, folder, model))
+    if remote.is_address(edition):
+        at = remote.fetched(remote.Published(str(edition), rev, folder, model))
     else:
         at = _local(model, Path(edition), rev, folder)
     return PictureSet(at, _entries(*manifest_text(at), model), transform)
@@ -45,8 +45,8 @@ def table(model: str, edition: str | Path = ".", *, rev: str | None = None, fold
     """The manifest of a model's finished set as a pandas table; fetches no pictures. Arguments as for `load`."""
     import pandas as pd
 
-    if remote_sets.is_address(edition):
-        text, where = remote_sets.manifest(remote_sets.Published(str(edition), rev, folder, model))
+    if remote.is_address(edition):
+        text, where = remote.manifest(remote.Published(str(edition), rev, folder, model))
     else:
         text, where = manifest_text(_local(model, Path(edition), rev, folder))
     _entries(text, where, model)

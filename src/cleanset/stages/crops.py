@@ -3,12 +3,11 @@
 from cleanset.crops import crops_csv
 from cleanset.edition import Edition
 from cleanset.files import write_text
-from cleanset.review.folder import check_reviews, drawn, read_reviews
+from cleanset.review.folder import checked_reviews, drawn
 from cleanset.tables import INDEX, read_table
 
 
 def run(edition: Edition) -> None:
     """Read the reviews and the index, write data/crops.csv."""
-    votes = read_reviews(edition.reviews)
-    check_reviews(votes, read_table(edition.index, INDEX))
+    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX))
     write_text(edition.crops, crops_csv(drawn(votes)))

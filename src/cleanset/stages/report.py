@@ -30,7 +30,7 @@ from cleanset.report.pages import Report, Shot, pages
 from cleanset.report.plots import plots
 from cleanset.report.sheets import kept_pictures, sheets
 from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
-from cleanset.review.agreement import VERDICTS, differences, of_verdict, overall, pairs, verdict_counts, without_board
+from cleanset.review.agreement import VERDICTS, differences, of_verdicts, overall, pairs, verdict_counts, without_board
 from cleanset.review.folder import Votes, read_reviews
 from cleanset.selection import Filled
 from cleanset.tables import INDEX, REJECTED, SELECTION, SHARED, read_table
@@ -79,7 +79,7 @@ def gathered(edition: Edition, params: Params, index: pd.DataFrame) -> Report:
         totals=totals(edition),
         reviewers=by_reviewer(votes),
         agreement=overall(counts),
-        verdicts={verdict: of_verdict(counts, column) for column, verdict in enumerate(VERDICTS)},
+        verdicts=of_verdicts(counts),
         pairs=pairs(said),
         differences=len(differences(votes)),
         kept=kept_pictures(sets, votes),

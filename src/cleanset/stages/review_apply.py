@@ -4,7 +4,7 @@ from cleanset.after_crop import check_scored, reject_wrong_crops, said_of_crops
 from cleanset.edition import Edition
 from cleanset.params import read_params
 from cleanset.review.consensus import UNREVIEWED, Decision
-from cleanset.review.folder import check_reviews, decisions, read_reviews
+from cleanset.review.folder import checked_reviews, decisions
 from cleanset.selection import fill, with_decisions
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, REJECTED, SELECTION, read_table, write_table
 
@@ -14,8 +14,7 @@ def run(edition: Edition, role: str) -> None:
     params = read_params(edition.folder)
     params.model(role)
     candidates = read_table(edition.candidates(role), CANDIDATES)
-    votes = read_reviews(edition.reviews)
-    check_reviews(votes, read_table(edition.index, INDEX))
+    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX))
     decided = decisions(votes, params.review.policy, params.review.min_reviewers)
     unreviewed = Decision("clean") if params.review.unreviewed == "clean" else UNREVIEWED
     candidates = with_decisions(candidates, decided, unreviewed)

@@ -15,8 +15,7 @@ from cleanset.images import Read
 from cleanset.params import Params, read_params
 from cleanset.pictures import VerifiedPictures
 from cleanset.progress import rate_bar
-from cleanset.scoring import decoding, models
-from cleanset.scoring import scorer as scoring
+from cleanset.scoring import decoding, models, scorer
 from cleanset.scoring.engine import Settings, score_few, score_shards, settings_for
 from cleanset.scoring.exactness import Distance, distance, sample
 from cleanset.scoring.models import LoadedModel, describe, load_model
@@ -40,7 +39,7 @@ def run(edition: Edition, role: str) -> None:
     facts = described(params, role, model, len(image_ids))
     name = fingerprint(
         facts | {"index": sha256(edition.index.read_bytes())} | machine(settings),
-        [str(module.__file__) for module in (decoding, images, models, scoring)],
+        [str(module.__file__) for module in (decoding, images, models, scorer)],
     )
     shards = Shards(edition.partial_scores(role), name, image_ids, settings.batch_size)
     with rate_bar(len(image_ids), f"score {role}") as done:
