@@ -1,5 +1,6 @@
 """Copies of this checkout as git repositories of their own, in which DVC really runs."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -67,3 +68,12 @@ def copy_checkout(repository: Path, folder: Path) -> Checkout:
     checkout.run("git", "init", "--quiet", "--initial-branch", "main")
     checkout.commit("Copy")
     return checkout
+
+
+def files(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file under a folder."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from checkouts import Checkout
+from checkouts import Checkout, files
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 UPSTREAM = {
@@ -31,15 +31,6 @@ UPSTREAM = {
 }
 """What a stage needs to have run."""
 STAGES = ("sample/dvc.yaml:draw", *UPSTREAM)
-
-
-def files(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file under a folder."""
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def test_a_repro_gives_what_is_committed(built: Checkout) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import timm
 import torch
 from safetensors.torch import save_file
 from torch import nn
@@ -17,12 +16,7 @@ from torch import nn
 from cleanset.ilsvrc import class_indices
 from cleanset.images import RES256CROP224, decode
 from real.editions import ROLES, TAR, make_edition, pinned, reproduced, wnids
-
-ENSEMBLE = {
-    "standard": {"source": "timm", "name": "resnet50.a1_in1k"},
-    "norm_robust": {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"},
-    "corruption_robust": {"source": "robustbench", "name": "Erichson2022NoisyMix_new", "threat_model": "corruptions"},
-}
+from scoring.networks import ENSEMBLE, random_resnet50
 
 
 def save_random_weights(path: Path, seed: int, pixels: torch.Tensor, classes: list[int]) -> None:
@@ -30,13 +24,7 @@ def save_random_weights(path: Path, seed: int, pixels: torch.Tensor, classes: li
 
     Without what centres it on `pixels`, some normalised pictures, it says nearly the same of all.
     """
-    torch.manual_seed(seed)
-    network = timm.create_model("resnet50")
-    for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None and module.running_var is not None:
-            nn.init.uniform_(module.weight, 0.5, 1)
-            nn.init.normal_(module.running_mean, std=0.1)
-            nn.init.uniform_(module.running_var, 0.5, 2)
+    network = random_resnet50(seed)
     nn.init.constant_(network.fc.bias, -1000)
     with torch.inference_mode():
         features = network.eval().forward_head(network.forward_features(pixels), pre_logits=True)

@@ -7,18 +7,9 @@ from pathlib import Path
 
 import yaml
 
-from checkouts import Checkout
+from checkouts import Checkout, files
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
-
-
-def files(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file under a folder."""
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def manifest_holds(folder: Path) -> bool:

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from checkouts import Checkout
+from checkouts import Checkout, files
 from readme import block, shell
 from remotes.conftest import Cloning, lead
-from remotes.exports import files, manifest_holds
+from remotes.exports import manifest_holds
 from remotes.servers import Remote, breaking
 
 PULL = ("dvc", "pull", "export@standard")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from checkouts import Checkout
+from checkouts import Checkout, files
 from readme import block, shell
 from remotes.conftest import Cloning, lead
-from remotes.exports import ROLES, files, manifest_holds
+from remotes.exports import ROLES, manifest_holds
 from remotes.servers import Remote, s3, sshd
 
 PUBLISH = 'dvc remote modify --local origin url "$REMOTE"'

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from checkouts import Checkout
+from checkouts import Checkout, files
 from readme import block, shell
 from remotes.conftest import Cloning, lead
-from remotes.exports import ROLES, files, give_archives, manifest_holds, reject
+from remotes.exports import ROLES, give_archives, manifest_holds, reject
 from remotes.servers import Remote
 
 WATCH = """

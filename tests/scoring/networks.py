@@ -1,6 +1,8 @@
-"""A network that costs nothing, and pictures for it."""
+"""A network that costs nothing, with pictures for it; and a ResNet-50 that nobody trained."""
 
+import timm
 import torch
+from timm.models.resnet import ResNet
 from torch import Tensor, nn
 
 from cleanset.images import Preprocessing
@@ -9,6 +11,11 @@ from inputs.made import image, jpeg, picture_id
 
 CPU = torch.device("cpu")
 SMALL = Preprocessing("small", 36, 32, "bilinear")
+ENSEMBLE = {
+    "standard": {"source": "timm", "name": "resnet50.a1_in1k"},
+    "norm_robust": {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"},
+    "corruption_robust": {"source": "robustbench", "name": "Erichson2022NoisyMix_new", "threat_model": "corruptions"},
+}
 
 
 class Linear(nn.Module):
@@ -35,3 +42,15 @@ def linear(most: int | None = None) -> LoadedModel:
 def many(count: int) -> dict[str, bytes]:
     """Small drawn pictures by image id."""
     return {picture_id(number): jpeg(image(38 + number % 7, 40, seed=number)) for number in range(1, count + 1)}
+
+
+def random_resnet50(seed: int) -> ResNet:
+    """With random weights and statistics, as no untrained batch normalisation has them."""
+    torch.manual_seed(seed)
+    network: ResNet = timm.create_model("resnet50")
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None and module.running_var is not None:
+            nn.init.uniform_(module.weight, 0.5, 1)
+            nn.init.normal_(module.running_mean, std=0.1)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+    return network

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import timm
 import torch
 from safetensors.torch import save_file
 from torch import nn
@@ -25,25 +24,14 @@ from cleanset.tables import SCORES, write_table
 from inputs.made import image, jpeg, picture_id
 from rules.by_hand import index_of, scores_of
 from scoring.editions import make_edition
-from scoring.networks import CPU
+from scoring.networks import CPU, ENSEMBLE, random_resnet50
 
-ENSEMBLE = {
-    "standard": {"source": "timm", "name": "resnet50.a1_in1k"},
-    "norm_robust": {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"},
-    "corruption_robust": {"source": "robustbench", "name": "Erichson2022NoisyMix_new", "threat_model": "corruptions"},
-}
 PICTURES = {picture_id(number): jpeg(image(130 + number, 120, seed=number)) for number in range(1, 6)}
 
 
 def resnet50(role: str, folder: Path) -> LoadedModel:
     """One of the three with random weights and statistics, as it is loaded; its pictures are 96 x 96, for time."""
-    torch.manual_seed(5)
-    network = timm.create_model("resnet50")
-    for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None and module.running_var is not None:
-            nn.init.uniform_(module.weight, 0.5, 1)
-            nn.init.normal_(module.running_mean, std=0.1)
-            nn.init.uniform_(module.running_var, 0.5, 2)
+    network = random_resnet50(5)
     nn.init.normal_(network.fc.weight, std=0.1)
     path = folder / f"{role}.safetensors"
     save_file(dict(network.state_dict()), path)
