@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cleanset.boxes import Crop
+from cleanset.boxes import Crop, box_of
 from cleanset.errors import CleansetError
 from cleanset.ranking import top5
 
@@ -40,8 +40,8 @@ def said_of_crops(crop_scores: pd.DataFrame) -> dict[Crop, Said]:
 def crops_of(pictures: pd.DataFrame) -> list[Crop | None]:
     """The crop of each row, from columns image_id and crop; None for a whole picture."""
     return [
-        None if box is None else Crop(image_id, (int(box[0]), int(box[1]), int(box[2]), int(box[3])))
-        for image_id, box in zip(pictures["image_id"], pictures["crop"], strict=True)
+        None if box is None else Crop(image_id, box)
+        for image_id, box in zip(pictures["image_id"], map(box_of, pictures["crop"]), strict=True)
     ]
 
 

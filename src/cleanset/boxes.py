@@ -18,7 +18,7 @@ class Crop(NamedTuple):
 
 
 def box_of(crop: Collection[float] | None) -> Box | None:
-    """The crop of a row of table SELECTION as a box; beside missing boxes pandas reads the edges as floats."""
+    """What stands in a column `crop` as a box; beside missing boxes pandas reads the edges as floats."""
     if crop is None:
         return None
     left, top, right, bottom = map(int, crop)

@@ -94,12 +94,14 @@ def _asked(edition: Edition, params: Params, votes: Votes, reviewer: str | None,
     """The wnid and image id of what is to be reviewed, class by class, the likeliest first."""
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
     decided = read_decided(edition, params, votes)
-    own = of_reviewer(votes, reviewer) if reviewer else {}
+    if reviewer is not None:
+        review_file(edition.reviews, reviewer, wnids()[0])  # a name that is none is refused
+    own = {} if reviewer is None else of_reviewer(votes, reviewer)
     asked: list[tuple[str, str]] = []
     for class_index, by_role in by_class(tables, params.dataset.class_list()).items():
-        decide = decided.of_class(class_index)
-        if reviewer is not None:
-            review_file(edition.reviews, reviewer, wnids()[class_index])  # a name that is none is refused
+        if reviewer is None:
+            decide = decided.of_class(class_index)
+        else:
             decide = decided.for_reviewer(reviewer, own.get(class_index, {}), class_index)
         found = questions(by_role, decide, params.export.images_per_class)
         asked += [(wnids()[class_index], question.image_id) for question in found if every or question.certain]
