@@ -7,7 +7,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro from-scores remote test test-ray lint real edition review bench-tables bench-export bench-idle bench-pull bench-score bench-page bench-effort bench-hints bench-verify bench-report lock
+.PHONY: help setup repro from-scores remote test test-fast test-ray lint real edition review check-gpu bench lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -22,6 +22,7 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 	@touch $@
 
 repro: setup  ## build the sample edition and show its metrics
+	cleanset doctor --quick
 	dvc repro
 	dvc metrics show
 	@echo 'The report is report/index.html'
@@ -33,7 +34,7 @@ SCORED := preprocess crops
 from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own archives and pulled scores, without a GPU
 	cd "$(EDITION)" && dvc pull $(SCORING) && dvc repro $(SCORED)
 	@cd "$(EDITION)" && dvc status --quiet $(SCORING) || { dvc status $(SCORING); echo 'error: the pulled scores are of' \
-	'other pictures, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
+	'other images, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
 	cd "$(EDITION)" && dvc repro
 
 remote: setup  ## URL=https://…: the address that finished sets are read from, in both editions
@@ -41,8 +42,13 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 	dvc remote modify origin url "$(URL)"
 	cd imagenet && dvc remote modify origin url "$(URL)"
 
-test: setup lint  ## lint, type check, all tests
-	pytest --numprocesses 2 --dist loadfile
+# files stay on one process, in the order that tests/conftest.py gives them
+PYTEST := pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+test: setup lint  ## lint, type check, all tests (12 minutes on two cores)
+	$(PYTEST)
+
+test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (40 seconds)
+	$(PYTEST) -m 'not (browser or built or gpu or hostile or real or server or slow)'
 
 test-ray: $(RAY)/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
 	$(RAY)/bin/python -m pytest tests/scoring/test_ray.py
@@ -66,40 +72,17 @@ edition: setup  ## make DIR=…: a new edition in that folder (params, empty rev
 	@test -n "$(DIR)" || { echo 'say where: make edition DIR=editions/mine'; exit 1; }
 	cleanset edition "$(DIR)"
 
-review: setup  ## make REVIEWER=…: review pictures in the browser (EDITION: its folder, else this one)
+review: setup  ## make REVIEWER=…: review images in the browser (EDITION: its folder, else this one)
 	@test -n "$(REVIEWER)" || { echo 'say who you are: make review REVIEWER=name'; exit 1; }
 	cd "$(EDITION)" && cleanset review --reviewer "$(REVIEWER)"
 
-bench-tables: setup  ## time intersect, select, crops and review_apply at full scale
-	python bench/tables.py
+check-gpu: setup  ## prove the GPU path: the scores of the CPU, all precisions, rates (needs CUDA and CLEANSET_REAL)
+	python bench/check_gpu.py
 
-bench-export: setup  ## time the export of 9,000 full-size pictures against a plain copy
-	python bench/export.py
-
-bench-idle: setup  ## time what has nothing to do: dvc repro, the start of a stage
-	python bench/idle.py
-
-bench-pull: setup  ## time dvc pull of 9,000 pictures over HTTP against that of plain files (needs nginx)
-	python bench/pull.py
-
-bench-score: setup  ## time cleanset score against the pure forward rate, decoding, and a plain timm loop; its memory
-	python bench/score.py
-	python bench/score.py --memory
-
-bench-page: setup  ## time the review page: its start, the turn of a class, its memory (needs Chromium)
-	python bench/page.py
-
-bench-effort: setup  ## count the verdicts that the review queue asks for, beside the fewest and plainer ways
-	python bench/effort.py
-
-bench-hints: setup  ## precision and recall of the hints on the sample's flaws, false alarms on photographs, time
-	PYTHONPATH=sample python bench/hints.py
-
-bench-verify: setup  ## time cleanset verify of 9,000 full-size pictures against reading and hashing them
-	python bench/verify.py
-
-bench-report: setup  ## time the report of 3 x 3,000 pictures, and Chromium's showing it
-	python bench/report.py
+BENCHES = $(shell sed -nE 's/^\| `([a-z_]+)` .*/\1/p' bench/README.md)
+bench: setup  ## NAME=…: measure how fast something is; without a name, list what can be measured
+	@case " $(BENCHES) " in *" $(NAME) "*) ;; *) echo 'name one: make bench NAME=…, of $(BENCHES)' >&2; exit 1;; esac
+	PYTHONPATH=sample:. python bench/$(NAME).py $(OPTIONS)
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
 lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)

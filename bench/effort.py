@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 import simulation
-from cleanset.ilsvrc import CLASSES
-from cleanset.ranking import candidates, shared
-from cleanset.review.consensus import UNREVIEWED, Decision
-from cleanset.review.queue import ByRole, by_class, of_class, questions
-from cleanset.selection import fill, with_decisions
-from cleanset.tiers import TIERS
+from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.review.queue import ByRole, DecideInClass, candidates_by_class, questions
+from cleanset.selection.candidates import candidates, shared
+from cleanset.selection.decision import UNREVIEWED, Decision
+from cleanset.selection.fill import fill, with_decisions
+from cleanset.vocabulary import TIERS
 from measuring import print_machine, print_table
 
 PLACES, TOP = 3, 5
@@ -22,7 +22,7 @@ GOAL = 0.6
 MILLISECONDS = 1.0
 
 Key = tuple[int, str]
-"""A picture of a class: class index and image id."""
+"""An image of a class: class index and image id."""
 Truth = dict[Key, Decision]
 
 
@@ -30,7 +30,7 @@ def main() -> None:
     tables = candidates_of_models()
     truth = verdicts(tables)
     start = process_time()
-    classes = by_class(tables, range(CLASSES))
+    classes = candidates_by_class(tables, range(CLASSES))
     seconds = process_time() - start
     asked, turns = ask_all(classes, truth)
     needed = {role: needed_by(table, truth) for role, table in tables.items()}
@@ -50,7 +50,7 @@ def candidates_of_models() -> dict[str, pd.DataFrame]:
 
 
 def verdicts(tables: Mapping[str, pd.DataFrame]) -> Truth:
-    """What a reviewer would say of each picture: 15 % are flawed, half of them can be cropped."""
+    """What a reviewer would say of each image: 15 % are flawed, half of them can be cropped."""
     rng = np.random.default_rng(SEED)
     return {key: simulation.verdict(rng) for key in sorted(set().union(*map(keys_of, tables.values())))}
 
@@ -60,11 +60,11 @@ def keys_of(table: pd.DataFrame) -> set[Key]:
 
 
 def ask_all(classes: Mapping[int, ByRole], truth: Truth) -> tuple[set[Key], list[float]]:
-    """Review every class, always the first question; the pictures asked, and the processor seconds of each turn."""
+    """Review every class, always the first question; the images asked, and the processor seconds of each turn."""
     decided: Truth = {}
     turns: list[float] = []
     for class_index, by_role in classes.items():
-        decide = of_class(decided, class_index, UNREVIEWED)
+        decide = decide_by(decided, class_index)
         while True:
             start = process_time()
             to_ask = questions(by_role, dict.fromkeys(by_role, decide), PLACES)
@@ -76,12 +76,17 @@ def ask_all(classes: Mapping[int, ByRole], truth: Truth) -> tuple[set[Key], list
     return set(decided), turns
 
 
+def decide_by(decided: Truth, class_index: int) -> DecideInClass:
+    """The decisions so far on one class, by image id."""
+    return lambda image_id: decided.get((class_index, image_id), UNREVIEWED)
+
+
 def needed_by(table: pd.DataFrame, truth: Truth) -> set[Key]:
-    """The oracle, which knows all verdicts: what would go before the last picture kept if it were clean.
+    """The oracle, which knows all verdicts: what would go before the last image kept if it were clean.
 
     All candidates of a class that is not full. From tables, by the pipeline's own filling.
     """
-    kept = fill(with_decisions(table, truth, UNREVIEWED), PLACES).selection
+    kept = fill(with_decisions(table, lambda *key: truth[key]), PLACES).selection
     last = kept[kept["place"] == PLACES].set_index("class_index")[["tier", "rank", "verdict"]]
     beside = table.join(last.rename(columns="{}_of_last".format), on="class_index")
     tier, last_tier = (beside[name].map(TIERS.index, na_action="ignore") for name in ("tier", "tier_of_last"))
@@ -97,15 +102,15 @@ def print_effort(asked: Collection[Key], needed: Mapping[str, set[Key]], top5s: 
     rows = [
         ("the review queue", len(asked)),
         ("the fewest, by the oracle", len(fewest)),
-        ("all three Top-5s, each picture once, then one by one", once),
+        ("all three Top-5s, each image once, then one by one", once),
         ("each model apart: its Top-5, then one by one", apart),
     ]
     print_table(
-        f"{CLASSES:,} classes, three models, three pictures each; 15 % flawed, half of them can be cropped",
+        f"{CLASSES:,} classes, three models, three images each; 15 % flawed, half of them can be cropped",
         ("way of reviewing", "verdicts", "per class", "the queue asks of it"),
         [(name, f"{count:,}", f"{count / CLASSES:.2f}", f"{len(asked) / count:.3f}") for name, count in rows],
     )
-    print(f"The same pictures as the oracle's: {'yes' if set(asked) == fewest else 'NO'}.")
+    print(f"The same images as the oracle's: {'yes' if set(asked) == fewest else 'NO'}.")
 
 
 def print_speed(rows: int, seconds: float, turns: list[float]) -> None:

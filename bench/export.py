@@ -1,4 +1,4 @@
-"""Export of 9,000 full-size pictures against a plain copy of the same bytes with their hashing."""
+"""Export of 9,000 full-size images against a plain copy of the same bytes with their hashing."""
 
 import io
 import json
@@ -19,20 +19,20 @@ import pandas as pd
 from PIL import Image
 
 import simulation
-from cleanset.edition import Edition
+from cleanset.dataset.ilsvrc import CLASSES, image_id
+from cleanset.dataset.layouts import Location, locate, to_table
+from cleanset.edition.paths import Edition
 from cleanset.files import sha256, write_text
-from cleanset.ilsvrc import CLASSES, image_id
-from cleanset.images import inspect
-from cleanset.pictures import Location, locate, to_table
-from cleanset.tables import INDEX, LOCATIONS, REJECTED, SELECTION, write_table
+from cleanset.images.codec import inspect
+from cleanset.tables import CROP_SCORES, INDEX, LOCATIONS, REJECTED, SELECTION, VOTES, write_table
 from measuring import PROJECT, cleanset, print_machine, print_table, scratch, share
 
 ROUNDS = 3
 LIMIT = 1.5
-PICTURES = 9_000
+IMAGES = 9_000
 PER_CLASS = 3
 
-TAR = "pictures.tar"
+TAR = "images.tar"
 DRAWN = 150
 
 
@@ -66,18 +66,18 @@ def main() -> None:
                     shutil.rmtree(made, ignore_errors=True)
         megabytes = sum(location.size for location in locations.values()) / 1e6
     print_machine()
-    report(f"{PICTURES:,} pictures ({source}), {megabytes:,.0f} MB, median of {ROUNDS} rounds", found)
+    report(f"{IMAGES:,} images ({source}), {megabytes:,.0f} MB, median of {ROUNDS} rounds", found)
 
 
 def build(whole: Path, start: Path) -> str:
-    """An edition with 9,000 pictures to export, and one with one picture per model from the same tar."""
+    """An edition with 9,000 images to export, and one with one image per model from the same tar."""
     source, photographs = photographs_or_drawings()
     facts = [inspect(data) for data in photographs]
     measured = pd.DataFrame(facts).assign(size=list(map(len, photographs)), sha256=list(map(sha256, photographs)))
-    labels = [[number % CLASSES] for number in range(PICTURES)]
-    repeated = measured.iloc[np.arange(PICTURES) % len(photographs)].reset_index(drop=True)
+    labels = [[number % CLASSES] for number in range(IMAGES)]
+    repeated = measured.iloc[np.arange(IMAGES) % len(photographs)].reset_index(drop=True)
     index = simulation.index_of(labels).assign(**{str(name): repeated[name] for name in repeated})
-    for folder, images, per_model in ((whole, TAR, PICTURES), (start, f"../{whole.name}/{TAR}", 1)):
+    for folder, images, per_model in ((whole, TAR, IMAGES), (start, f"../{whole.name}/{TAR}", 1)):
         folder.mkdir()
         simulation.write_params(folder, dataset={"images": images})
         write_table(Edition(folder).index, index, INDEX)
@@ -86,9 +86,14 @@ def build(whole: Path, start: Path) -> str:
             write_table(Edition(folder).selection(role), selection.head(per_model), SELECTION)
             rejected = selection.tail(-per_model).assign(reason="not_needed", open=False)
             write_table(Edition(folder).rejected(role), rejected, REJECTED)
+            for path, schema in (
+                (Edition(folder).crop_scores(role), CROP_SCORES),
+                (Edition(folder).votes(role), VOTES),
+            ):
+                write_table(path, pd.DataFrame(columns=schema.names), schema)
             write_text(Edition(folder).scored_with(role), json.dumps(simulation.SCORED))
     with tarfile.open(whole / TAR, "w") as tar:
-        for number, data in enumerate(islice(cycle(photographs), PICTURES), start=1):
+        for number, data in enumerate(islice(cycle(photographs), IMAGES), start=1):
             member = tarfile.TarInfo(f"{image_id(number)}.JPEG")
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
@@ -99,7 +104,7 @@ def build(whole: Path, start: Path) -> str:
 
 
 def selection_of(index: pd.DataFrame, model: int) -> pd.DataFrame:
-    """Three pictures of every class, others for each model, none of them cropped."""
+    """Three images of every class, others for each model, none of them cropped."""
     size = PER_CLASS * CLASSES
     part = index.iloc[model * size : (model + 1) * size]
     place = np.arange(size) // CLASSES + 1
@@ -127,7 +132,7 @@ def photographs_or_drawings() -> tuple[str, list[bytes]]:
 
 
 def drawing(rng: np.random.Generator) -> bytes:
-    """A JPEG of the size, in pixels and in bytes, of the usual picture of ImageNet."""
+    """A JPEG of the size, in pixels and in bytes, of the usual image of ImageNet."""
     coarse = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((500, 375))
     pixels = np.asarray(coarse) + rng.normal(0, 14, (375, 500, 3))
     out = io.BytesIO()
@@ -149,12 +154,12 @@ def timed(work: Callable[[], float], archive: Path) -> Times:
 
 
 def copy_all(locations: dict[str, Location], folder: Path) -> float:
-    """Copy every picture out of the tar to a file, in folders as the export has them, and hash it."""
+    """Copy every image out of the tar to a file, in folders as the export has them, and hash it."""
     begin = process_time()
     folders = [folder / str(model) / str(index) for model in range(len(simulation.ROLES)) for index in range(CLASSES)]
     for each in folders:
         each.mkdir(parents=True)
-    places = (folders[number // (PER_CLASS * CLASSES) * CLASSES + number % CLASSES] for number in range(PICTURES))
+    places = (folders[number // (PER_CLASS * CLASSES) * CLASSES + number % CLASSES] for number in range(IMAGES))
     for (name, location), place in zip(locations.items(), places, strict=True):
         data = location.read()
         sha256(data)
@@ -163,7 +168,7 @@ def copy_all(locations: dict[str, Location], folder: Path) -> float:
 
 
 def hash_all(locations: dict[str, Location]) -> float:
-    """Read and hash every picture, write nothing."""
+    """Read and hash every image, write nothing."""
     begin = process_time()
     for location in locations.values():
         sha256(location.read())
@@ -180,7 +185,7 @@ def report(title: str, found: dict[str, list[Times]]) -> None:
         "copy": "plain copy with hashing",
         "hash": "of it: reading and hashing",
         "export": "cleanset export, 3 processes",
-        "start": "of it: their starts, with 1 picture each",
+        "start": "of it: their starts, with 1 image each",
     }
     rows = [(text, *(f"{value:.2f}" for value in medians(found[name]))) for name, text in names.items()]
     ratios = [export / copy for export, copy in zip(medians(found["export"]), medians(found["copy"]), strict=True)]

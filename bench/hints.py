@@ -16,12 +16,12 @@ from time import process_time
 from PIL import Image, ImageDraw, ImageOps
 
 from canvas import font
-from cleanset.edition import Edition
-from cleanset.images import decode
-from cleanset.params import read_params
-from cleanset.pictures import VerifiedPictures
-from cleanset.review.hint_measures import Fingerprint, measure
-from cleanset.review.hints import between, hints
+from cleanset.edition.images import verified_images
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.hints.hints import between, hints
+from cleanset.hints.measures import Fingerprint, measure
+from cleanset.images.codec import decode
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from flaws import PLANTERS
 from measuring import PROJECT, print_machine, print_table
@@ -68,12 +68,12 @@ def kinds_between(fingerprints: Mapping[str, Fingerprint]) -> dict[str, set[str]
 
 
 def print_sample() -> None:
-    """Precision and recall by kind, over all pictures and over those that a reviewer may see."""
+    """Precision and recall by kind, over all images and over those that a reviewer may see."""
     truth = json.loads((PROJECT / "sample" / "truth.json").read_text(encoding="utf-8"))
     edition = Edition(PROJECT)
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX)
-    read = VerifiedPictures(edition, params.dataset.images, index).read
+    read = verified_images(edition, params.dataset.images, index).read
     tables = [read_table(edition.candidates(role), CANDIDATES) for role in params.models]
     seen = set().union(*(set(table["image_id"]) for table in tables))
     found: dict[str, set[str]] = {}
@@ -85,16 +85,16 @@ def print_sample() -> None:
     for of_class in fingerprints.values():
         for image_id, kinds in kinds_between(of_class).items():
             found[image_id] |= kinds
-    flaws = {image_id: of_picture["flaw"] for image_id, of_picture in truth.items()}
-    for title, ids in (("all pictures", set(truth)), ("candidates of any model", seen)):
+    flaws = {image_id: of_image["flaw"] for image_id, of_image in truth.items()}
+    for title, ids in (("all images", set(truth)), ("candidates of any model", seen)):
         rows = [sample_row(kind, {image_id: (flaws[image_id], found[image_id]) for image_id in ids}) for kind in KINDS]
         header = ("hint", "flawed so", "hinted", "right", "precision", "recall")
         print_table(f"The sample's planted flaws, {title}: {len(ids)}", header, rows)
 
 
-def sample_row(kind: str, pictures: Mapping[str, tuple[str | None, set[str]]]) -> tuple[str, ...]:
-    flawed = {name for name, (flaw, _) in pictures.items() if flaw in FLAW_OF.get(kind, (kind,))}
-    hinted = {name for name, (_, kinds) in pictures.items() if kind in kinds}
+def sample_row(kind: str, images: Mapping[str, tuple[str | None, set[str]]]) -> tuple[str, ...]:
+    flawed = {name for name, (flaw, _) in images.items() if flaw in FLAW_OF.get(kind, (kind,))}
+    hinted = {name for name, (_, kinds) in images.items() if kind in kinds}
     right = len(flawed & hinted)
     shares = (f"{right / len(of):.2f}" if of else "" for of in (hinted, flawed))
     return (kind, str(len(flawed)), str(len(hinted)), str(right), *shares)
@@ -142,7 +142,7 @@ def stamped(image: Image.Image) -> Image.Image:
     """With the same half-transparent words in the same corner."""
     layer = Image.new("L", image.size)
     place = (image.width - 8, image.height - 8)
-    ImageDraw.Draw(layer).text(place, "© picturestock", fill=170, font=font(14), anchor="rs")
+    ImageDraw.Draw(layer).text(place, "© imagestock", fill=170, font=font(14), anchor="rs")
     image = image.copy()
     image.paste((255, 255, 255), (0, 0), layer)
     return image
@@ -150,7 +150,7 @@ def stamped(image: Image.Image) -> Image.Image:
 
 Change = Callable[[Image.Image], Image.Image]
 RELATED: tuple[tuple[str, str, Change, Change], ...] = (
-    ("same small stamp in two pictures", "watermark", stamped, stamped),
+    ("same small stamp in two images", "watermark", stamped, stamped),
     ("copy at half the size, quality 40", "duplicate", lambda i: i, lambda i: saved(i.reduce(2), 40)),
     (
         "copy without a tenth on the right",
@@ -160,7 +160,7 @@ RELATED: tuple[tuple[str, str, Change, Change], ...] = (
     ),
     ("copy turned left to right", "duplicate", lambda i: i, ImageOps.mirror),
 )
-"""Flaws that only a second picture shows: what becomes of each of the two."""
+"""Flaws that only a second image shows: what becomes of each of the two."""
 
 
 def related_row(
@@ -179,9 +179,9 @@ def print_time(photographs: Iterable[Image.Image], seconds: Sequence[float]) -> 
     start = process_time()
     between(class_of_60)
     rows = [
-        ("one picture, median", 1000 * statistics.median(seconds), MILLISECONDS),
-        ("one picture, 95th of 100", 1000 * statistics.quantiles(seconds, n=20)[-1], MILLISECONDS),
-        ("between 60 pictures of a class", 1000 * (process_time() - start), MILLISECONDS),
+        ("one image, median", 1000 * statistics.median(seconds), MILLISECONDS),
+        ("one image, 95th of 100", 1000 * statistics.quantiles(seconds, n=20)[-1], MILLISECONDS),
+        ("between 60 images of a class", 1000 * (process_time() - start), MILLISECONDS),
     ]
     print_table(
         "Processor milliseconds beyond decoding",

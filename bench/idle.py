@@ -45,7 +45,7 @@ def main() -> None:
         simulation.write_params(folder)
         rows = [
             repro_row(),
-            row("cleanset intersect, 10 pictures", partial(cleanset, "intersect", edition=folder), START_SECONDS),
+            row("cleanset intersect, 10 images", partial(cleanset, "intersect", edition=folder), START_SECONDS),
             row("python, no import", partial(python, "pass", folder)),
             *(row(f"import {name}", partial(python, f"import {name}", folder)) for name in IMPORTS),
         ]

@@ -9,9 +9,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
+
+from cleanset.machine import available_cores
 
 PROJECT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -35,8 +37,11 @@ def run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -
     """Run a command to its end and measure it. Exits with the command's output if it fails.
 
     The kernel counts the memory of the process that starts another as a part of the other's
-    peak, so keep the memory of the bench itself small until everything is measured.
+    peak, so keep the memory of the bench itself small until everything is measured. Python imports this
+    checkout's code, installed or not.
     """
+    env = dict(env or os.environ)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PROJECT / "src"), env.get("PYTHONPATH"))))
     with tempfile.TemporaryFile("w+") as output:
         start = perf_counter()
         process = subprocess.Popen(command, cwd=cwd, env=env, stdout=output, stderr=subprocess.STDOUT)
@@ -93,17 +98,21 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     print(f"\n{title}\n", shown(lines[0]), f"|{'|'.join(rule)}|", *map(shown, lines[1:]), sep="\n")
 
 
-def print_machine() -> None:
-    """Print one line on the machine and one on the versions."""
+def print_machine(*libraries: str) -> None:
+    """Print two lines on the machine and one on the versions, also of further `libraries`."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    print(f"Machine: {_processor()}, {_cores()} cores, {memory:.0f} GiB of memory, {platform.system()}.")
+    print(f"Machine: {_processor()}, {available_cores()} cores, {memory:.0f} GiB of memory, {platform.system()}.")
     print(f"Running or waiting to, on average over the last minute: {os.getloadavg()[0]:.1f} processes.")
-    versions = (f"{name} {version(name)}" for name in ("numpy", "pandas", "pyarrow", "pillow", "pydantic", "dvc"))
+    names = ("numpy", "pandas", "pyarrow", "pillow", "pydantic", "dvc", *libraries)
+    versions = (f"{name} {_version(name)}" for name in names)
     print(f"Python {platform.python_version()}, {', '.join(versions)}.")
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _processor() -> str:

@@ -21,37 +21,41 @@ from PIL import Image, ImageFilter
 from playwright.sync_api import Page, sync_playwright
 
 import simulation
-from cleanset.edition import Edition
+from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.edition.paths import Edition
 from cleanset.files import sha256
-from cleanset.ilsvrc import CLASSES
 from cleanset.stages import intersect, select
 from cleanset.tables import INDEX, LOCATIONS, read_table, write_table
 from measuring import BIN, print_machine, print_table, scratch, share
 
 CANDIDATES = 15
 DISTINCT = 300
-"""Drawn pictures, repeated under 15,000 ids."""
+"""Drawn images, repeated under 15,000 ids."""
 
 ROUNDS = 5
-TURNS = 40
-LOOKING = 0.7
-"""Seconds that a reviewer looks at a class before the next."""
+TURNS = 500
+SETTLED = 20
+LOOKING_SECONDS = 0.7
+"""How long a reviewer looks at a class before the next."""
 
 START_SECONDS = 3.0
 TURN_MILLISECONDS = 100.0
 MEMORY_MIB = 500.0
+EARLY = TURNS // 5
+GROWTH_MIB = 100.0
+"""From turn EARLY, when the caches are full, to the last."""
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
            "--disable-component-update", "--disable-sync")  # fmt: skip
 
 WATCH = """
 () => { window.turned = (key) => new Promise((done) => {
-  const desk = () => document.querySelector("#desk");
-  const before = desk().dataset.wnid;
+  const view = () => document.querySelector("#view");
+  const before = view().dataset.wnid;
   let start = 0;
   addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });
   const look = () => {
-    const pictures = [...document.querySelectorAll("#desk img")];
-    const there = desk().dataset.wnid !== before && pictures.every((each) => each.complete && each.naturalWidth);
+    const images = [...document.querySelectorAll("#view img")];
+    const there = view().dataset.wnid !== before && images.every((each) => each.complete && each.naturalWidth);
     // the frame in which all is there has been painted when the next one begins
     if (there) requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - start)));
     else setTimeout(look, 2);
@@ -68,8 +72,8 @@ def main() -> None:
         print_machine()
         empty = [start_seconds(folder) for _ in range(ROUNDS)]
         with server(folder) as (process, address):
-            turns, verdicts = turn_milliseconds(address)
-            memory = peak_mib(process.pid)
+            turns, verdicts, memory = turn_milliseconds(address, process.pid)
+            peak = peak_mib(process.pid)
         shutil.rmtree(folder / "reviews" / "bench")
         simulation.write_reviews(folder)
         full = [start_seconds(folder) for _ in range(ROUNDS)]
@@ -85,9 +89,12 @@ def main() -> None:
         row(f"next class, median of {len(turns)}, ms", statistics.median(turns), TURN_MILLISECONDS),
         row("next class, 95 % of them, ms", float(np.percentile(turns, 95)), TURN_MILLISECONDS),
         row(f"by a verdict, median of {len(verdicts)}, ms", statistics.median(verdicts), TURN_MILLISECONDS),
-        row("memory of the server, peak, MiB", memory, MEMORY_MIB),
+        row(f"memory of the server after {EARLY} classes, MiB", memory[0], MEMORY_MIB),
+        row(f"memory of the server after {TURNS} classes, MiB", memory[1], MEMORY_MIB),
+        row("its growth in between, MiB", memory[1] - memory[0], GROWTH_MIB),
+        row("memory of the server, peak, MiB", peak, MEMORY_MIB),
     ]
-    title = f"{CLASSES:,} classes x {CANDIDATES} candidates, three models, {DISTINCT} distinct pictures"
+    title = f"{CLASSES:,} classes x {CANDIDATES} candidates, three models, {DISTINCT} distinct images"
     print_table(title, ("what", "measured", "limit", "of the limit"), rows)
 
 
@@ -97,23 +104,22 @@ def row(what: str, value: float, limit: float) -> tuple[str, str, str, str]:
 
 
 def make_edition(folder: Path) -> None:
-    """Index, pictures, scores, candidates; every model right on every picture."""
+    """Index, images, scores, candidates; every image classified correctly by every model."""
     labels = [[number % CLASSES] for number in range(CLASSES * CANDIDATES)]
-    simulation.write_params(folder, dataset={"images": "data/raw/pictures.bin"})
+    simulation.write_params(folder, dataset={"images": "data/raw/images.bin"})
     simulation.write_edition(folder, labels, dict.fromkeys(simulation.ROLES, 1.0))
-    write_pictures(folder)
+    write_images(folder)
     intersect.run(Edition(folder))
     for role in simulation.ROLES:
         select.run(Edition(folder), role)
-        preprocessing = {"name": "Res256Crop224", "resize": 256, "size": 224, "interpolation": "bilinear"}
-        Edition(folder).scored_with(role).write_text(json.dumps({"preprocessing": preprocessing}))
+        Edition(folder).scored_with(role).write_text(json.dumps(simulation.SCORED))
 
 
-def write_pictures(folder: Path) -> None:
+def write_images(folder: Path) -> None:
     """One file with all distinct JPEGs, and an index and locations that name them again and again."""
     edition = Edition(folder)
     index = read_table(edition.index, INDEX)
-    path = folder / "data" / "raw" / "pictures.bin"
+    path = folder / "data" / "raw" / "images.bin"
     path.parent.mkdir(parents=True)
     places: list[tuple[int, int, str]] = []
     with path.open("wb") as file:
@@ -172,8 +178,11 @@ def start_seconds(folder: Path) -> tuple[float, float]:
         return seconds, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
-def turn_milliseconds(address: str) -> tuple[list[float], list[float]]:
-    """From the key press until the next class's pictures are painted: by `n`, and by the verdict that settles."""
+def turn_milliseconds(address: str, pid: int) -> tuple[list[float], list[float], tuple[float, float]]:
+    """From the key press until the next class's images are painted: by `n`, and by the verdict that settles.
+
+    With them the memory of the server, in MiB, after turn EARLY and after the last turn by `n`.
+    """
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         sys.exit("no Chromium: install the package chromium")
@@ -181,18 +190,21 @@ def turn_milliseconds(address: str) -> tuple[list[float], list[float]]:
         browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(address)
-        page.wait_for_selector("#desk")
+        page.wait_for_selector("#view")
         page.evaluate(WATCH)
         time.sleep(3)
-        turns = [turned(page, "n") for _ in range(TURNS)]
-        verdicts = [settled(page) for _ in range(TURNS // 2)]
+        turns = [turned(page, "n") for _ in range(EARLY)]
+        early = status_mib(pid, "VmRSS")
+        turns += [turned(page, "n") for _ in range(TURNS - EARLY)]
+        late = status_mib(pid, "VmRSS")
+        verdicts = [settled(page) for _ in range(SETTLED)]
         browser.close()
-    return turns, verdicts
+    return turns, verdicts, (early, late)
 
 
 def turned(page: Page, key: str) -> float:
     """One turn, after a look at the class."""
-    time.sleep(LOOKING)
+    time.sleep(LOOKING_SECONDS)
     page.evaluate("() => { window.turning = window.turned() }")
     page.keyboard.press(key)
     took: float = page.evaluate("() => window.turning")
@@ -200,19 +212,24 @@ def turned(page: Page, key: str) -> float:
 
 
 def settled(page: Page) -> float:
-    """Say clean until one picture is left, then measure the last."""
-    time.sleep(LOOKING)
+    """Press clean until one image is left, then measure the last."""
+    time.sleep(LOOKING_SECONDS)
     while page.locator("figure.asked").count() > 1:
-        before = page.get_attribute("#desk", "data-pressed")
+        before = page.get_attribute("#view", "data-pressed")
         page.keyboard.press("c")
-        page.wait_for_function("before => document.querySelector('#desk').dataset.pressed !== before", arg=before)
+        page.wait_for_function("before => document.querySelector('#view').dataset.pressed !== before", arg=before)
     return turned(page, "c")
 
 
 def peak_mib(pid: int) -> float:
     """The most memory that a process has had."""
+    return status_mib(pid, "VmHWM")
+
+
+def status_mib(pid: int, name: str) -> float:
+    """A figure of /proc/PID/status that is given in KiB."""
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
+    return int(re.search(rf"{name}:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
 
 
 if __name__ == "__main__":

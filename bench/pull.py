@@ -1,4 +1,4 @@
-"""Pull of 9,000 pictures as this project publishes them, against DVC's own for as many plain files; over HTTP."""
+"""Pull of 9,000 images as this project publishes them, against DVC's own for as many plain files; over HTTP."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""The report of 3 x 3,000 pictures: how long it takes, how large it is, how soon Chromium shows it."""
+"""The report of 3 x 3,000 images: how long it takes, how large it is, how soon Chromium shows it."""
 
 import io
 import shutil
@@ -15,11 +15,11 @@ import pandas as pd
 from playwright.sync_api import Browser, sync_playwright
 
 import simulation
-from cleanset.edition import Edition
+from cleanset.dataset.ilsvrc import image_id
+from cleanset.dataset.layouts import locate, to_table
+from cleanset.edition.paths import Edition
 from cleanset.files import sha256
-from cleanset.ilsvrc import image_id
-from cleanset.images import inspect
-from cleanset.pictures import locate, to_table
+from cleanset.images.codec import inspect
 from cleanset.tables import INDEX, LOCATIONS, SELECTION, read_table, write_table
 from export import PER_CLASS, drawing, selection_of
 from measuring import (
@@ -37,7 +37,7 @@ ROUNDS = 3
 VIEWS = 5
 SECONDS, INDEX_BYTES, PAINT = 60.0, 2_000_000, 1.0
 DRAWN = 150
-TAR = "pictures.tar"
+TAR = "images.tar"
 
 FIRST_PAINT = """
 new Promise((done) => new PerformanceObserver((list) => {
@@ -56,17 +56,17 @@ def main() -> None:
         editions = (simulated, distinct)
         runs = {edition: [cleanset("report", edition=edition) for _ in range(ROUNDS)] for edition in editions}
         print_machine()
-        print_times({f"{pictures(edition):,} different pictures": each for edition, each in runs.items()})
+        print_times({f"{images(edition):,} different images": each for edition, each in runs.items()})
         print_pages(distinct / "report")
 
 
 def build(simulated: Path, distinct: Path) -> None:
-    """An edition of 50,000 pictures and what its models would keep; and one in which no model keeps another's."""
+    """An edition of 50,000 images and what its models would keep; and one in which no model keeps another's."""
     labels = simulation.fewest_first(simulation.real_labels())
     simulation.write_edition(simulated, labels)
     simulation.write_params(simulated, dataset={"images": TAR})
     rng = np.random.default_rng(0)
-    write_pictures(simulated, [drawing(rng) for _ in range(DRAWN)])
+    write_images(simulated, [drawing(rng) for _ in range(DRAWN)])
     cleanset("intersect", edition=simulated)
     for role in simulation.ROLES:
         cleanset("select", "--model", role, edition=simulated)
@@ -80,8 +80,8 @@ def build(simulated: Path, distinct: Path) -> None:
         write_table(Edition(distinct).selection(role), selection_of(index, place), SELECTION)
 
 
-def write_pictures(folder: Path, drawn: Sequence[bytes]) -> None:
-    """A tar of the drawn pictures; index and locations say that each lies there many times."""
+def write_images(folder: Path, drawn: Sequence[bytes]) -> None:
+    """A tar of the drawn images; in index and locations each occurs many times."""
     with tarfile.open(folder / TAR, "w") as tar:
         for number, data in enumerate(drawn, start=1):
             member = tarfile.TarInfo(f"{image_id(number)}.JPEG")
@@ -97,8 +97,8 @@ def write_pictures(folder: Path, drawn: Sequence[bytes]) -> None:
     write_table(edition.locations, places, LOCATIONS)
 
 
-def pictures(folder: Path) -> int:
-    """How many different pictures the sets hold."""
+def images(folder: Path) -> int:
+    """How many different images the sets hold."""
     tables = (read_table(Edition(folder).selection(role), SELECTION) for role in simulation.ROLES)
     return len({name for table in tables for name in table["image_id"]})
 
@@ -107,7 +107,7 @@ def print_times(found: dict[str, list[Run]]) -> None:
     rows = [(name, *medians(runs)) for name, runs in found.items()]
     slowest = max(map(median_seconds, found.values()))
     rows += [("limit", f"{SECONDS:g}", "", ""), ("of the limit", share(slowest, SECONDS), "", "")]
-    title = f"cleanset report, 3 models, {PER_CLASS * 1000:,} pictures each, median of {ROUNDS} rounds"
+    title = f"cleanset report, 3 models, {PER_CLASS * 1000:,} images each, median of {ROUNDS} rounds"
     print_table(title, ("sets of", "seconds", "processor seconds", "peak MiB"), rows)
 
 

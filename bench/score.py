@@ -1,7 +1,7 @@
 """Scoring full-size photographs from a tar: against the pure forward rate, decoding, and a plain timm loop.
 
 Every way runs in a process of its own, the ways alternate. With --memory: the stage's memory for
-1,000 and for 50,000 pictures instead.
+1,000 and for 50,000 images instead.
 """
 
 import argparse
@@ -21,22 +21,22 @@ from typing import Any
 from measuring import Run, cleanset, print_machine, print_table, run, scratch, share
 
 NAMES = {
-    "forward": "(a) forward, pictures ready",
+    "forward": "(a) forward, images ready",
     "forward_torch": "the same, threads inside operators",
     "threads": "decoding, threads",
     "processes": "decoding, processes",
     "stage": "(b) cleanset score",
-    "start": "of it: its start, with 4 pictures",
+    "start": "of it: its start, with 4 images",
     "timm": "(c) plain timm loop",
 }
-READY = 32
-"""Pictures that lie ready for the pure forward rate, or a batch where that is more."""
+READY_IMAGES = 32
+"""Images that are decoded beforehand for the pure forward rate, unless a batch is larger."""
 TIMM_BATCH = 64
 """Of the plain loop without a GPU; on one it is score.batch_size."""
 LIMIT_OF_BOTH, LIMIT_MEMORY = 0.9, 1.1
 ROLE = "standard"
 FEW, MANY = 1_000, 50_000
-TAR = "pictures.tar"
+TAR, WEIGHTS = "images.tar", "weights.safetensors"
 Times = tuple[float, float]
 """Seconds, and seconds of the processor."""
 
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--precision", default="float64")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--batch-size", type=int, default=256)
-    parser.add_argument("--pictures", type=int, default=400)
+    parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--way", choices=["build", *NAMES], help=argparse.SUPPRESS)
@@ -62,16 +62,15 @@ def main() -> None:
 
 def speed(arguments: argparse.Namespace, folder: Path) -> None:
     """Measure and print the table of rates."""
-    count = arguments.pictures
+    count = arguments.images
     whole, start = folder / "whole", folder / "start"
     source = in_process("build", whole, arguments)
-    in_process("build", start, argparse.Namespace(**(vars(arguments) | {"pictures": 4})))
+    in_process("build", start, argparse.Namespace(**(vars(arguments) | {"images": 4})))
     found: dict[str, list[Times]] = {name: [] for name in NAMES}
     for number in range(arguments.rounds):
         for name in NAMES if number % 2 == 0 else reversed(NAMES):
             if name in ("stage", "start"):
-                done = cleanset("score", "--model", ROLE, edition=whole if name == "stage" else start)
-                found[name].append((done.seconds, done.processor_seconds))
+                found[name].append(stage(whole if name == "stage" else start))
             else:
                 found[name].append(tuple(in_process(name, whole, arguments)))
             print(f"{name}: {found[name][-1][0]:.1f} s, {found[name][-1][1]:.1f} s of the processor", file=sys.stderr)
@@ -102,45 +101,53 @@ def speed(arguments: argparse.Namespace, folder: Path) -> None:
         ),
     ]
     title = (
-        f"{arguments.model}, {arguments.precision}, {count:,} pictures ({source}), median of {arguments.rounds} rounds"
+        f"{arguments.model}, {arguments.precision}, {count:,} images ({source}), median of {arguments.rounds} rounds"
     )
-    print_table(title, ("what", "seconds", "processor seconds", "pictures/s"), rows)
+    print_table(title, ("what", "seconds", "processor seconds", "images/s"), rows)
 
 
 def memory(arguments: argparse.Namespace, folder: Path) -> None:
-    """Measure and print the memory that the stage takes for few and for many small pictures."""
+    """Measure and print the memory that the stage takes for few and for many small images."""
     rows: list[tuple[str, ...]] = []
     peaks = []
     for count in (FEW, MANY):
         edition = folder / str(count)
-        changed = {"pictures": count, "model": "test_vit", "precision": "float32"}
+        changed = {"images": count, "model": "test_vit", "precision": "float32"}
         in_process("build", edition, argparse.Namespace(**(vars(arguments) | changed)))
         done: Run = cleanset("score", "--model", ROLE, edition=edition)
         peaks.append(done.peak_mib)
-        rows.append((f"{count:,} pictures", f"{done.peak_mib:,.0f}", f"{done.seconds:.0f}"))
+        rows.append((f"{count:,} images", f"{done.peak_mib:,.0f}", f"{done.seconds:.0f}"))
     rows.append(("ratio", f"{peaks[1] / peaks[0]:.2f}", ""))
     rows.append(("limit", f"{LIMIT_MEMORY}", ""))
     print_machine()
-    print_table("Memory of cleanset score, test_vit, float32, small pictures", ("what", "peak MiB", "seconds"), rows)
+    print_table("Memory of cleanset score, test_vit, float32, small images", ("what", "peak MiB", "seconds"), rows)
 
 
-def in_process(name: str, folder: Path, arguments: argparse.Namespace) -> Any:
-    """What a way of this file gives when it runs in a process of its own."""
+def stage(edition: Path) -> Times:
+    """The times of `cleanset score` in a process of its own, which need not be installed as a command."""
+    program = "from cleanset.cli import main; main()"
+    done = run(sys.executable, "-c", program, "score", "--model", ROLE, cwd=edition)
+    return done.seconds, done.processor_seconds
+
+
+def in_process(name: str, folder: Path, arguments: argparse.Namespace, script: str = __file__, *more: object) -> Any:
+    """The result of a way of this file, or of another script with the same options and `more`, in its own process."""
     options = {
         "--way": name, "--folder": folder, "--model": arguments.model, "--precision": arguments.precision,
-        "--device": arguments.device, "--batch-size": arguments.batch_size, "--pictures": arguments.pictures,
+        "--device": arguments.device, "--batch-size": arguments.batch_size, "--images": arguments.images,
     }  # fmt: skip
-    words = [str(word) for option in options.items() for word in option] + ["--memory"] * arguments.memory
-    return json.loads(run(sys.executable, __file__, *words, cwd=folder.parent).output.splitlines()[-1])
+    words = [str(word) for option in options.items() for word in option] + [str(word) for word in more]
+    words += ["--memory"] * arguments.memory
+    return json.loads(run(sys.executable, script, *words, cwd=folder.parent).output.splitlines()[-1])
 
 
 def way(arguments: argparse.Namespace) -> Any:
-    """Build the edition, or measure one way, in this process."""
-    from cleanset.edition import Edition
-    from cleanset.params import read_params
+    """Build the edition, or measure one way on the first of its images, in this process."""
+    from cleanset.edition.params import read_params
+    from cleanset.edition.paths import Edition
     from cleanset.scoring.engine import settings_for
     from cleanset.scoring.models import load_model
-    from cleanset.stages.score import open_pictures
+    from cleanset.stages.score import open_images
     from cleanset.tables import INDEX, read_table
 
     if arguments.way == "build":
@@ -148,10 +155,10 @@ def way(arguments: argparse.Namespace) -> Any:
     edition = Edition(arguments.folder)
     params = read_params(edition.folder)
     settings = settings_for(params.score)
-    image_ids = read_table(edition.index, INDEX)["image_id"].tolist()
-    read = open_pictures(edition, TAR)
+    image_ids = read_table(edition.index, INDEX)["image_id"].tolist()[: arguments.images]
     if arguments.way == "timm":
         return timm_loop(edition.folder, params, settings, image_ids)
+    read = open_images(edition, TAR)
     model = load_model(params.model(ROLE), edition.folder)
     if arguments.way.startswith("forward"):
         return forward(model, read, settings, image_ids, inside=arguments.way == "forward_torch")
@@ -168,7 +175,7 @@ def timed(into: list[float]) -> Iterator[None]:
 
 
 def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], inside: bool) -> list[float]:
-    """As many pictures as there are, from a few that lie ready, on the device if that is a GPU."""
+    """The forward pass alone, of as many images, from a few that are decoded beforehand; they stay on the device."""
     import numpy as np
     import torch
 
@@ -176,7 +183,7 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
     from cleanset.scoring.scorer import DTYPES, Scorer, arithmetic, grouped
 
     device, size, found = settings.devices[0], settings.batch_size, list[float]()
-    ready = np.stack([pixels_of(name, read, model.preprocessing) for name in image_ids[: max(READY, size)]])
+    ready = np.stack([pixels_of(name, read, model.preprocessing) for name in image_ids[: max(READY_IMAGES, size)]])
     with arithmetic(settings.precision):
         if device.type == "cpu" and not inside:
             scorer = Scorer(model, device, settings.precision)
@@ -200,7 +207,7 @@ def forward(model: Any, read: Any, settings: Any, image_ids: Sequence[str], insi
 
 
 def decoding(model: Any, read: Any, settings: Any, image_ids: Sequence[str], processes: bool) -> list[float]:
-    """Every picture into batches of preprocessed pixels, by threads or by processes that are there already."""
+    """Decoding alone, into batches of preprocessed pixels, by threads or by processes that were started before."""
     from cleanset.scoring.decoding import SharedBatches, in_threads
     from cleanset.scoring.scorer import grouped
 
@@ -220,14 +227,14 @@ def decoding(model: Any, read: Any, settings: Any, image_ids: Sequence[str], pro
 
 
 def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]) -> list[float]:
-    """As timm's validation does it: its transform, a DataLoader with all cores, forward, the five highest."""
+    """A plain loop as in timm's validation: its transform, a DataLoader with all cores, forward, the top-5 classes."""
     import timm
     import torch
     from PIL import Image
     from safetensors.torch import load_file
     from torch.utils.data import DataLoader, Dataset
 
-    from cleanset.pictures import locate
+    from cleanset.dataset.layouts import locate
     from cleanset.scoring.scorer import DTYPES, arithmetic
 
     device, dtype = settings.devices[0], DTYPES[settings.precision]
@@ -237,7 +244,7 @@ def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]
     transform = timm.data.create_transform(**timm.data.resolve_data_config({}, model=network), is_training=False)
     locations = locate(folder / TAR)
 
-    class Pictures(Dataset[Any]):
+    class Images(Dataset[Any]):
         def __len__(self) -> int:
             return len(image_ids)
 
@@ -245,62 +252,71 @@ def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]
             return transform(Image.open(io.BytesIO(locations[image_ids[number]].read())).convert("RGB"))
 
     size = TIMM_BATCH if device.type == "cpu" else settings.batch_size
-    loader = DataLoader(Pictures(), size, num_workers=settings.workers, pin_memory=device.type == "cuda")
+    loader = DataLoader(Images(), size, num_workers=settings.workers, pin_memory=device.type == "cuda")
     lower = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bfloat16")
     found: list[float] = []
     with timed(found), arithmetic(settings.precision), torch.inference_mode(), lower:
-        for pictures in loader:
-            network(pictures.to(device, dtype)).softmax(dim=1).topk(5)[0].cpu()
+        for images in loader:
+            network(images.to(device, dtype)).softmax(dim=1).topk(5)[0].cpu()
     return found
 
 
 def build(arguments: argparse.Namespace) -> str:
-    """An edition with that many pictures in a tar, and one model; say what the pictures are."""
+    """An edition with that many images in a tar, and one model; returns what the images are."""
     import numpy as np
     import pandas as pd
     import timm
-    import yaml
     from safetensors.torch import save_file
 
     import export
     import simulation
-    from cleanset.edition import Edition
+    from cleanset.dataset.ilsvrc import CLASSES, image_id
+    from cleanset.dataset.layouts import locate, to_table
+    from cleanset.edition.paths import Edition
     from cleanset.files import sha256
-    from cleanset.ilsvrc import CLASSES, image_id
-    from cleanset.images import inspect
-    from cleanset.pictures import locate, to_table
+    from cleanset.images.codec import inspect
     from cleanset.tables import INDEX, LOCATIONS, write_table
 
-    folder, count = arguments.folder, arguments.pictures
+    folder, count = arguments.folder, arguments.images
     folder.mkdir()
-    source, pictures = ("drawn, small", small_drawings()) if arguments.memory else export.photographs_or_drawings()
-    facts = pd.DataFrame([inspect(data) for data in pictures])
-    facts = facts.assign(size=list(map(len, pictures)), sha256=list(map(sha256, pictures)))
-    repeated = facts.iloc[np.arange(count) % len(pictures)].reset_index(drop=True)
+    source, images = ("drawn, small", small_drawings()) if arguments.memory else export.photographs_or_drawings()
+    facts = pd.DataFrame([inspect(data) for data in images])
+    facts = facts.assign(size=list(map(len, images)), sha256=list(map(sha256, images)))
+    repeated = facts.iloc[np.arange(count) % len(images)].reset_index(drop=True)
     index = simulation.index_of([[number % CLASSES] for number in range(count)])
     write_table(Edition(folder).index, index.assign(**{str(name): repeated[name] for name in repeated}), INDEX)
     with tarfile.open(folder / TAR, "w") as tar:
-        for number, data in enumerate(islice(cycle(pictures), count), start=1):
+        for number, data in enumerate(islice(cycle(images), count), start=1):
             member = tarfile.TarInfo(f"{image_id(number)}.JPEG")
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     write_table(Edition(folder).locations, to_table(locate(folder / TAR), folder / TAR), LOCATIONS)
 
     trained = Path(os.environ.get("CLEANSET_REAL", ".")) / "weights" / f"{arguments.model}.safetensors"
-    weights = folder / "weights.safetensors"
+    weights = folder / WEIGHTS
     if trained.is_file():
         weights.write_bytes(trained.read_bytes())
     else:
         save_file(dict(timm.create_model(arguments.model).state_dict()), weights)
-    model = {"source": "timm", "name": arguments.model, "weights": weights.name, "sha256": sha256(weights.read_bytes())}
-    score = {"device": arguments.device, "precision": arguments.precision, "batch_size": arguments.batch_size}
-    params = {"root": ".", "dataset": {"images": TAR}, "models": {ROLE: model}, "score": score}
-    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    write_params(folder, arguments)
     return source
 
 
+def write_params(folder: Path, arguments: argparse.Namespace) -> None:
+    """Write params.yaml of an edition whose weights are there."""
+    import yaml
+
+    from cleanset.files import sha256
+
+    weights = folder / WEIGHTS
+    model = {"source": "timm", "name": arguments.model, "weights": WEIGHTS, "sha256": sha256(weights.read_bytes())}
+    score = {"device": arguments.device, "precision": arguments.precision, "batch_size": arguments.batch_size}
+    params = {"root": ".", "dataset": {"images": TAR}, "models": {ROLE: model}, "score": score}
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+
+
 def small_drawings() -> list[bytes]:
-    """Twenty small pictures."""
+    """Twenty small images."""
     import numpy as np
     from PIL import Image
 

@@ -13,22 +13,22 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from cleanset.after_crop import Said, reject_wrong_crops
-from cleanset.boxes import Crop
-from cleanset.edition import Edition
-from cleanset.ilsvrc import CLASSES, image_id, timm_info, wnids
-from cleanset.labels import read_reassessed
-from cleanset.review.consensus import UNREVIEWED, Decision
-from cleanset.selection import fill, with_decisions
+from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info, wnids
+from cleanset.dataset.real_labels import read_reassessed
+from cleanset.edition.paths import Edition
+from cleanset.images.boxes import Crop
+from cleanset.selection.crop_check import Prediction, after_crop
+from cleanset.selection.decision import UNREVIEWED, Decision
+from cleanset.selection.fill import fill, with_decisions
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, SCORES, read_table, write_table
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 RIGHT = {"standard": 0.80, "norm_robust": 0.70, "corruption_robust": 0.75}
-"""How often each model is right on a picture with a label."""
+"""How often each model is right on an image with a label."""
 
 FLAWED = 0.15
 CROPPABLE = 0.5
-"""Share of the pictures with a flaw, and share of those that a crop can save."""
+"""Share of the images with a flaw, and share of those that a crop can save."""
 
 WRONG_AFTER_CROP = 0.1
 """Share of the crops that a model no longer gets right."""
@@ -37,30 +37,32 @@ WIDTH, HEIGHT = 500, 375
 BOX = (0, 0, WIDTH, HEIGHT - 40)
 _SEED = 20_12
 _SHARED_DIFFICULTY = 0.7
-"""Correlation of a picture's difficulty for one model with that for another."""
+"""Correlation of an image's difficulty for one model with that for another."""
 
 SCORED: dict[str, object] = {
+    "role": "made up",
     "source": "timm",
     "name": "made up",
     "preprocessing": {"name": "made up", "resize": 256, "size": 224, "interpolation": "bicubic"},
     "weights_sha256": "0" * 64,
     "precision": "float64",
-    "pictures": 50_000,
+    "images": 50_000,
     "against_float64": None,
     "versions": {},
+    "code": "0" * 64,
 }
 """What goes into the data card of an export."""
 
 
 def real_labels() -> list[list[int]]:
-    """The reassessed labels inside timm, picture 1 first."""
+    """The reassessed labels inside timm, image 1 first."""
     return read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
 
 
 def fewest_first(labels: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The labels of each picture, the class with the fewest one-label pictures first."""
-    pictures = Counter(each[0] for each in labels if len(each) == 1)
-    return [sorted(each, key=lambda label: (pictures[label], label)) for each in labels]
+    """The labels of each image, the class with the fewest one-label images first."""
+    images = Counter(each[0] for each in labels if len(each) == 1)
+    return [sorted(each, key=lambda label: (images[label], label)) for each in labels]
 
 
 def write_params(folder: Path, **changes: Mapping[str, object]) -> None:
@@ -73,7 +75,7 @@ def write_params(folder: Path, **changes: Mapping[str, object]) -> None:
 
 
 def index_of(labels: Sequence[Sequence[int]]) -> pd.DataFrame:
-    """An index of as many pictures as there are `labels`; sizes and sums are made up."""
+    """An index of as many images as there are `labels`; sizes and sums are made up."""
     rng = np.random.default_rng(_SEED)
     ids = [image_id(number) for number in range(1, len(labels) + 1)]
     return pd.DataFrame(
@@ -93,9 +95,9 @@ def index_of(labels: Sequence[Sequence[int]]) -> pd.DataFrame:
 
 
 def scores_of(labels: Sequence[Sequence[int]], right: Mapping[str, float]) -> dict[str, pd.DataFrame]:
-    """What each model says: right on the given share of the pictures, the surer the easier the picture.
+    """What each model says: right on the given share of the images, the surer the easier the image.
 
-    A model that is right says the first label. One that is right on every picture is a perfect one.
+    A model that is right says the first label. One that is right on every image is a perfect one.
     """
     rng = np.random.default_rng(_SEED)
     shared = rng.standard_normal(len(labels))
@@ -138,9 +140,9 @@ def write_edition(folder: Path, labels: Sequence[Sequence[int]], right: Mapping[
 
 
 def write_reviews(folder: Path, images_per_class: int = 3) -> int:
-    """Review every picture that is asked for until all classes are settled; the number of verdicts.
+    """Review every image that is asked for until all classes are settled; the number of verdicts.
 
-    Each round looks at the first open picture of every class and model, as the review queue does. What the models
+    Each round looks at the first open image of every class and model, as the review queue does. What the models
     say of the crops is written too, as score_crops would have.
     """
     edition = Edition(folder)
@@ -169,21 +171,21 @@ def write_reviews(folder: Path, images_per_class: int = 3) -> int:
     return len(decided)
 
 
-def write_crop_scores(edition: Edition, role: str, said: Mapping[Crop, Said]) -> None:
+def write_crop_scores(edition: Edition, role: str, said: Mapping[Crop, Prediction]) -> None:
     """Write what a model says of crops; the four lower classes are the next ones by number."""
     rows = [
-        (crop.image_id, *crop.box, [(highest + place) % CLASSES for place in range(5)], [confidence, *[0.01] * 4])
+        (crop.image_id, crop.box, [(highest + place) % CLASSES for place in range(5)], [confidence, *[0.01] * 4])
         for crop, (highest, confidence) in said.items()
     ]
     write_table(edition.crop_scores(role), pd.DataFrame(rows, columns=CROP_SCORES.names), CROP_SCORES)
 
 
-def _said(candidates: pd.DataFrame, rng: np.random.Generator) -> dict[Crop, Said]:
+def _said(candidates: pd.DataFrame, rng: np.random.Generator) -> dict[Crop, Prediction]:
     """What a model would say of each of its candidates if it were cropped."""
     is_wrong = rng.random(len(candidates)) < WRONG_AFTER_CROP
     highest = (candidates["class_index"].to_numpy() + is_wrong) % CLASSES
     return {
-        Crop(name, BOX): Said(class_index, confidence)
+        Crop(name, BOX): Prediction(class_index, confidence)
         for name, class_index, confidence in zip(
             candidates["image_id"], highest.tolist(), candidates["confidence"].tolist(), strict=True
         )
@@ -193,17 +195,20 @@ def _said(candidates: pd.DataFrame, rng: np.random.Generator) -> dict[Crop, Said
 def _next_asked(
     candidates: pd.DataFrame,
     decided: Mapping[tuple[int, str], Decision],
-    said: Mapping[Crop, Said],
+    said: Mapping[Crop, Prediction],
     images_per_class: int,
 ) -> list[tuple[int, str]]:
-    reviewed = reject_wrong_crops(with_decisions(candidates, decided, UNREVIEWED), said)
+    def decide(class_index: int, name: str) -> Decision:
+        return after_crop(decided.get((class_index, name), UNREVIEWED), name, class_index, said)
+
+    reviewed = with_decisions(candidates, decide)
     rejected = fill(reviewed, images_per_class).rejected
     first = rejected[rejected["open"]].sort_values("rank").groupby("class_index").first()
     return list(zip(first.index, first["image_id"], strict=True))
 
 
 def verdict(rng: np.random.Generator) -> Decision:
-    """What a reviewer says of one picture."""
+    """What a reviewer says of one image."""
     if rng.random() >= FLAWED:
         return Decision("clean")
     if rng.random() >= CROPPABLE:

@@ -1,4 +1,4 @@
-"""Full scale without a GPU: intersect, select, crops and review_apply for 50,000 pictures and three models."""
+"""Full scale without a GPU: intersect, select, crops and review_apply for 50,000 images and three models."""
 
 import shutil
 import statistics
@@ -51,7 +51,7 @@ def build(folder: Path, right: Mapping[str, float]) -> None:
 def run_stages(edition: Path, stages: Sequence[str]) -> Stages:
     """Run the stages as DVC does, one process after the other."""
     if stages[-1] == "review_apply":
-        for name in ("shared.parquet", "crops.csv", "candidates", "selection", "rejected"):
+        for name in ("shared.parquet", "crops.parquet", "candidates", "selection", "rejected"):
             remove(edition / "data" / name)
     return {stage: [cleanset(stage, *of, edition=edition) for of in arguments(stage)] for stage in stages}
 
@@ -76,7 +76,7 @@ def print_times(rounds: Sequence[Stages], verdicts: int) -> None:
     peak = max(run.peak_mib for runs in every for run in runs)
     rows.append(("limit", f"{SECONDS:g}", f"{SECONDS:g}", f"{MIB:g}"))
     rows.append(("of the limit", share(seconds, SECONDS), share(processor_seconds, SECONDS), share(peak, MIB)))
-    title = f"50,000 pictures, three models, {verdicts:,} verdicts in 1,000 files, median of {len(rounds)} rounds"
+    title = f"50,000 images, three models, {verdicts:,} verdicts in 1,000 files, median of {len(rounds)} rounds"
     print_table(title, ("stage", "seconds", "processor seconds", "peak MiB"), rows)
 
 
@@ -101,7 +101,7 @@ def total_processor_seconds(runs: Sequence[Run]) -> float:
 
 def print_counts(drawn: Path, perfect: Path) -> None:
     one_label = sum(pq.read_table(drawn / "data" / "index.parquet", columns=["single"])["single"].to_pylist())
-    rows = [("pictures with one label", f"{one_label:,}", f"{ONE_LABEL:,}", verdict(one_label == ONE_LABEL))]
+    rows = [("images with one label", f"{one_label:,}", f"{ONE_LABEL:,}", verdict(one_label == ONE_LABEL))]
     for role in simulation.ROLES:
         relaxed, total = filled(perfect, role)
         single = total - relaxed
@@ -113,11 +113,11 @@ def print_counts(drawn: Path, perfect: Path) -> None:
         ok = total - relaxed <= FROM_ONE_LABEL and total <= FULL
         rows.append((f"simulated, {role}: from one label", f"{total - relaxed:,}", "", verdict(ok)))
         rows.append((f"simulated, {role}: with relaxed", f"{total:,}", "", verdict(ok)))
-    print_table("Pictures", ("what", "found", "expected", ""), rows)
+    print_table("Images", ("what", "found", "expected", ""), rows)
 
 
 def filled(edition: Path, role: str) -> tuple[int, int]:
-    """How many pictures are kept from tier relaxed, and how many in all."""
+    """How many images are kept from tier relaxed, and how many in all."""
     tiers = pq.read_table(edition / "data" / "selection" / f"{role}.parquet", columns=["tier"])["tier"].to_pylist()
     return Counter(tiers)["relaxed"], len(tiers)
 

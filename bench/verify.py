@@ -1,4 +1,4 @@
-"""cleanset verify of 9,000 full-size pictures against reading and hashing them with one process per core."""
+"""cleanset verify of 9,000 full-size images against reading and hashing them with one process per core."""
 
 import os
 import statistics
@@ -6,16 +6,16 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from cleanset.dataset.ilsvrc import image_id, wnids
+from cleanset.exports.folder import write_descriptions
+from cleanset.exports.manifest import Entry, file_name
 from cleanset.files import sha256
-from cleanset.ilsvrc import image_id, wnids
-from cleanset.sets.folder import write_manifest
-from cleanset.sets.manifest import Entry, file_name
 from export import photographs_or_drawings
 from measuring import Run, cleanset, print_machine, print_table, run, scratch, share
 
 ROUNDS = 7
 LIMIT = 1.3
-PICTURES = 9_000
+IMAGES = 9_000
 PER_CLASS = 9
 
 
@@ -30,15 +30,15 @@ def main() -> None:
                     found.setdefault((name, warm), []).append(timed(name, made, warm))
         decoded = timed("decode", made, True)
     print_machine()
-    report(f"{PICTURES:,} pictures ({source}), {megabytes:,.0f} MB, median of {ROUNDS} rounds", found, decoded)
+    report(f"{IMAGES:,} images ({source}), {megabytes:,.0f} MB, median of {ROUNDS} rounds", found, decoded)
 
 
 def build(folder: Path) -> tuple[str, float]:
-    """An export of 9,000 different files; the sums of their pixels are made up, for by default nobody decodes them."""
+    """An export of 9,000 different files; the digests of their pixels are made up: by default none is decoded."""
     source, photographs = photographs_or_drawings()
     entries = []
     size = 0
-    for number in range(1, PICTURES + 1):
+    for number in range(1, IMAGES + 1):
         class_index, rank = divmod(number - 1, PER_CLASS)
         wnid = wnids()[class_index]
         data = photographs[number % len(photographs)] + number.to_bytes(4, "big")  # beyond the JPEG's end
@@ -48,11 +48,13 @@ def build(folder: Path) -> tuple[str, float]:
         size += len(data)
         entries.append(
             Entry(
-                "standard", wnid, class_index, rank + 1, image_id(number), "top5", 0.5, None,
-                file, digest, digest, sha256(str(number).encode()),
+                model="standard", wnid=wnid, class_index=class_index, rank=rank + 1, image_id=image_id(number),
+                tier="top5", confidence=0.5, source_confidence=0.5, ilsvrc_class=class_index,
+                real_classes=(class_index,), reviewers=1, crop=None, file=file, source_sha256=digest,
+                file_sha256=digest, pixels_sha256=sha256(str(number).encode()),
             )
         )  # fmt: skip
-    write_manifest(folder, entries)
+    write_descriptions(folder, entries, card="# A made-up set\n")
     return source, size / 1e6
 
 
@@ -60,19 +62,19 @@ def timed(name: str, folder: Path, warm: bool) -> Run:
     """One process from its start to its end, the files in the page cache or not."""
     os.sync()
     if not warm and hasattr(os, "posix_fadvise"):
-        for path in pictures(folder):
+        for path in images(folder):
             with path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     if name == "hash":
         return run(sys.executable, Path(__file__).with_name("hashing.py"), folder, cwd=folder)
     if name == "verify":
         return cleanset("verify", ".", edition=folder)
-    # it finds the made-up sums of pixels wrong
+    # which reports the made-up digests of pixels
     command = f"'{Path(sys.executable).parent / 'cleanset'}' verify --decode . > {os.devnull} || true"
     return run("sh", "-c", command, cwd=folder)
 
 
-def pictures(folder: Path) -> Iterable[Path]:
+def images(folder: Path) -> Iterable[Path]:
     return folder.glob("n*/*")
 
 

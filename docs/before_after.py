@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
-from cleanset.edition import Edition
-from cleanset.ilsvrc import class_indices, timm_info
-from cleanset.params import read_params
-from cleanset.pictures import locate
+from cleanset.dataset.ilsvrc import class_indices, timm_info
+from cleanset.dataset.layouts import locate
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
 from cleanset.tables import REJECTED, SELECTION, read_table
 
 ROLE = "norm_robust"
@@ -26,7 +26,7 @@ INK, GREEN, AMBER, RED = "#222222", "#2e7d32", "#b26a00", "#b3261e"
 
 
 def main() -> None:
-    """Write the picture."""
+    """Write the image."""
     edition = Edition(Path())
     locations = locate(edition.path(read_params(edition.folder).dataset.images))
     kept = read_table(edition.selection(ROLE), SELECTION)
@@ -40,10 +40,10 @@ def main() -> None:
         top = 30 + row * (CELL + CAPTION + 8)
         _text(sheet, (6, top + CELL // 2 - 10), _name(wnid), INK)
         of_class = every[every["class_index"] == class_indices()[wnid]].head(SHOWN)
-        for column, picture in enumerate(of_class.to_dict("records")):
-            image = Image.open(io.BytesIO(locations[picture["image_id"]].read())).convert("RGB")
-            caption, colour = _verdict(picture)
-            _paste(sheet, image, (LABEL + column * CELL, top), caption, colour, picture["crop"])
+        for column, row in enumerate(of_class.to_dict("records")):
+            image = Image.open(io.BytesIO(locations[row["image_id"]].read())).convert("RGB")
+            caption, colour = _verdict(row)
+            _paste(sheet, image, (LABEL + column * CELL, top), caption, colour, row["crop"])
         folder = edition.export(ROLE) / wnid
         finished = kept[kept["class_index"] == class_indices()[wnid]].sort_values("place")
         for column, image_id in enumerate(finished["image_id"]):
@@ -58,13 +58,13 @@ def _name(wnid: str) -> str:
     return names[wnid].split(",")[0]
 
 
-def _verdict(picture: dict[Hashable, Any]) -> tuple[str, str]:
+def _verdict(row: dict[Hashable, Any]) -> tuple[str, str]:
     """Caption and colour."""
-    if not isinstance(picture["reason"], str):
-        return ("cropped", AMBER) if isinstance(picture["crop"], np.ndarray) else ("clean", GREEN)
-    if picture["reason"] == "not_needed":
+    if not isinstance(row["reason"], str):
+        return ("cropped", AMBER) if isinstance(row["crop"], np.ndarray) else ("clean", GREEN)
+    if row["reason"] == "not_needed":
         return "not needed", INK
-    return picture["reason"].replace("_", " "), RED
+    return row["reason"].replace("_", " "), RED
 
 
 def _paste(

@@ -14,7 +14,7 @@ WIDTH, HEIGHT, GAP = 820, 1010, 20
 
 
 def main() -> None:
-    """Write the picture."""
+    """Write the image."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         views = [view(browser, name) for name in ("index.html#sets", "sheet-1.html#n04254680")]

@@ -15,18 +15,18 @@ import yaml
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from cleanset.reviewer.keys import REASONS
+from cleanset.review_page.keys import REASONS
 
 DOCS = Path("docs")
 SIZE = (1280, 800)
 LARGEST = 250_000
-"""Bytes of a picture."""
+"""Bytes of an image."""
 
 BALL, BANANA = "n04254680", "n07753592"
 
 
 def main() -> None:
-    """Write the pictures."""
+    """Write the images."""
     with tempfile.TemporaryDirectory() as name:
         edition = Path(name)
         shutil.copy("params.yaml", edition)
@@ -51,19 +51,19 @@ def main() -> None:
 
 def draw(page: Page, address: str) -> None:
     """Go through the states of the page."""
-    said = yaml.safe_load(Path(f"reviews/ada/{BALL}.yaml").read_text())[BALL]
+    saved = yaml.safe_load(Path(f"reviews/ada/{BALL}.yaml").read_text())[BALL]
     page.goto(f"{address}?class={BALL}")
-    page.wait_for_selector("#desk")
+    page.wait_for_selector("#view")
     page.wait_for_timeout(6000)  # until the hints are there
     for _ in range(4):
-        entry = said[page.get_attribute("#desk", "data-focus")]
+        entry = saved[page.get_attribute("#view", "data-focus")]
         if entry["verdict"] == "clean":
             press(page, "c")
         else:
             press(page, "r", next(key for key, reason in REASONS.items() if reason == entry["reason"]))
     save(page, "class")
     page.goto(f"{address}?class={BANANA}")
-    page.wait_for_selector("#desk")
+    page.wait_for_selector("#view")
     page.wait_for_timeout(3000)
     watermarked = page.locator("figure", has=page.locator(".sign", has_text="text")).first
     watermarked.click()

@@ -79,7 +79,7 @@ def tar(members: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def devkit(truth: Sequence[str], ids: Mapping[str, int]) -> bytes:
-    """The kit's two tables as a tar.gz; `truth` holds the pictures' wnids, by their numbers."""
+    """The kit's two tables as a tar.gz; `truth` holds the images' wnids, by their numbers."""
     lines = "".join(f"{ids[wnid]}\n" for wnid in truth)
     archive = tar(
         [
@@ -126,7 +126,7 @@ def _meta(ids: Mapping[str, int]) -> bytes:
 
 
 def reassessed(labels: Iterable[Sequence[int]]) -> bytes:
-    """The reassessed labels as published: for each picture a list of class indices."""
+    """The reassessed labels as published: for each image a list of class indices."""
     return (json.dumps([list(row) for row in labels]) + "\n").encode()
 
 

@@ -179,7 +179,7 @@ def foliage(canvas: Canvas, rng: Random) -> None:
 
 
 def big_leaf(canvas: Canvas, rng: Random) -> None:
-    """One large leaf with veins, filling the picture."""
+    """One large leaf with veins, filling the image."""
     green = rng.choice([(92, 158, 62), (120, 172, 66), (66, 134, 70), (160, 180, 80)])
     canvas.gradient(mix(green, WHITE, 20), mix(green, BLACK, 28), 0, canvas.height)
     tilt = rng.randrange(-60, 61)

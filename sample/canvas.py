@@ -1,6 +1,6 @@
 """Drawing with smooth edges and the same bytes everywhere.
 
-A picture is drawn several times larger than wanted and then reduced. All
+An image is drawn several times larger than wanted and then reduced. All
 coordinates and colours are rounded to integers before anything is rasterised,
 so no processor's floating-point habits reach the pixels.
 """
@@ -74,9 +74,9 @@ def font(size: int) -> ImageFont.FreeTypeFont:
 
 
 class Canvas:
-    """An RGB picture of `width` x `height` pixels, drawn `scale` times larger.
+    """An RGB image of `width` x `height` pixels, drawn `scale` times larger.
 
-    Coordinates are those of the finished picture, in pixels, and may be fractions.
+    Coordinates are those of the finished image, in pixels, and may be fractions.
     """
 
     def __init__(self, width: int, height: int, scale: int = 3) -> None:
@@ -84,7 +84,7 @@ class Canvas:
         self.image = Image.new("RGB", (width * scale, height * scale))
 
     def pixel(self, point: Point) -> Pixel:
-        """Where a point lies in the enlarged picture."""
+        """Where a point lies in the enlarged image."""
         return to_int(point[0] * self.scale), to_int(point[1] * self.scale)
 
     def polygon(self, points: Sequence[Point], fill: Colour, opacity: int = 255) -> None:
@@ -148,11 +148,11 @@ class Canvas:
         self.image = self.image.filter(ImageFilter.BoxBlur(max(1, to_int(radius * self.scale))))
 
     def finish(self) -> Image.Image:
-        """The picture in its own size, with smooth edges."""
+        """The image in its own size, with smooth edges."""
         return self.image.reduce(self.scale)
 
     def _clip(self, pixels: Sequence[Pixel]) -> Box | None:
-        """The bounding box of the pixels inside the picture; None if there is none."""
+        """The bounding box of the pixels inside the image; None if there is none."""
         columns, rows = [p[0] for p in pixels], [p[1] for p in pixels]
         left, top = max(0, min(columns)), max(0, min(rows))
         right = min(self.image.width, max(columns) + 1)
@@ -173,7 +173,7 @@ class Pen:
     The pen moves the object to `(x, y)`, makes it `size` pixels from its middle to
     its edge, turns it by `angle` degrees and may mirror it. Light falls from above
     on the `light` side (-1 left, 1 right) whatever the angle. `extent` is the box that
-    the object covers in the finished picture.
+    the object covers in the finished image.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class Pen:
         self._seen: list[Point] = []
 
     def at(self, point: Point) -> Point:
-        """Where a point of the object lies in the picture."""
+        """Where a point of the object lies in the image."""
         x, y = (-point[0] if self.mirror else point[0]), point[1]
         placed = (
             self.place[0] + self.size * (x * self._cos - y * self._sin),

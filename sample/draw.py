@@ -1,4 +1,4 @@
-"""Draws the sample edition's raw files: 480 pictures as ILSVRC2012 publishes its 50,000.
+"""Draws the sample edition's raw files: 480 images as ILSVRC2012 publishes its 50,000.
 
 Every byte follows from the seed in `plan.py`: the same files on every machine.
 """
@@ -31,19 +31,19 @@ TURNS = {3: Image.Transpose.ROTATE_180, 6: Image.Transpose.ROTATE_90, 8: Image.T
 
 @dataclass(frozen=True)
 class Drawn:
-    """A finished picture: its JPEG file, and the crop that removes its flaw, if there is one."""
+    """A finished image: its JPEG file, and the crop that removes its flaw, if there is one."""
 
     jpeg: bytes
     crop: Box | None
 
 
 def image_id(number: int) -> str:
-    """The picture's name in ILSVRC2012, without the ending."""
+    """The image's name in ILSVRC2012, without the ending."""
     return f"ILSVRC2012_val_{number:08d}"
 
 
 def draw(plan: Plan) -> Drawn:
-    """Draw one picture, plant its flaw, and store it as one of many cameras might."""
+    """Draw one image, plant its flaw, and store it as one of many cameras might."""
     rng = Random(f"{SEED} picture {plan.wnid} {plan.serial}")
     shape = rng.choice(SHAPES)
     scene = _scene(
@@ -51,13 +51,13 @@ def draw(plan: Plan) -> Drawn:
         rng.randrange(280, 521) * 8 // 10 if plan.flaw == "pair" else rng.randrange(280, 521),
         shape,
     )
-    picture, covered = draw_scene(scene, rng)
+    image, covered = draw_scene(scene, rng)
     crop: Box | None = None
     if plan.flaw:
         _, plant = PLANTERS[plan.flaw]
-        picture, crop = plant(picture, rng, lambda: draw_scene(scene, rng)[0])
+        image, crop = plant(image, rng, lambda: draw_scene(scene, rng)[0])
     _check(plan, covered, crop)
-    return _store(picture, crop, rng)
+    return _store(image, crop, rng)
 
 
 def _scene(plan: Plan, long: int, shape: tuple[int, int]) -> Scene:
@@ -76,26 +76,26 @@ def _check(plan: Plan, covered: Box, crop: Box | None) -> None:
         )
 
 
-def _store(picture: Image.Image, crop: Box | None, rng: Random) -> Drawn:
-    """The picture as JPEG: one in thirty grey, one in sixty CMYK, one in twenty stored turned."""
+def _store(image: Image.Image, crop: Box | None, rng: Random) -> Drawn:
+    """The image as JPEG: one in thirty grey, one in sixty CMYK, one in twenty stored turned."""
     kind, turn, quality = rng.randrange(60), rng.randrange(60), rng.randrange(76, 96)
     exif = Image.Exif()
     if turn < 3:
         orientation = [3, 6, 8][turn]
-        crop = _turned(crop, picture.size, orientation) if crop else None
-        picture = picture.transpose(TURNS[orientation])
+        crop = _turned(crop, image.size, orientation) if crop else None
+        image = image.transpose(TURNS[orientation])
         exif[ORIENTATION] = orientation
     if kind < 2:
-        picture = picture.convert("L")
+        image = image.convert("L")
     elif kind == 2:
-        picture = picture.convert("CMYK")
+        image = image.convert("CMYK")
     buffer = io.BytesIO()
-    picture.save(buffer, "JPEG", quality=quality, subsampling=rng.choice([0, 2]), optimize=False, exif=exif)
+    image.save(buffer, "JPEG", quality=quality, subsampling=rng.choice([0, 2]), optimize=False, exif=exif)
     return Drawn(buffer.getvalue(), crop)
 
 
 def _turned(box: Box, size: tuple[int, int], orientation: int) -> Box:
-    """A box of the upright picture of this size, in the pixels of the stored, turned one."""
+    """A box of the upright image of this size, in the pixels of the stored, turned one."""
     (left, top, right, bottom), (width, height) = box, size
     if orientation == 3:
         return width - right, height - bottom, width - left, height - top
@@ -105,7 +105,7 @@ def _turned(box: Box, size: tuple[int, int], orientation: int) -> Box:
 
 
 def real_labels(plan: Plan, index: dict[str, int]) -> list[int]:
-    """The class indices that raters would give the picture."""
+    """The class indices that raters would give the image."""
     if plan.labels == "none":
         return []
     doubted = [LOOKALIKES[plan.wnid]] if plan.labels == "doubtful" else []
@@ -113,7 +113,7 @@ def real_labels(plan: Plan, index: dict[str, int]) -> list[int]:
 
 
 def truth(planned: list[Plan], drawn: list[Drawn]) -> bytes:
-    """What was drawn, for tests: objects, flaw and crop of each picture, one line each."""
+    """What was drawn, for tests: objects, flaw and crop of each image, one line each."""
     lines = []
     for plan, result in zip(planned, drawn, strict=True):
         entry = {
@@ -126,7 +126,7 @@ def truth(planned: list[Plan], drawn: list[Drawn]) -> bytes:
 
 
 def _reason(plan: Plan) -> str | None:
-    """What a reviewer would say is wrong with the picture."""
+    """What a reviewer would say is wrong with the image."""
     if plan.flaw:
         return PLANTERS[plan.flaw][0]
     return "several_objects" if len(plan.shown) > 1 else None

@@ -9,23 +9,23 @@ from PIL import Image, ImageDraw, ImageFilter, ImageOps
 from canvas import Box, font
 
 STAMP_SHARE = 18
-"""A watermark lies in the lowest part of a picture, so many percent of its height."""
+"""A watermark lies in the lowest part of an image, so many percent of its height."""
 
 Draw = Callable[[], Image.Image]
 """Draws the scene once more, another time differently."""
 
 
-def watermark(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
-    """A semi-transparent stamp in a lower corner; above it the picture is clean."""
-    layer = Image.new("L", picture.size)
+def watermark(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
+    """A semi-transparent stamp in a lower corner; above it the image is clean."""
+    layer = Image.new("L", image.size)
     brush = ImageDraw.Draw(layer)
-    height = picture.height * STAMP_SHARE // 100
+    height = image.height * STAMP_SHARE // 100
     words = rng.choice(["© picturestock", "PHOTO BANK", "sample image", "© J. Painter 2012"])
     size = height * rng.randrange(40, 56) // 100
-    size = size * min(100, 80 * picture.width // int(font(size).getlength(words) + size * 2)) // 100
+    size = size * min(100, 80 * image.width // int(font(size).getlength(words) + size * 2)) // 100
     wide = int(font(size).getlength(words)) + size * 2
-    left = rng.choice([4, picture.width - wide - 4])
-    middle = picture.height - height // 2
+    left = rng.choice([4, image.width - wide - 4])
+    middle = image.height - height // 2
     half = size * 7 // 10
     brush.ellipse((left, middle - half, left + 2 * half, middle + half), outline=190, width=max(2, half // 4))
     brush.polygon(
@@ -37,13 +37,13 @@ def watermark(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Imag
         fill=190,
     )
     brush.text((left + 2 * half + size // 4, middle), words, fill=200, font=font(size), anchor="lm")
-    picture.paste((255, 255, 255), (0, 0), layer)
-    return picture, (0, 0, picture.width, picture.height - height)
+    image.paste((255, 255, 255), (0, 0), layer)
+    return image, (0, 0, image.width, image.height - height)
 
 
-def caption(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
-    """A strip with words under the picture."""
-    height = picture.height * rng.randrange(12, 18) // 100
+def caption(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
+    """A strip with words under the image."""
+    height = image.height * rng.randrange(12, 18) // 100
     paper, ink = rng.choice(
         [
             ((250, 250, 246), (20, 20, 24)),
@@ -60,50 +60,50 @@ def caption(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image,
             "Lot 214 - see catalogue",
         ]
     )
-    sheet = Image.new("RGB", (picture.width, picture.height + height), paper)
-    sheet.paste(picture, (0, 0))
+    sheet = Image.new("RGB", (image.width, image.height + height), paper)
+    sheet.paste(image, (0, 0))
     size = height * 55 // 100
-    size = size * min(100, 100 * (picture.width - 12) // int(font(size).getlength(words))) // 100
+    size = size * min(100, 100 * (image.width - 12) // int(font(size).getlength(words))) // 100
     ImageDraw.Draw(sheet).text(
-        (picture.width // 2, picture.height + height // 2),
+        (image.width // 2, image.height + height // 2),
         words,
         fill=ink,
         font=font(size),
         anchor="mm",
     )
-    return sheet, (0, 0, *picture.size)
+    return sheet, (0, 0, *image.size)
 
 
-def border(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
-    """A frame around the picture."""
-    wide = min(picture.size) * rng.randrange(6, 11) // 100
+def border(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
+    """A frame around the image."""
+    wide = min(image.size) * rng.randrange(6, 11) // 100
     colour = rng.choice([(250, 250, 248), (14, 14, 16), (120, 78, 44), (206, 186, 130)])
-    sheet = ImageOps.expand(picture, wide, colour)
+    sheet = ImageOps.expand(image, wide, colour)
     line = tuple(value * 6 // 10 for value in colour)
     ImageDraw.Draw(sheet).rectangle(
         (wide // 2, wide // 2, sheet.width - wide // 2 - 1, sheet.height - wide // 2 - 1),
         outline=line,
         width=max(1, wide // 8),
     )
-    return sheet, (wide, wide, wide + picture.width, wide + picture.height)
+    return sheet, (wide, wide, wide + image.width, wide + image.height)
 
 
-def pair(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
-    """Two pictures of the same thing side by side; one of them is enough."""
+def pair(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:
+    """Two images of the same thing side by side; one of them is enough."""
     gap = rng.choice([0, 4, 8])
-    sheet = Image.new("RGB", (2 * picture.width + gap, picture.height), (250, 250, 250))
-    left = rng.choice([0, picture.width + gap])
-    sheet.paste(picture, (left, 0))
-    sheet.paste(draw(), (picture.width + gap - left, 0))
-    return sheet, (left, 0, left + picture.width, picture.height)
+    sheet = Image.new("RGB", (2 * image.width + gap, image.height), (250, 250, 250))
+    left = rng.choice([0, image.width + gap])
+    sheet.paste(image, (left, 0))
+    sheet.paste(draw(), (image.width + gap - left, 0))
+    return sheet, (left, 0, left + image.width, image.height)
 
 
-def grid(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
-    """Four small pictures of the same thing."""
-    half = picture.width // 2, picture.height // 2
-    sheet = Image.new("RGB", picture.size, (250, 250, 250))
+def grid(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+    """Four small images of the same thing."""
+    half = image.width // 2, image.height // 2
+    sheet = Image.new("RGB", image.size, (250, 250, 250))
     for index in range(4):
-        part = (picture if index == 0 else draw()).resize(half, Image.Resampling.BOX)
+        part = (image if index == 0 else draw()).resize(half, Image.Resampling.BOX)
         sheet.paste(
             part.crop((0, 0, half[0] - 2, half[1] - 2)),
             (half[0] * (index % 2), half[1] * (index // 2)),
@@ -111,13 +111,13 @@ def grid(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, No
     return sheet, None
 
 
-def lettering(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+def lettering(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
     """Large words across the object."""
     words = rng.choice(["SALE", "WOW!", "-50 %", "NEW"])
-    size = picture.height // 3
-    size = size * min(100, 90 * picture.width // int(font(size).getlength(words))) // 100
-    place = (picture.width // 2, picture.height // 2)
-    ImageDraw.Draw(picture).text(
+    size = image.height // 3
+    size = size * min(100, 90 * image.width // int(font(size).getlength(words))) // 100
+    place = (image.width // 2, image.height // 2)
+    ImageDraw.Draw(image).text(
         place,
         words,
         fill=rng.choice([(255, 255, 255), (250, 220, 40)]),
@@ -126,34 +126,34 @@ def lettering(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Imag
         stroke_width=max(1, size // 20),
         stroke_fill=(20, 20, 24),
     )
-    return picture, None
+    return image, None
 
 
-def tint(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+def tint(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
     """Sepia, solarised or poster colours."""
     kind = rng.randrange(3)
     if kind == 0:
-        return ImageOps.colorize(ImageOps.grayscale(picture), (40, 22, 10), (255, 236, 196), (170, 124, 80)), None
+        return ImageOps.colorize(ImageOps.grayscale(image), (40, 22, 10), (255, 236, 196), (170, 124, 80)), None
     if kind == 1:
-        return ImageOps.solarize(picture, 128), None
-    return ImageOps.posterize(picture, 2), None
+        return ImageOps.solarize(image, 128), None
+    return ImageOps.posterize(image, 2), None
 
 
-def grain(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+def grain(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
     """Strong noise in every value."""
-    values = np.asarray(picture).astype(np.int16)
+    values = np.asarray(image).astype(np.int16)
     strength = rng.randrange(80, 120)
     raw = [np.frombuffer(rng.randbytes(values.size), dtype=np.uint8).astype(np.int16) for _ in range(2)]
     change = ((raw[0] + raw[1] - 255) * strength // 255).reshape(values.shape)
     return Image.fromarray(np.clip(values + change, 0, 255).astype(np.uint8)), None
 
 
-def haze(picture: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
-    """The whole picture out of focus."""
-    radius = max(3, min(picture.size) // rng.randrange(42, 60))
+def haze(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, None]:
+    """The whole image out of focus."""
+    radius = max(3, min(image.size) // rng.randrange(42, 60))
     for _ in range(2):
-        picture = picture.filter(ImageFilter.BoxBlur(radius))
-    return picture, None
+        image = image.filter(ImageFilter.BoxBlur(radius))
+    return image, None
 
 
 Planter = Callable[[Image.Image, Random, Draw], tuple[Image.Image, Box | None]]

@@ -50,12 +50,12 @@ def store(model: nn.Module, path: Path) -> None:
     write_whole(path, save(halves))
 
 
-def normalise(role: str, pictures: torch.Tensor) -> torch.Tensor:
-    """Pictures with values 0..1 as the network wants them."""
+def normalise(role: str, images: torch.Tensor) -> torch.Tensor:
+    """Images with values 0..1 as the network wants them."""
     config = timm.get_pretrained_cfg(ARCHITECTURES[role])
     assert config is not None
     mean, std = torch.tensor(config.mean), torch.tensor(config.std)
-    return (pictures - mean[:, None, None]) / std[:, None, None]
+    return (images - mean[:, None, None]) / std[:, None, None]
 
 
 CUT = v2.Compose(
@@ -65,4 +65,4 @@ CUT = v2.Compose(
         v2.PILToTensor(),
     ]
 )
-"""What timm's own evaluation does with a picture: shorter side 182, the middle 160 x 160."""
+"""What timm's own evaluation does with an image: shorter side 182, the middle 160 x 160."""

@@ -1,6 +1,6 @@
-"""What each of the 480 pictures shows: the sample's plan, class by class.
+"""What each of the 480 images shows: the sample's plan, class by class.
 
-A class's forty pictures come in lots. The lots are chosen so that every case of the
+A class's forty images come in lots. The lots are chosen so that every case of the
 selection's rules occurs somewhere: see the comments at the classes.
 """
 
@@ -20,7 +20,7 @@ Labels = Literal["one", "doubtful", "several", "other", "none"]
 
 @dataclass(frozen=True)
 class Lot:
-    """Pictures of one kind within a class.
+    """Images of one kind within a class.
 
     `labels`: "one" (the object), "doubtful" (the object alone, but raters do not rule out
     its lookalike), "several" (it and a second one are shown), "other" (the ground truth
@@ -35,7 +35,7 @@ class Lot:
 
 @dataclass(frozen=True)
 class Plan:
-    """One picture: its number 1..480, its class in the ground truth, what it shows, its flaw."""
+    """One image: its number 1..480, its class in the ground truth, what it shows, its flaw."""
 
     number: int
     wnid: str
@@ -65,7 +65,7 @@ LOTS: dict[str, list[Lot]] = {
     "n02317335": USUAL,
     "n02708093": USUAL,
     "n02782093": USUAL,
-    # Few pictures that all models get right: the rest comes from each model's own reserve.
+    # Few images that all models get right: the rest comes from each model's own reserve.
     "n02814860": [
         Lot(3, "medium"),
         Lot(22, "hard"),
@@ -75,7 +75,7 @@ LOTS: dict[str, list[Lot]] = {
         Lot(5, "hopeless", None, "none"),
         Lot(1, "easy", None, "other"),
     ],
-    # The easiest pictures are beyond saving: clean ones come from the reserve.
+    # The easiest images are beyond saving: clean ones come from the reserve.
     "n04254680": [
         Lot(14, "easy", "lost"),
         Lot(1, "easy", "croppable"),
@@ -85,7 +85,7 @@ LOTS: dict[str, list[Lot]] = {
         Lot(2, "hopeless", None, "none"),
         Lot(1, "easy", None, "other"),
     ],
-    # The easiest pictures have to be cropped.
+    # The easiest images have to be cropped.
     "n04507155": [
         Lot(14, "easy", "croppable"),
         Lot(2, "easy", "lost"),
@@ -95,7 +95,7 @@ LOTS: dict[str, list[Lot]] = {
         Lot(2, "hopeless", None, "none"),
         Lot(1, "easy", None, "other"),
     ],
-    # No clean picture with one label: the reserve has to be cropped.
+    # No clean image with one label: the reserve has to be cropped.
     "n06874185": [
         Lot(12, "easy", "lost"),
         Lot(6, "medium", "croppable"),
@@ -103,7 +103,7 @@ LOTS: dict[str, list[Lot]] = {
         Lot(10, "medium", None, "doubtful"),
         Lot(7, "hopeless", None, "none"),
     ],
-    # Everything is beyond saving but one picture: the class stays short.
+    # Everything is beyond saving but one image: the class stays short.
     "n07734744": [
         Lot(14, "easy", "lost"),
         Lot(1, "medium"),
@@ -111,7 +111,7 @@ LOTS: dict[str, list[Lot]] = {
         Lot(17, "hopeless", None, "none"),
         Lot(2, "easy", None, "other"),
     ],
-    # Two pictures with one label: pictures with several labels fill the class.
+    # Two images with one label: images with several labels fill the class.
     "n07745940": [
         Lot(2, "medium"),
         Lot(2, "easy", "lost"),
@@ -131,7 +131,7 @@ LOTS: dict[str, list[Lot]] = {
 }
 
 ORDINARY = [wnid for wnid, lots in LOTS.items() if lots is USUAL]
-"""Classes in which an additional picture changes nothing."""
+"""Classes in which an additional image changes nothing."""
 
 PARTNERS: dict[str, list[str]] = {
     "n01443537": ["n02317335"],
@@ -147,14 +147,14 @@ PARTNERS: dict[str, list[str]] = {
     "n07745940": ["n02165456", "n02317335", "n04507155"],
     "n07753592": ["n07745940", "n02708093"],
 }
-"""What may stand beside an object: never what would fill a class that is to lack pictures."""
+"""What may stand beside an object: never what would fill a class that is to lack images."""
 
 LOOKALIKES = {
     "n06874185": "n03976657",  # traffic light: pole
     "n07745940": "n12768682",  # strawberry: rose hip
     "n07753592": "n07717556",  # banana: butternut squash
 }
-"""The second label of a doubtful picture."""
+"""The second label of a doubtful image."""
 
 FLAWS_BY_SERIAL: dict[tuple[str, int], str] = {
     ("n02814860", 0): "grain",
@@ -165,15 +165,15 @@ FLAWS_BY_SERIAL: dict[tuple[str, int], str] = {
     ("n06874185", 16): "grain",
     ("n06874185", 17): "haze",
 }
-"""Flaws planted after a look at how sure the trained models are of a picture.
+"""Flaws planted after a look at how sure the trained models are of an image.
 
-These pictures were among the easiest of their class: flawed, they leave it to others
-to fill the class. The key is the picture's class and its place in the class's lots.
+These images were among the easiest of their class: flawed, they leave it to others
+to fill the class. The key is the image's class and its place in the class's lots.
 """
 
 
 def plans() -> list[Plan]:
-    """All pictures, by number."""
+    """All images, by number."""
     numbers = list(range(1, PER_CLASS * len(LOTS) + 1))
     Random(f"{SEED} numbers").shuffle(numbers)
     planned: list[Plan] = []
@@ -184,7 +184,7 @@ def plans() -> list[Plan]:
 
 def _class_plans(wnid: str, numbers: list[int]) -> list[Plan]:
     lots = [lot for lot in LOTS[wnid] for _ in range(lot.count)]
-    assert len(lots) == PER_CLASS, f"{wnid}: {len(lots)} pictures planned, {PER_CLASS} wanted"
+    assert len(lots) == PER_CLASS, f"{wnid}: {len(lots)} images planned, {PER_CLASS} wanted"
     planned: list[Plan] = []
     for serial, (number, lot) in enumerate(zip(numbers, lots, strict=True)):
         rng = Random(f"{SEED} plan {wnid} {serial}")
@@ -202,7 +202,7 @@ def _flaw(lot: Lot, serial: int) -> str | None:
 
 
 def _shown(wnid: str, lot: Lot, rng: Random) -> tuple[str, ...]:
-    """The wnids of the objects that the picture shows."""
+    """The wnids of the objects that the image shows."""
     if lot.labels == "several":
         return wnid, rng.choice(PARTNERS[wnid])
     if lot.labels == "other":

@@ -1,4 +1,4 @@
-"""One picture without any flaw: a backdrop, one or two objects, a light."""
+"""One image without any flaw: a backdrop, one or two objects, a light."""
 
 from dataclasses import dataclass
 from random import Random
@@ -54,12 +54,12 @@ SIZES: dict[Difficulty, tuple[int, int]] = {
     "hard": (11, 17),
     "hopeless": (7, 9),
 }
-"""From an object's middle to its edge, in percent of the picture's shorter side."""
+"""From an object's middle to its edge, in percent of the image's shorter side."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What a picture is to show; the lowest `clear` percent of its height stay free of objects."""
+    """What an image is to show; the lowest `clear` percent of its height stay free of objects."""
 
     width: int
     height: int
@@ -69,7 +69,7 @@ class Scene:
 
 
 def draw_scene(scene: Scene, rng: Random, scale: int = 3) -> tuple[Image.Image, Box]:
-    """The picture, and the box around its objects (right and bottom excluded; empty if none)."""
+    """The image, and the box around its objects (right and bottom excluded; empty if none)."""
     canvas = Canvas(scene.width, scene.height, scale)
     strange = scene.difficulty == "hard" and rng.randrange(2) == 0
     usual = PLACES[scene.shown[0]] if scene.shown else list(BACKDROPS)
@@ -102,7 +102,7 @@ def _places(scene: Scene, rng: Random) -> list[tuple[Point, float]]:
 
 
 def _two_places(scene: Scene, size: float, rng: Random) -> list[tuple[Point, float]]:
-    """Two objects beside each other, around the picture's middle."""
+    """Two objects beside each other, around the image's middle."""
     usable = scene.height * (100 - scene.clear) / 100
     wide = scene.width >= scene.height
     apart = size * rng.randrange(105, 118) / 100
@@ -160,19 +160,19 @@ def _clutter(canvas: Canvas, rng: Random) -> None:
         canvas.glow(oval(centre, reach, reach * 0.8), shade, 235, 2)
 
 
-def _in_light(picture: Image.Image, difficulty: Difficulty, rng: Random) -> Image.Image:
-    """The picture under another light: darker, paler, warmer or cooler."""
+def _in_light(image: Image.Image, difficulty: Difficulty, rng: Random) -> Image.Image:
+    """The image under another light: darker, paler, warmer or cooler."""
     wide = 34 if difficulty in ("hard", "hopeless") else 10
     gains = [100 + rng.randrange(-wide, wide // 3)] * 3
     warm = rng.randrange(-wide // 3, wide // 3 + 1)
     gains = [gains[0] + warm, gains[1], gains[2] - warm]
     pale = rng.randrange(wide)
     table = [min(255, (value * (100 - pale) // 100 + pale) * gain // 100) for gain in gains for value in range(256)]
-    return picture.point(table)
+    return image.point(table)
 
 
 def _around(boxes: list[Box], scene: Scene) -> Box:
-    """The smallest box around all boxes, inside the picture."""
+    """The smallest box around all boxes, inside the image."""
     if not boxes:
         return (0, 0, 0, 0)
     return (

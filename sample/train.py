@@ -1,6 +1,6 @@
-"""Trains the three small models on pictures that the sample does not hold.
+"""Trains the three small models on images that the sample does not hold.
 
-- standard: cross-entropy on clean pictures.
+- standard: cross-entropy on clean images.
 - norm_robust: adversarial training, min over the weights of the expected maximum of
   the loss over all changes of at most EPSILON per value, the maximum sought by
   projected gradient descent (Madry et al., arXiv:1706.06083; the norm-robust role's
@@ -33,7 +33,7 @@ from objects import DRAWERS
 from scenes import Difficulty, Scene, draw_scene
 
 SEED = 2012_01
-PICTURES_PER_CLASS = 200
+IMAGES_PER_CLASS = 200
 DIFFICULTIES: list[Difficulty] = ["easy", "medium", "medium", "hard"]
 BATCH = 32
 EPOCHS = {"standard": 4, "norm_robust": 7, "corruption_robust": 14}
@@ -47,53 +47,53 @@ REASSESSED = HERE.parent / "data/raw/reassessed.json"
 Change = Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def training_picture(number: int) -> tuple[torch.Tensor, int]:
-    """The picture of this number, 160 x 160, and its class index."""
+def training_image(number: int) -> tuple[torch.Tensor, int]:
+    """The image of this number, 160 x 160, and its class index."""
     rng = Random(f"{SEED} training {number}")
     wnid = list(DRAWERS)[number % len(DRAWERS)]
     width, height = rng.choice([(256, 192), (192, 256), (240, 200), (208, 208)])
     scene = Scene(width, height, (wnid,), rng.choice(DIFFICULTIES))
-    picture, _ = draw_scene(scene, rng, scale=2)
-    return models.CUT(picture), imagenet_wnids().index(wnid)
+    image, _ = draw_scene(scene, rng, scale=2)
+    return models.CUT(image), imagenet_wnids().index(wnid)
 
 
 def training_set() -> tuple[torch.Tensor, torch.Tensor]:
-    """All training pictures as uint8 (N, 3, 160, 160), and their class indices."""
-    count = PICTURES_PER_CLASS * len(DRAWERS)
+    """All training images as uint8 (N, 3, 160, 160), and their class indices."""
+    count = IMAGES_PER_CLASS * len(DRAWERS)
     with ProcessPoolExecutor() as pool:
         drawn = list(
             track(
-                pool.map(training_picture, range(count), chunksize=20),
+                pool.map(training_image, range(count), chunksize=20),
                 "drawing",
                 count,
                 disable=not sys.stdout.isatty(),
             )
         )
-    return torch.stack([picture for picture, _ in drawn]), torch.tensor([index for _, index in drawn])
+    return torch.stack([image for image, _ in drawn]), torch.tensor([index for _, index in drawn])
 
 
-def shifted(pictures: torch.Tensor, random: torch.Generator) -> torch.Tensor:
+def shifted(images: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     """The batch, moved by up to 12 pixels and perhaps mirrored."""
     x, y = (int(n) for n in torch.randint(0, 25, (2,), generator=random))
-    padded = functional.pad(pictures.float(), (12, 12, 12, 12), mode="reflect").to(torch.uint8)
+    padded = functional.pad(images.float(), (12, 12, 12, 12), mode="reflect").to(torch.uint8)
     moved = padded[..., y : y + models.SIDE, x : x + models.SIDE]
     return moved.flip(-1) if torch.randint(0, 2, (1,), generator=random) else moved
 
 
 def clean(role: str) -> Change:
-    """Pictures as they are."""
+    """Images as they are."""
 
-    def change(model: nn.Module, pictures: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return pictures.float() / 255
+    def change(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return images.float() / 255
 
     return change
 
 
 def attacked(role: str) -> Change:
-    """Each picture changed, by at most EPSILON per value, so that the loss grows."""
+    """Each image changed, by at most EPSILON per value, so that the loss grows."""
 
-    def change(model: nn.Module, pictures: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        original = pictures.float() / 255
+    def change(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        original = images.float() / 255
         delta = torch.empty_like(original).uniform_(-EPSILON, EPSILON)
         for _ in range(STEPS):
             delta.requires_grad_()
@@ -107,11 +107,11 @@ def attacked(role: str) -> Change:
 
 
 def mixed(role: str) -> Change:
-    """Groups of eight pictures under AugMix's mixtures of changes, some with noise on top."""
+    """Groups of eight images under AugMix's mixtures of changes, some with noise on top."""
     augmix = v2.AugMix()
 
-    def change(model: nn.Module, pictures: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        changed = torch.cat([augmix(group) for group in torch.split(pictures, 8)]).float() / 255
+    def change(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        changed = torch.cat([augmix(group) for group in torch.split(images, 8)]).float() / 255
         strength = 0.12 * torch.rand(len(changed), 1, 1, 1) * (torch.rand(len(changed), 1, 1, 1) < 0.5)
         return (changed + strength * torch.randn_like(changed)).clamp(0, 1)
 
@@ -125,20 +125,20 @@ CHANGES: dict[str, Callable[[str], Change]] = {
 }
 
 
-def train(role: str, pictures: torch.Tensor, labels: torch.Tensor) -> nn.Module:
-    """The role's model, trained on pictures (uint8, N x 3 x 160 x 160) and class indices."""
+def train(role: str, images: torch.Tensor, labels: torch.Tensor) -> nn.Module:
+    """The role's model, trained on images (uint8, N x 3 x 160 x 160) and class indices."""
     torch.manual_seed(SEED)
     random = torch.Generator().manual_seed(SEED)
     model = models.create(role)
     models.favour(model, sorted(set(labels.tolist())))
-    batches = len(pictures) // BATCH
+    batches = len(images) // BATCH
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE[role], weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE[role], EPOCHS[role] * batches)
     for epoch in range(EPOCHS[role]):
         change = (clean if epoch < WARM_UP[role] else CHANGES[role])(role)
-        order = torch.randperm(len(pictures), generator=random)[: batches * BATCH]
+        order = torch.randperm(len(images), generator=random)[: batches * BATCH]
         for rows in torch.split(order, BATCH):
-            inputs = change(model, shifted(pictures[rows], random), labels[rows])
+            inputs = change(model, shifted(images[rows], random), labels[rows])
             loss = functional.cross_entropy(model(models.normalise(role, inputs)), labels[rows])
             optimiser.zero_grad()
             torch.autograd.backward(loss)
@@ -148,36 +148,36 @@ def train(role: str, pictures: torch.Tensor, labels: torch.Tensor) -> nn.Module:
 
 
 def sample_set() -> tuple[torch.Tensor, list[list[int]]]:
-    """The sample's own pictures, 160 x 160, and their reassessed labels."""
+    """The sample's own images, 160 x 160, and their reassessed labels."""
     with tarfile.open(ARCHIVE) as archive:
         files = [archive.extractfile(member) for member in archive]
-        pictures = [Image.open(io.BytesIO(file.read())).convert("RGB") for file in files if file]
-    return torch.stack([models.CUT(p) for p in pictures]), json.loads(REASSESSED.read_text())
+        images = [Image.open(io.BytesIO(file.read())).convert("RGB") for file in files if file]
+    return torch.stack([models.CUT(p) for p in images]), json.loads(REASSESSED.read_text())
 
 
 @torch.no_grad()
-def top_1(role: str, model: nn.Module, pictures: torch.Tensor, labels: list[list[int]]) -> float:
-    """The share of the labelled pictures, 0..1, whose highest class is among their labels."""
-    inputs = (models.normalise(role, group.float() / 255) for group in torch.split(pictures, BATCH))
+def top_1(role: str, model: nn.Module, images: torch.Tensor, labels: list[list[int]]) -> float:
+    """The share of the labelled images, 0..1, whose highest class is among their labels."""
+    inputs = (models.normalise(role, group.float() / 255) for group in torch.split(images, BATCH))
     highest = torch.cat([model(group).argmax(1) for group in inputs]).tolist()
     right = [guess in allowed for guess, allowed in zip(highest, labels, strict=True) if allowed]
     return sum(right) / len(right)
 
 
-def train_and_store(role: str, pictures: torch.Tensor, labels: torch.Tensor) -> Path:
+def train_and_store(role: str, images: torch.Tensor, labels: torch.Tensor) -> Path:
     """Train the role's model; on one thread, so that sums are always made in the same order."""
     torch.set_num_threads(1)
     path = HERE / "weights" / f"{role}.safetensors"
-    models.store(train(role, pictures, labels), path)
+    models.store(train(role, images, labels), path)
     return path
 
 
 def main() -> None:
     """Train all three, store them, and say how good they are on the sample."""
-    pictures, labels = training_set()
+    images, labels = training_set()
     roles = list(models.ARCHITECTURES)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        paths = list(pool.map(train_and_store, roles, repeat(pictures), repeat(labels)))
+        paths = list(pool.map(train_and_store, roles, repeat(images), repeat(labels)))
     sample, allowed = sample_set()
     for role, path in zip(roles, paths, strict=True):
         share = top_1(role, models.load(role, path), sample, allowed)

@@ -48,6 +48,14 @@ class Checkout:
         subprocess.run(["git", "clone", "--quiet", str(self.folder), str(folder)], check=True)
         return Checkout(folder, variables)
 
+    def clone_with_data(self, folder: Path) -> "Checkout":
+        """A fresh clone with all of DVC's data, which shares this checkout's cache."""
+        checkout = self.clone(folder)
+        cache = self.folder / ".dvc" / "cache"
+        (folder / ".dvc" / "config.local").write_text(f"[cache]\n    dir = {cache}\n")
+        checkout.run("dvc", "checkout", "--quiet")
+        return checkout
+
     def stages_run(self, *arguments: str) -> list[str]:
         """Run `dvc repro` and name the stages that really ran."""
         output = self.run("dvc", "repro", *arguments).stdout

@@ -8,13 +8,31 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from checkouts import Checkout, copy_checkout
+from tests.checkouts import Checkout, copy_checkout
+from tests.once import once
+from tests.small_edition import small_checkout
+from tests.ten_images import Made
 
 CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 REPOSITORY = Path(__file__).resolve().parents[1]
+TESTS = Path(__file__).resolve().parent
+
+NEEDS = {
+    "browser": {"browser"},
+    "built": {"built", "published", "rebuilt"},
+    "gpu": {"gpu"},
+    "real": {"real"},
+    "server": {"serving", "start", "web"},
+    "slow": {"pristine", "small"},
+}
+"""By marker: the fixtures that bring what it stands for."""
+COSTLY = (*NEEDS, "hostile")
+"""The markers of all tests that `make test-fast` leaves out."""
+FIRST = ("project/test_guard.py", "real/test_real.py")
+"""The files that take longest: one builds what others wait for, the other has the most to compute."""
 
 
 def real_folder() -> Path | None:
@@ -24,6 +42,12 @@ def real_folder() -> Path | None:
     if named and not (folder / "contents.json").is_file():
         raise pytest.UsageError(f"CLEANSET_REAL: no contents.json in {folder}; expected the folder of real photographs")
     return folder if folder.is_dir() else None
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """An empty folder for an edition of ten images."""
+    return Made(tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +83,24 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test by what its fixtures bring, and begin with the files that take longest."""
+    costly = set()
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        for name, having in NEEDS.items():
+            if fixtures & having:
+                item.add_marker(name)
+        if any(item.get_closest_marker(name) for name in COSTLY):
+            costly.add(item.path)
+
+    def turn(item: pytest.Item) -> tuple[int, bool]:
+        name = item.path.relative_to(TESTS).as_posix()
+        return (FIRST.index(name) if name in FIRST else len(FIRST)), item.path not in costly
+
+    items.sort(key=turn)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--real-precision", default="float32", help="precision of the run over real photographs")
 
@@ -66,25 +108,64 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def pristine(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A copy in which nothing has run."""
-    return copy_checkout(repository, tmp_path_factory.mktemp("pristine") / "cleanset")
+    folder = once(tmp_path_factory, "pristine", lambda folder: copy_checkout(repository, folder / "cleanset"))
+    return Checkout(folder / "cleanset")
 
 
 @pytest.fixture(scope="session")
-def built(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A clone in which `dvc repro` has run and whose data lies on a remote; not to be changed."""
-    folder = tmp_path_factory.mktemp("built")
-    checkout = pristine.clone(folder / "cleanset")
-    checkout.run("dvc", "repro")
-    return checkout
+def rebuilt(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone in which `dvc repro` has made the sample from nothing; not to be changed."""
+
+    def make(folder: Path) -> None:
+        pristine.clone(folder / "cleanset").run("dvc", "repro")
+
+    return Checkout(once(tmp_path_factory, "rebuilt", make) / "cleanset")
+
+
+@pytest.fixture(scope="session")
+def built(repository: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone in which `dvc repro` has run; not to be changed.
+
+    What the checkout's own cache holds comes from there (tests/project/test_guard.py makes it from nothing and
+    compares); without a cache, as in a fresh clone, this is `rebuilt`.
+    """
+    cache = repository / ".dvc" / "cache"
+    if not (cache / "files").is_dir():
+        checkout: Checkout = request.getfixturevalue("rebuilt")
+        return checkout
+
+    def make(folder: Path) -> None:
+        pristine: Checkout = request.getfixturevalue("pristine")
+        clone = pristine.clone(folder / "cleanset")
+        settings = clone.folder / ".dvc" / "config.local"
+        settings.write_text(f"['remote \"checkout\"']\n    url = {cache}\n")
+        clone.run("dvc", "pull", "--quiet", "--remote", "checkout", check=False)  # as much as is there
+        settings.unlink()
+        clone.run("dvc", "repro")
+
+    return Checkout(once(tmp_path_factory, "built", make) / "cleanset")
 
 
 @pytest.fixture(scope="session")
 def published(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A clone of `built` whose committed remote is a folder, pushed to."""
-    checkout = built.clone(tmp_path_factory.mktemp("published") / "cleanset")
-    checkout.run("dvc", "remote", "modify", "origin", "url", str(checkout.folder.parent / "remote"))
-    checkout.commit("Change the remote")
-    checkout.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
-    checkout.run("dvc", "checkout", "--quiet")
-    checkout.run("dvc", "push", "--quiet")
-    return checkout
+    """A clone of `built` whose committed remote is the folder `remote` beside it, pushed to; not to be changed."""
+
+    def make(folder: Path) -> None:
+        checkout = built.clone_with_data(folder / "cleanset")
+        checkout.run("dvc", "remote", "modify", "origin", "url", str(folder / "remote"))
+        checkout.commit("Change the remote")
+        checkout.run("dvc", "push", "--quiet")
+
+    return Checkout(once(tmp_path_factory, "published", make) / "cleanset")
+
+
+@pytest.fixture(scope="session")
+def small(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A copy of the project with the edition of ten images, in which `dvc repro` has run; not to be changed."""
+
+    def make(folder: Path) -> None:
+        checkout = small_checkout(pristine, folder / "cleanset")
+        checkout.run("dvc", "repro")
+        checkout.commit("Run the stages")
+
+    return Checkout(once(tmp_path_factory, "small", make) / "cleanset")

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from checkouts import Checkout
+from tests.checkouts import Checkout
 
 
 def blocks(repository: Path, language: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A clean, human-verified subset of ImageNet's validation pictures for each of several models.
+"""A clean, human-verified subset of ImageNet's validation images for each of several models.
 
 `load` gives a model's finished set as a torch Dataset, `table` its manifest as a pandas table; both raise
 CleansetError. Nothing else is imported before it is asked for.
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cleanset.errors import CleansetError
-    from cleanset.sets.loading import load, table
+    from cleanset.exports.load import load, table
 
 __all__ = ["CleansetError", "load", "table"]
 
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
 
         return CleansetError
     if name in __all__:
-        from cleanset.sets import loading
+        from cleanset.exports import load as loading
 
         return getattr(loading, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from cleanset.edition import Edition
-from cleanset.errors import CleansetError
+from cleanset import review_cli
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError, one_line
 from cleanset.options import HERE, Folder
-from cleanset.review import commands as review_cli
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Build a clean, human-verified picture set for each of several ImageNet models. "
+    help="Build a clean, human-verified image set for each of several ImageNet models. "
     "The stages are run by `dvc repro`, in the folder of an edition.",
 )
 
@@ -24,36 +24,60 @@ STAGES = "Stages, in the order of dvc.yaml"
 TOOLS = "Tools"
 
 
+def _for_stage(folder: Path) -> Edition:
+    from cleanset.edition.abandoned import without_abandoned
+
+    return without_abandoned(Edition(folder))
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and end, if wanted."""
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"cleanset {version('cleanset')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that precede a command."""
+
+
 @app.command(rich_help_panel=STAGES)
 def preprocess(edition: Folder = HERE) -> None:
-    """Check the raw archives, measure every picture, join the labels."""
+    """Check the raw archives, measure every image, join the labels."""
     from cleanset.stages import preprocess as stage
 
-    stage.run(Edition(edition))
+    stage.run(_for_stage(edition))
 
 
 @app.command(rich_help_panel=STAGES)
 def score(model: Role, edition: Folder = HERE) -> None:
-    """Run one model over all pictures (wants a GPU)."""
+    """Run one model over all images (wants a GPU)."""
     from cleanset.stages import score as stage
 
-    stage.run(Edition(edition), model)
+    stage.run(_for_stage(edition), model)
 
 
 @app.command(rich_help_panel=STAGES)
 def intersect(edition: Folder = HERE) -> None:
-    """List the pictures with one label that all models get right."""
+    """List the images with one label that all models classify correctly."""
     from cleanset.stages import intersect as stage
 
-    stage.run(Edition(edition))
+    stage.run(_for_stage(edition))
 
 
 @app.command(rich_help_panel=STAGES)
 def select(model: Role, edition: Folder = HERE) -> None:
-    """List every picture that may stand in a class for one model, by tier and rank."""
+    """Rank the candidates of one model for each class, by tier."""
     from cleanset.stages import select as stage
 
-    stage.run(Edition(edition), model)
+    stage.run(_for_stage(edition), model)
 
 
 @app.command(rich_help_panel=STAGES)
@@ -61,15 +85,15 @@ def crops(edition: Folder = HERE) -> None:
     """List every crop that a reviewer has drawn."""
     from cleanset.stages import crops as stage
 
-    stage.run(Edition(edition))
+    stage.run(_for_stage(edition))
 
 
 @app.command("score_crops", rich_help_panel=STAGES)
 def score_crops(model: Role, edition: Folder = HERE) -> None:
-    """Run one model over its candidates as they are cropped (a few pictures)."""
+    """Run one model over every crop (a few images)."""
     from cleanset.stages import score_crops as stage
 
-    stage.run(Edition(edition), model)
+    stage.run(_for_stage(edition), model)
 
 
 @app.command("review_apply", rich_help_panel=STAGES)
@@ -77,7 +101,7 @@ def review_apply(model: Role, edition: Folder = HERE) -> None:
     """Fill one model's classes from its candidates and the reviews."""
     from cleanset.stages import review_apply as stage
 
-    stage.run(Edition(edition), model)
+    stage.run(_for_stage(edition), model)
 
 
 @app.command(rich_help_panel=STAGES)
@@ -85,15 +109,15 @@ def export(model: Role, edition: Folder = HERE) -> None:
     """Write one model's finished set, its manifest and its data card."""
     from cleanset.stages import export as stage
 
-    stage.run(Edition(edition), model)
+    stage.run(_for_stage(edition), model)
 
 
 @app.command(rich_help_panel=STAGES)
 def count(edition: Folder = HERE) -> None:
-    """Write the metrics: pictures per class, totals, accuracy."""
+    """Write the metrics: images per class, totals, accuracy."""
     from cleanset.stages import count as stage
 
-    stage.run(Edition(edition))
+    stage.run(_for_stage(edition))
 
 
 @app.command(rich_help_panel=STAGES)
@@ -101,27 +125,44 @@ def report(edition: Folder = HERE) -> None:
     """Write the report: numbers, charts, contact sheets."""
     from cleanset.stages import report as stage
 
-    stage.run(Edition(edition))
+    stage.run(_for_stage(edition))
 
 
 @app.command("edition", rich_help_panel=TOOLS)
-def make_edition(folder: Annotated[Path, typer.Argument(help="A new or empty folder.")]) -> None:
-    """Make a new edition: params, checksums, empty reviews, a DVC project of its own."""
-    from cleanset.new_edition import make_edition
+def make_edition(
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME; repeat it for each model. "
+            "Without it: the models of the ImageNet edition."
+        ),
+    ] = None,
+) -> None:
+    """Make a new edition: a folder with its own params, pipeline and reviews."""
+    from cleanset.edition.create import make_edition
+    from cleanset.edition.models import models_from_texts
 
-    make_edition(folder)
-    typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run dvc repro there")
+    models = models_from_texts(model) if model else None
+    if models is not None:
+        from cleanset.scoring.ensemble import check_known
+
+        check_known(models)
+    make_edition(folder, models)
+    typer.echo(f"{folder}: put the archives into {folder / 'data' / 'raw'} (see params.yaml), then run there")
+    typer.echo("cleanset models --pin")
+    typer.echo("dvc repro")
 
 
 @app.command(rich_help_panel=TOOLS)
 def arrays(
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     preprocessing: Annotated[str | None, typer.Option(help="keras256 or Res256Crop224.")] = None,
-    model: Annotated[str | None, typer.Option(help="Or that of this model in params.yaml, such as standard.")] = None,
+    model: Annotated[str | None, typer.Option(help="Take the preprocessing of this model in params.yaml.")] = None,
     edition: Folder = HERE,
 ) -> None:
-    """Write the preprocessed pictures and their labels as .npy files."""
-    from cleanset.evaluation import arrays as tool
+    """Write the preprocessed images and their labels as .npy files."""
+    from cleanset.exports import arrays as tool
 
     tool.run(Edition(edition), out, preprocessing, model)
 
@@ -129,58 +170,64 @@ def arrays(
 @app.command(rich_help_panel=TOOLS)
 def compare(
     a: Annotated[Path, typer.Argument(help="A score table, or the folder of an export.")],
-    b: Annotated[Path, typer.Argument(help="Another one.")],
-    edition: Annotated[Path | None, typer.Option(help="Say which classes of this edition would change.")] = None,
-    model: Annotated[str | None, typer.Option(help="Whose scores these are, if their names do not tell.")] = None,
-    most: Annotated[int, typer.Option(min=0, help="How many of the most different pictures to list.")] = 10,
+    b: Annotated[Path, typer.Argument(help="A second one of the same kind.")],
+    edition: Annotated[Path | None, typer.Option(help="List the classes of this edition that would change.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model of the scores, if the file names differ.")] = None,
+    most: Annotated[int, typer.Option(min=0, help="How many of the most different images to list.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what two score tables or two exports disagree on; exit code 1 if there is anything."""
-    from cleanset.evaluation import compare as tool
+    """Compare two score tables or two exports; exit code 1 if they differ."""
+    from cleanset.compare import report as tool
 
-    report = tool.run(a, b, Edition(edition) if edition else None, model, most)
-    typer.echo(tool.printed(report, as_json))
-    raise typer.Exit(0 if report.same else 1)
+    result = tool.run(a, b, Edition(edition) if edition else None, model, most)
+    typer.echo(tool.printed(result, as_json))
+    raise typer.Exit(0 if result.same else 1)
 
 
 @app.command(rich_help_panel=TOOLS)
 def verify(
     folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
-    decode: Annotated[bool, typer.Option("--decode", help="Decode pictures whose bytes are right, too.")] = False,
+    decode: Annotated[
+        bool, typer.Option("--decode", help="Decode every image, also where its SHA-256 matches.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Hold a finished set against its manifest; a line for each fault, exit code 1 if there is any."""
-    from cleanset.sets import verify as tool
+    """Check a finished set against its manifest; exit code 1 if anything differs.
 
-    report = tool.run(folder, decode)
-    typer.echo(tool.printed(report, as_json))
-    raise typer.Exit(1 if report.faults else 0)
+    Prints a line for each file that is missing, surplus or changed.
+    """
+    from cleanset.exports import verify as tool
+
+    verification = tool.run(folder, decode)
+    typer.echo(tool.printed(verification, as_json))
+    raise typer.Exit(1 if verification.problems else 0)
 
 
 @app.command(rich_help_panel=TOOLS)
 def rebuild(
     manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
-    images: Annotated[
-        Path, typer.Option(help="Your ImageNet validation pictures: the tar, or a folder of any layout.")
-    ],
+    images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
     out: Annotated[Path, typer.Option(help="A new or empty folder.")],
 ) -> None:
-    """Make a set that was handed on without its pictures from your own copy of ImageNet: all of it, or nothing."""
-    from cleanset.sets import rebuild as tool
+    """Rebuild a set from its manifest and your own copy of ImageNet.
 
-    report = tool.run(manifest, images, out)
-    typer.echo(tool.printed(report))
-    raise typer.Exit(1 if report.faults else 0)
+    Writes all images, or none and a line for each that does not match.
+    """
+    from cleanset.exports import rebuild as tool
+
+    result = tool.run(manifest, images, out)
+    typer.echo(tool.printed(result))
+    raise typer.Exit(1 if result.problems else 0)
 
 
 @app.command(rich_help_panel=TOOLS)
 def pack(
     folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
     out: Annotated[Path, typer.Option(help="A new or empty folder.")],
-    shard_size: Annotated[int, typer.Option(min=1, help="Pictures in a shard.")] = 1000,
+    shard_size: Annotated[int, typer.Option(min=1, help="Images in a shard.")] = 1000,
 ) -> None:
     """Pack a finished set into WebDataset shards."""
-    from cleanset.sets import pack as tool
+    from cleanset.exports import webdataset as tool
 
     typer.echo(tool.run(folder, out, shard_size))
 
@@ -188,19 +235,32 @@ def pack(
 @app.command(rich_help_panel=TOOLS)
 def models(
     edition: Folder = HERE,
+    add: Annotated[
+        list[str] | None, typer.Option(help="Add ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME to the ensemble.")
+    ] = None,
+    weights: Annotated[Path | None, typer.Option(help="With one --add: a local file of weights, to be pinned.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(help="Remove the model of this role from the ensemble.")] = None,
     pin: Annotated[
-        bool, typer.Option("--pin", help="Download what is missing; write the sums into params.yaml.")
+        bool, typer.Option("--pin", help="Download missing weights, and write the SHA-256 of all into params.yaml.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the models: source, preprocessing, weights and their SHA-256, found and pinned."""
+    """Show, add, remove or pin the models of an edition.
+
+    Shows source, preprocessing, weights and the SHA-256 of these: on disk,
+    in params.yaml, and of those that the images were scored with.
+    """
     from rich.console import Console
 
     from cleanset.scoring import ensemble
 
+    here = Edition(edition)
+    if add or remove or weights:
+        for line in ensemble.change(here, add or [], weights, remove or []):
+            typer.echo(line, err=True)
     if pin:
-        ensemble.pin(Edition(edition))
-    listed = ensemble.members(Edition(edition))
+        ensemble.pin(here)
+    listed = ensemble.members(here)
     if as_json:
         print(ensemble.as_json(listed))
     else:
@@ -208,11 +268,32 @@ def models(
 
 
 @app.command(rich_help_panel=TOOLS)
+def doctor(
+    edition: Folder = HERE,
+    quick: Annotated[bool, typer.Option("--quick", help="Only put back broken files of DVC; hash nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Repair a broken dvc.lock, and find damaged outputs and cached files.
+
+    Puts back a dvc.lock that a kill left empty or cut off. Then hashes
+    every output in dvc.lock, in the folder and in DVC's cache, and prints
+    a line with the repair for each that has changed: exit code 1.
+    """
+    from cleanset.edition import doctor as tool
+
+    findings = tool.examine(edition, quick)
+    text = tool.as_json(findings) if as_json else tool.as_text(findings)
+    if text:
+        typer.echo(text)
+    raise typer.Exit(0 if findings.is_healthy else 1)
+
+
+@app.command(rich_help_panel=TOOLS)
 def agreement(
     edition: Folder = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show how far the reviewers agree: kappa, and the pictures on which they differ."""
+    """Show the reviewers' agreement: kappa, and the images on which they differ."""
     from rich.console import Console
 
     from cleanset.review import agreement_report
@@ -232,8 +313,8 @@ def main() -> None:
     try:
         app()
     except CleansetError as error:
-        sys.exit(f"error: {str(error).replace(chr(10), ' ')}")
+        sys.exit(f"error: {error}")
     except OSError as error:
         if error.strerror is None:
             raise
-        sys.exit(f"error: {error.filename or 'writing'}: {error.strerror}")
+        sys.exit(f"error: {one_line(str(error.filename or 'writing'))}: {error.strerror}")

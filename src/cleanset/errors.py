@@ -1,8 +1,36 @@
-"""The one exception that is meant for people."""
+"""The one exception that is meant for people, and text from files as one line of bounded length."""
+
+MAX_LINE = 1000
+"""Characters of a message; longer ones, which only a hostile name makes, are cut in the middle."""
 
 
 class CleansetError(Exception):
     """Something a person can put right.
 
-    The message is one line: the object, what was found, what was expected, what to do.
+    The message is one line: the object, what was found, what was expected, what to do. Characters
+    that would break the line or hide a part of it are shown escaped, wherever they came from.
     """
+
+    def __str__(self) -> str:
+        return cut(one_line(super().__str__()), MAX_LINE)
+
+
+def one_line(text: str) -> str:
+    """The text with every character that is not printable escaped: line breaks, NEL, U+2028, controls, surrogates."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def cut(text: str, length: int) -> str:
+    """The text; one of more than `length` characters with its middle left out, and their number behind it."""
+    if len(text) <= length:
+        return text
+    number = f" ({len(text):,} characters)"
+    kept = max(length - len(number) - 1, 2)
+    return f"{text[: (kept + 1) // 2]}…{text[-(kept // 2) :]}{number}"
+
+
+def reason(error: BaseException, length: int = 120) -> str:
+    """What a library's exception says, without line breaks and cut to `length`; its type if it has no message."""
+    return cut(one_line(" ".join(str(error).split())) or type(error).__name__, length)

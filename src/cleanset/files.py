@@ -1,50 +1,86 @@
-"""Writing that never leaves a part: after a kill a file is the new or the old one, a folder that or none."""
+"""Writing whole or not at all: after a kill a file is the new or the old one, a folder that or none."""
 
+import errno
+import fcntl
 import hashlib
+import itertools
+import os
+import re
 import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cleanset.errors import CleansetError
 
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+_WORKSPACE = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
+_LOCK, _NEW, _OLD = "lock", "new", "old"
+_OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EISDIR)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside `path`; what stands there at the end becomes `path`.
+    """Give a temporary path; what is there at the end becomes `path`.
 
-    Works for a file and for a folder. When the block raises, `path` stays as it was and the
-    temporary file is removed. One left over by a killed run is removed first. A full disk is reported
-    under the name of `path`.
+    Works for a file and for a folder. When the block raises, `path` stays as it was and the temporary file is removed.
+    Several processes may write `path` at once: each has a workspace of its own, and the last one to finish wins. What
+    a killed one leaves is removed by `remove_abandoned`. A full disk is reported under the name of `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial, old = (path.with_name(path.name + ending) for ending in (".partial", ".old.partial"))
-    _remove(partial)
-    _remove(old)
     try:
-        yield partial
-        if path.is_dir():
-            path.replace(old)
-        try:
-            partial.replace(path)
-        except OSError:
-            if old.exists():
-                old.replace(path)
-            raise
+        with workspace_for(path) as workspace:
+            yield workspace / _NEW
+            _move(workspace / _NEW, path, workspace / _OLD)
     except OSError as error:
-        if error.filename is None:  # writing itself failed, as on a full disk
-            error.filename = str(path)
+        named = str(error.filename or "")
+        if not named or named.startswith(str(path.with_name(f".{path.name}."))):
+            error.filename, error.filename2 = str(path), None
         raise
+
+
+@contextmanager
+def workspace_for(path: Path) -> Iterator[Path]:
+    """A new folder beside `path`, with a locked file in it for as long as this process lives and needs it."""
+    workspace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+    try:
+        # created under another name, so that nobody finds the lock before it is taken
+        with (workspace / "unlocked").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            (workspace / "unlocked").rename(workspace / _LOCK)
+            yield workspace
     finally:
-        _remove(partial)
-        _remove(old)
+        shutil.rmtree(workspace, ignore_errors=True)
+
+
+def _move(new: Path, path: Path, old: Path) -> None:
+    """Rename `new` to `path`; a folder in the way is moved to `old`, as often as another process puts one there."""
+    for attempt in itertools.count():
+        try:
+            new.replace(path)
+        except OSError as error:
+            if error.errno not in _OCCUPIED and not path.is_symlink():
+                raise
+            with suppress(FileNotFoundError):
+                path.rename(f"{old}{attempt}")
+        else:
+            return
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the workspaces of `replacing` in `folder` whose processes no longer live; nothing else of any name."""
+    for entry in list(os.scandir(folder)) if folder.is_dir() else ():
+        if _WORKSPACE.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) and _is_abandoned(Path(entry.path)):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_abandoned(workspace: Path) -> bool:
+    try:
+        with (workspace / _LOCK).open("r+b") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # locked, not one of ours, or just being made
+        return False
+    return True
 
 
 @contextmanager
@@ -52,8 +88,19 @@ def new_folder(path: Path) -> Iterator[Path]:
     """As `replacing`, for a folder that must be new or empty; raises CleansetError if it is not."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise CleansetError(f"{path}: there is something already; expected a new or empty folder")
+    remove_abandoned(path.resolve().parent)
     with replacing(path.resolve()) as partial:
         yield partial
+
+
+def read_text(path: Path, remedy: str) -> str:
+    """The text of a UTF-8 file, line ends as they are. Raises CleansetError, which ends in `remedy`, if it is none."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; {remedy}") from None
+    except UnicodeDecodeError as error:
+        raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; {remedy}") from None
 
 
 def write_text(path: Path, text: str) -> None:

@@ -22,19 +22,19 @@ def tracked(items: Iterable[Item], total: int, text: str, step: int = 1) -> Iter
 
 @contextmanager
 def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
-    """A bar named `text`, moved on by whoever calls what this gives, from any thread.
+    """A bar named `text`, and the function that moves it on, which any thread may call.
 
-    The caller says how many pictures are done, and the share of the time that was spent waiting for
-    data; the bar shows that, and pictures per second.
+    Its arguments are the number of further images that are done, and the share of the time so far that
+    was spent waiting for data; the bar shows that share, and images per second.
     """
-    rate = TextColumn("{task.fields[rate]:,.0f} pictures/s, {task.fields[waiting]:.0%} of the time waiting for data")
+    rate = TextColumn("{task.fields[rate]:,.0f} images/s, {task.fields[waiting]:.0%} of the time waiting for data")
     start = perf_counter()
     with _bar(rate) as progress:
         task = progress.add_task(text, total=total, rate=0.0, waiting=0.0)
 
-        def move(pictures: int, waiting: float) -> None:
-            done = progress.tasks[0].completed + pictures
-            progress.update(task, advance=pictures, rate=done / (perf_counter() - start), waiting=waiting)
+        def move(images: int, waiting: float) -> None:
+            done = progress.tasks[0].completed + images
+            progress.update(task, advance=images, rate=done / (perf_counter() - start), waiting=waiting)
 
         yield move
 

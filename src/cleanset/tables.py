@@ -1,122 +1,227 @@
-"""The tables that stages hand on: Parquet, keyed and sorted by `image_id`, schema checked on reading.
+"""The tables that stages hand on: Parquet, keyed and sorted by `image_id`, every value checked on reading.
 
-Where a picture may occur several times, each with a crop box, the box belongs to the key.
+In CROPS and CROP_SCORES, where an image may have several crops, the box belongs to the key; in VOTES the reviewer.
 """
 
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cleanset.errors import CleansetError
+from cleanset.columns import (
+    BOX,
+    BYTES,
+    CLASS,
+    CLASSES,
+    DIFFERENCE,
+    FILE,
+    FLAG,
+    IMAGE_ID,
+    MODE,
+    PROBABILITY,
+    RANK,
+    REASON,
+    REVIEWER,
+    SHA256,
+    SIDE,
+    TIER,
+    TOP5_CLASSES,
+    TOP5_PROBABILITIES,
+    VERDICT,
+    Column,
+    nullable,
+)
+from cleanset.errors import CleansetError, reason
 from cleanset.files import replacing
+from cleanset.validation import shown
+
+REMEDY = "run dvc checkout to restore it, or dvc repro"
+
+_Check = Callable[[pa.Table], "tuple[str, int, str] | None"]
+"""From a table to the column, row (from 0) and expectation of what is wrong across columns."""
 
 
-def _schema(**columns: pa.DataType) -> pa.Schema:
-    return pa.schema([pa.field(name, kind, nullable=name in _NULLABLE) for name, kind in columns.items()])
+class Table:
+    """A kind of table: its columns, the key that its rows are sorted by, and a check across columns."""
+
+    def __init__(self, check: _Check | None = None, *, key: tuple[str, ...] = ("image_id",), **columns: Column) -> None:
+        self.columns = columns
+        self.key = key
+        self.check = check
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.columns)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema of the Parquet file."""
+        return pa.schema(
+            [pa.field(name, column.type, nullable=column.nullable) for name, column in self.columns.items()]
+        )
 
 
-_NULLABLE = {"crop"}
-_KEY = ("image_id", "left", "top", "right", "bottom")
-"""A table's key is made of those of these columns that it has."""
-_CLASS = pa.int16()
-
-INDEX = _schema(
-    image_id=pa.string(),
-    size=pa.int64(),  # bytes
-    sha256=pa.string(),  # of the bytes
-    width=pa.int32(),
-    height=pa.int32(),
-    mode=pa.string(),
-    pixels_sha256=pa.string(),
-    ilsvrc_class=_CLASS,  # class index of the original label
-    real_classes=pa.list_(_CLASS),  # class indices of the reassessed labels
-    single=pa.bool_(),  # exactly one reassessed label
-)
-LOCATIONS = _schema(
-    image_id=pa.string(),
-    file=pa.string(),  # relative to dataset.images; "." is dataset.images itself
-    offset=pa.int64(),  # bytes
-    size=pa.int64(),
-)
-SCORES = _schema(
-    image_id=pa.string(),
-    top5_class=pa.list_(_CLASS, 5),
-    top5_probability=pa.list_(pa.float32(), 5),
-)
-CROP_SCORES = _schema(
-    image_id=pa.string(),
-    left=pa.int32(),  # the box, in pixels of the whole picture; right and bottom excluded
-    top=pa.int32(),
-    right=pa.int32(),
-    bottom=pa.int32(),
-    top5_class=pa.list_(_CLASS, 5),
-    top5_probability=pa.list_(pa.float32(), 5),
-)
-SHARED = _schema(image_id=pa.string(), class_index=_CLASS)
-CANDIDATES = _schema(
-    image_id=pa.string(),
-    class_index=_CLASS,
-    tier=pa.string(),
-    rank=pa.int32(),  # 1 is the first to be looked at in its class
-    confidence=pa.float32(),
-)
-MARGINS = _schema(
-    image_id=pa.string(),  # the last one in of tier top5
-    class_index=_CLASS,
-    confidence=pa.float32(),
-    next_image_id=pa.string(),  # the first one out: the best shared picture that is not in the tier
-    next_confidence=pa.float32(),
-    margin=pa.float64(),  # between the two confidences
-)
-SELECTION = _schema(
-    image_id=pa.string(),
-    class_index=_CLASS,
-    place=pa.int32(),  # 1, 2, 3 in the finished class
-    tier=pa.string(),
-    rank=pa.int32(),
-    confidence=pa.float32(),
-    crop=pa.list_(pa.int32(), 4),  # left, top, right, bottom; null: the whole picture
-)
-REJECTED = _schema(
-    image_id=pa.string(),
-    class_index=_CLASS,
-    tier=pa.string(),
-    rank=pa.int32(),
-    confidence=pa.float32(),
-    reason=pa.string(),
-    open=pa.bool_(),  # a verdict is missing that could still bring it in
-)
+def _single_is_one_label(table: pa.Table) -> tuple[str, int, str] | None:
+    one = pc.equal(pc.list_value_length(table["real_classes"]), 1)
+    differs = pc.not_equal(one, table["single"]).to_numpy()
+    return ("single", int(np.argmax(differs)), "true where there is one of real_classes") if differs.any() else None
 
 
-def write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:
+INDEX = Table(
+    _single_is_one_label,
+    image_id=IMAGE_ID,
+    size=BYTES,
+    sha256=SHA256,  # of the bytes
+    width=SIDE,
+    height=SIDE,
+    mode=MODE,
+    pixels_sha256=SHA256,
+    ilsvrc_class=CLASS,  # of the original label
+    real_classes=CLASSES,  # of the reassessed labels
+    single=FLAG,  # exactly one reassessed label
+)
+LOCATIONS = Table(
+    image_id=IMAGE_ID,
+    file=FILE,  # relative to dataset.images; "." is dataset.images itself
+    offset=BYTES,
+    size=BYTES,
+)
+SCORES = Table(image_id=IMAGE_ID, top5_class=TOP5_CLASSES, top5_probability=TOP5_PROBABILITIES)
+CROPS = Table(image_id=IMAGE_ID, crop=BOX, key=("image_id", "crop"))
+CROP_SCORES = Table(
+    image_id=IMAGE_ID,
+    crop=BOX,
+    top5_class=TOP5_CLASSES,
+    top5_probability=TOP5_PROBABILITIES,
+    key=("image_id", "crop"),
+)
+SHARED = Table(image_id=IMAGE_ID, class_index=CLASS)
+CANDIDATES = Table(
+    image_id=IMAGE_ID,
+    class_index=CLASS,
+    tier=TIER,
+    rank=RANK,  # 1 is the first to be reviewed in its class
+    confidence=PROBABILITY,
+)
+MARGINS = Table(
+    image_id=IMAGE_ID,  # the last image of tier top5
+    class_index=CLASS,
+    confidence=PROBABILITY,
+    next_image_id=IMAGE_ID,  # the first one out: the best shared image that is not in the tier
+    next_confidence=PROBABILITY,
+    margin=DIFFERENCE,  # between the two confidences
+)
+SELECTION = Table(
+    image_id=IMAGE_ID,
+    class_index=CLASS,
+    place=RANK,  # 1, 2, 3 in the finished class
+    tier=TIER,
+    rank=RANK,
+    confidence=PROBABILITY,
+    crop=nullable(BOX),  # null: the whole image
+)
+REJECTED = Table(
+    image_id=IMAGE_ID,
+    class_index=CLASS,
+    tier=TIER,
+    rank=RANK,
+    confidence=PROBABILITY,
+    reason=REASON,
+    open=FLAG,  # a verdict is missing that could still bring it in
+)
+VOTES = Table(
+    image_id=IMAGE_ID,
+    reviewer=REVIEWER,
+    verdict=VERDICT,
+    reason=nullable(REASON),
+    crop=nullable(BOX),
+    key=("image_id", "reviewer"),
+)
+
+
+def write_table(path: Path, frame: pd.DataFrame, table: Table) -> None:
     """Write `frame` sorted by its key: the same rows give the same bytes.
 
     Raises ValueError if a key occurs twice.
     """
-    key = [name for name in _KEY if name in schema.names]
-    frame = frame.sort_values(key)
-    twice = frame.loc[frame.duplicated(key), key]
-    if len(twice):
-        raise ValueError(f"{path}: {' '.join(map(str, twice.iloc[0]))} occurs twice")
-    columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in schema]
-    table = pa.Table.from_arrays(columns, schema=schema)
+    keys = pd.Series(_keys(*(frame[name] for name in table.key)), index=frame.index, dtype=object).sort_values()
+    if keys.duplicated().any():
+        raise ValueError(f"{path}: {' '.join(map(str, keys[keys.duplicated()].iloc[0]))} occurs twice")
+    frame = frame.loc[keys.index]
+    columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in table.schema]
+    content = pa.Table.from_arrays(columns, schema=table.schema)
     with replacing(path) as partial, partial.open("wb") as file:
-        pq.write_table(table, file, compression="zstd", compression_level=9)
+        pq.write_table(content, file, compression="zstd", compression_level=9)
 
 
-def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:
-    """Read a table. Raises CleansetError if it is missing or of another schema."""
+def _keys(*columns: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The key of each row: its values in these columns, of a box the four edges."""
+    parts = ([(value,) if isinstance(value, str) else tuple(value) for value in column] for column in columns)
+    return [sum(row, ()) for row in zip(*parts, strict=True)]
+
+
+def read_table(path: Path, table: Table) -> pd.DataFrame:
+    """Read a table. Raises CleansetError if it is missing, or naming the first column and row that is not valid."""
+    content = _read(path)
+    _check_schema(path, content.schema, table.schema)
+    for name, column in table.columns.items():
+        row = column.invalid_row(content[name].combine_chunks())
+        if row is not None:
+            raise _invalid(path, content, name, row, column.expected)
+    found = table.check(content) if table.check else None
+    if found:
+        raise _invalid(path, content, *found)
+    _check_order(path, content, table.key)
+    frame: pd.DataFrame = content.to_pandas()
+    return frame
+
+
+def _read(path: Path) -> pa.Table:
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:
+            content = file.read()
+        content.validate(full=True)
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; run dvc repro, or dvc pull to fetch it") from None
-    except pa.ArrowInvalid as error:
-        raise CleansetError(f"{path}: not a Parquet file ({error}); run dvc repro") from None
-    if not table.schema.equals(schema):
-        found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
-        expected = ", ".join(f"{field.name} {field.type}" for field in schema)
-        raise CleansetError(f"{path}: columns {found}; expected {expected}: run dvc repro")
-    frame: pd.DataFrame = table.to_pandas()
-    return frame
+    except Exception as error:  # Arrow raises whatever damaged bytes lead it to
+        raise CleansetError(f"{path}: not a Parquet file ({reason(error)}); {REMEDY}") from None
+    return content
+
+
+def _check_schema(path: Path, found: pa.Schema, expected: pa.Schema) -> None:
+    if found.names != expected.names:
+        names = ", ".join(found.names)
+        raise CleansetError(f"{path}: columns {shown(names)}; expected {', '.join(expected.names)}: {REMEDY}")
+    for field in expected:
+        if not found.field(field.name).equals(field):
+            types = [f"{each.type}{'' if each.nullable else ' not null'}" for each in (found.field(field.name), field)]
+            raise CleansetError(f"{path}, column {field.name}: {types[0]}; expected {types[1]}: {REMEDY}")
+
+
+def _check_order(path: Path, content: pa.Table, key: tuple[str, ...]) -> None:
+    ids = content["image_id"].combine_chunks()
+    if pc.all(pc.less(ids[:-1], ids[1:])).as_py() is not False:  # None: no two rows
+        return
+    keys = _keys(*(content[name].to_pylist() for name in key))
+    for row, (before, after) in enumerate(pairwise(keys), start=2):
+        if before >= after:
+            raise CleansetError(
+                f"{path}, row {row}: {' '.join(map(str, after))} after {' '.join(map(str, before))}; "
+                f"expected rows sorted by {' and '.join(key)}, each once: {REMEDY}"
+            )
+
+
+def _invalid(path: Path, content: pa.Table, name: str, row: int, expected: str) -> CleansetError:
+    value = content[name][row].as_py()
+    where = f"{path}, column {name}, row {row + 1}"
+    if name != "image_id":
+        where += f" ({content['image_id'][row].as_py()})"
+    return CleansetError(f"{where}: {shown(value)}; expected {expected}: {REMEDY}")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import yaml
 
-from checkouts import Checkout
-from cleanset.params import Model
+from cleanset.edition.params import Model
 from cleanset.review.verdicts import parse_reviews
-from readme import block, blocks, shell
+from tests.checkouts import Checkout
+from tests.readme import block, blocks, shell
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (480, 160, 160, 3)}
 COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
@@ -23,8 +23,7 @@ SHA256 = "0123456789abcdef" * 4
 @pytest.fixture(scope="module")
 def checkout(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A clone with DVC's cache filled and this environment as its .venv."""
-    clone = built.clone(tmp_path_factory.mktemp("readme") / "cleanset")
-    clone.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
+    clone = built.clone_with_data(tmp_path_factory.mktemp("readme") / "cleanset")
     environment = clone.folder / ".venv"
     environment.mkdir()
     for name in ("bin", "lib", "pyvenv.cfg"):
@@ -61,7 +60,7 @@ def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout) 
     assert two_commands == ["make repro", "make test"]  # the second is what runs here
     done = shell(checkout, two_commands[0])
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^metrics/totals/pictures.json +\d+ +\d+ +\d+ *$", done.stdout, re.MULTILINE)
+    assert re.search(r"^metrics/totals/images.json +\d+ +\d+ +\d+ *$", done.stdout, re.MULTILINE)
 
 
 def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> None:
@@ -85,14 +84,13 @@ def test_an_edition_of_ones_own(repository: Path, checkout: Checkout) -> None:
 
 
 def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
-    done = shell(checkout, "dvc checkout --quiet\n" + block(repository, "python - <<'END'"))
+    done = shell(checkout, block(repository, "python - <<'END'"))
     assert done.returncode == 0, done.stderr
     assert re.search(r"^ *ILSVRC2012_val_00000242 +301 +[0-9a-f]{64}$", done.stdout, re.MULTILINE)
     assert re.search(r"^ *all models +10 +1 +1 +0 +1 +1 *$", done.stdout, re.MULTILINE)
 
 
 def test_comparing(repository: Path, checkout: Checkout) -> None:
-    checkout.run("dvc", "checkout", "--quiet")
     scores, exports = block(repository, COMPARE).splitlines()
     of_scores, of_exports = shell(checkout, scores), shell(checkout, exports)
     assert (of_scores.returncode, of_scores.stderr) == (of_exports.returncode, of_exports.stderr) == (1, "")
@@ -101,18 +99,17 @@ def test_comparing(repository: Path, checkout: Checkout) -> None:
 
 
 def test_using_a_set(repository: Path, checkout: Checkout) -> None:
-    checkout.run("dvc", "checkout", "--quiet")
     done = shell(checkout, block(repository, "cleanset verify data/export/standard"), COLUMNS="80")
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
-        "data/export/standard: 34 of 34 pictures are good\n"
-        "build/rebuilt: 34 pictures; source, file and pixels of each are those of the manifest\n"
-        "build/shards: 34 pictures in shards: 1\n",
+        "data/export/standard: 34 of 34 images are good\n"
+        "build/rebuilt: 34 images; source, file and pixels of each are those of the manifest\n"
+        "build/shards: 34 images in shards: 1\n",
         "",
     )
     load, others = blocks(repository, "python")
     shown = (
-        "print(len(pictures), image.mode, class_index, record['rank'], len(table))\n"
+        "print(len(images), image.mode, class_index, record['rank'], len(table))\n"
         "print(len(folders), len(folders.classes), len(rows), rows[0]['image_id'], len(list(shard)))\n"
     )
     offline = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(checkout.folder / "build" / "hf")}
@@ -122,7 +119,6 @@ def test_using_a_set(repository: Path, checkout: Checkout) -> None:
 
 
 def test_arrays(repository: Path, checkout: Checkout) -> None:
-    checkout.run("dvc", "checkout", "--quiet")
     done = shell(checkout, block(repository, "cleanset arrays --preprocessing keras256 build/keras256"))
     assert done.returncode == 0, done.stderr
     shapes = {name: np.load(checkout.folder / "build" / name / "images.npy", mmap_mode="r").shape for name in BUILT}
@@ -132,7 +128,7 @@ def test_arrays(repository: Path, checkout: Checkout) -> None:
 
 def test_make_alone_lists_the_targets(checkout: Checkout) -> None:
     listed = shell(checkout, "make").stdout
-    for target in ("repro", "test", "real", "edition", "bench-tables"):
+    for target in ("repro", "test", "real", "edition", "bench"):
         assert re.search(rf"^make {target} ", listed, re.MULTILINE)
 
 

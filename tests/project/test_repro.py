@@ -8,45 +8,26 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from checkouts import Checkout, files
+from tests.checkouts import Checkout, files
+from tests.small_edition import STAGES, small_checkout, write_small_edition
 
+Killed = Callable[[Checkout, str, str], None]
+
+DRAW = "sample/dvc.yaml:draw"
 ROLES = ("standard", "norm_robust", "corruption_robust")
-UPSTREAM = {
-    "preprocess": ["sample/dvc.yaml:draw"],
-    "score@standard": ["preprocess"],
-    "intersect": [f"score@{role}" for role in ROLES],
-    "select@standard": ["intersect"],
-    "crops": ["preprocess"],
-    "score_crops@standard": ["crops"],
-    "review_apply@standard": ["select@standard", "score_crops@standard"],
-    "export@standard": ["review_apply@standard"],
-    "count": [f"review_apply@{role}" for role in ROLES],
-    "report": ["count"],
-}
-"""What a stage needs to have run."""
-STAGES = ("sample/dvc.yaml:draw", *UPSTREAM)
-
-
-def test_a_repro_gives_what_is_committed(built: Checkout) -> None:
-    """The committed dvc.lock, raw.md5 and metrics are what a repro gives."""
-    assert built.run("git", "status", "--porcelain").stdout == ""
 
 
 def test_nothing_to_do_the_second_time(built: Checkout) -> None:
     assert built.stages_run() == []
-
-
-def test_two_folders_give_the_same_bytes(built: Checkout, pristine: Checkout, tmp_path: Path) -> None:
-    other = pristine.clone(tmp_path / "elsewhere" / "cleanset")
-    other.run("dvc", "repro")
-    for made in ("data", "report"):
-        assert files(other.folder / made) == files(built.folder / made)
+    status = built.run("dvc", "status")
+    assert (status.stdout, status.stderr) == ("Data and pipelines are up to date.\n", "")
 
 
 def test_metrics_are_a_table_of_three_columns(built: Checkout) -> None:
@@ -69,9 +50,9 @@ def test_metrics_of_one_class(built: Checkout) -> None:
 
 @pytest.fixture(scope="module")
 def reviewed(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str, list[str]]:
-    """A clone that pulls, rejects a picture of a class that has no other, reproduces and commits.
+    """A clone that pulls, rejects an image of a class that has no other, reproduces and commits.
 
-    With it, the class of the picture and the stages that ran.
+    With it, the class of the image and the stages that ran.
     """
     checkout = published.clone(tmp_path_factory.mktemp("reviewed") / "cleanset")
     checkout.run("dvc", "pull", "--quiet")
@@ -83,7 +64,7 @@ def reviewed(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> t
     reviews[wnid][image_id] |= {"verdict": "reject", "reason": "drawing"}
     path.write_text(yaml.safe_dump(reviews, sort_keys=False))
     ran = checkout.stages_run()
-    checkout.commit("Reject a picture")
+    checkout.commit("Reject an image")
     return checkout, wnid, ran
 
 
@@ -117,20 +98,20 @@ def plotted(checkout: Checkout, *command: str) -> dict[str, dict[str, list[dict[
 
 
 def test_plots_give_the_numbers_of_the_metrics_and_the_report(reviewed: tuple[Checkout, str, list[str]]) -> None:
-    """Before and after a review: a class loses a picture, in the plots as in the metrics."""
+    """Before and after a review: a class loses an image, in the plots as in the metrics."""
     checkout, wnid, _ = reviewed
     plots = plotted(checkout, "diff", "HEAD~1", "HEAD")
     assert len(plots) == 3 * (1 + 1 + 3)
     for revision in ("HEAD~1", "HEAD"):
-        of_class, pictures = (
+        of_class, images = (
             json.loads(checkout.run("git", "show", f"{revision}:metrics/{name}.json").stdout)
-            for name in (f"classes/{wnid}", "totals/pictures")
+            for name in (f"classes/{wnid}", "totals/images")
         )
         for role in ROLES:
-            classes = {row["wnid"]: row["pictures"] for row in plots[f"classes/{role}.json"][revision]}
-            steps = {row["name"]: row["pictures"] for row in plots[f"funnel/{role}.json"][revision]}
+            classes = {row["wnid"]: row["images"] for row in plots[f"classes/{role}.json"][revision]}
+            steps = {row["name"]: row["images"] for row in plots[f"funnel/{role}.json"][revision]}
             assert (len(classes), classes[wnid]) == (12, of_class[role])
-            assert sum(classes.values()) == steps["kept"] == pictures[role]
+            assert sum(classes.values()) == steps["kept"] == images[role]
     assert plots["classes/standard.json"]["HEAD~1"] != plots["classes/standard.json"]["HEAD"]
 
 
@@ -164,44 +145,40 @@ def test_dvc_get_and_api_work_on_a_git_url(published: Checkout, tmp_path: Path) 
 
 @pytest.fixture(scope="module")
 def both_published(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A clone in which the ImageNet edition has run too, on the sample's pictures, and was committed and pushed."""
+    """A clone in which the ImageNet edition has run too, on ten images, and was committed and pushed."""
     checkout = published.clone(tmp_path_factory.mktemp("both") / "cleanset")
-    edition = checkout.folder / "imagenet"
-    shutil.copytree(published.folder / "data" / "raw", edition / "data" / "raw")
-    for name in ("raw.md5", "reviews"):
-        checkout.run("cp", "-r", name, "imagenet/")
-    params = (checkout.folder / "params.yaml").read_text()
-    (edition / "params.yaml").write_text(params.replace("root: .", "root: ..").replace("weights: ", "weights: ../"))
+    write_small_edition(checkout, "imagenet")
     checkout.run("dvc", "remote", "modify", "origin", "url", str(checkout.folder.parent / "remote"), cwd="imagenet")
     checkout.run("dvc", "repro", cwd="imagenet")
     checkout.run("dvc", "push", "--quiet", cwd="imagenet")
     checkout.commit("Run the ImageNet edition")
-    (edition / "reviews" / "ada" / "n07753592.yaml").unlink()
+    (checkout.folder / "imagenet" / "reviews" / "ada" / "n04507155.yaml").unlink()
     checkout.run("dvc", "repro", cwd="imagenet")
     checkout.commit("Drop the reviews of a class")
     return checkout
 
 
-def test_the_same_inputs_give_the_same_set_in_another_edition(both_published: Checkout, built: Checkout) -> None:
+def test_the_same_inputs_give_the_same_set_in_another_edition(both_published: Checkout, small: Checkout) -> None:
     both_published.run("git", "checkout", "--quiet", "HEAD~1")
     both_published.run("dvc", "checkout", "--quiet", cwd="imagenet")
-    assert files(both_published.folder / "imagenet" / "data" / "export") == files(built.folder / "data" / "export")
+    found = files(both_published.folder / "imagenet" / "data" / "export")
+    assert found == files(small.folder / "data" / "export") != {}
     both_published.run("git", "checkout", "--quiet", "main")
 
 
-def test_git_urls_work_for_the_imagenet_edition(both_published: Checkout, built: Checkout, tmp_path: Path) -> None:
+def test_git_urls_work_for_the_imagenet_edition(both_published: Checkout, small: Checkout, tmp_path: Path) -> None:
     """dvc get, dvc.api and dvc metrics diff, with the edition's own data and another revision than the newest."""
     url = f"file://{both_published.folder}"
     subprocess.run(
         ["dvc", "get", "--quiet", "--rev", "main~1", url, "imagenet/data/export/standard", "--out", "set"],
         cwd=tmp_path, check=True, env=both_published.environment() | {"DVC_SITE_CACHE_DIR": str(tmp_path / "site")},
     )  # fmt: skip
-    assert files(tmp_path / "set") == files(built.folder / "data" / "export" / "standard")
+    assert files(tmp_path / "set") == files(small.folder / "data" / "export" / "standard")
     program = f"import dvc.api; print(dvc.api.read('imagenet/data/short_classes.csv', repo={url!r}, rev='main~1'))"
-    assert "n07734744" in both_published.run("python", "-c", program).stdout
+    assert "n02782093" in both_published.run("python", "-c", program).stdout
     done = both_published.run("dvc", "metrics", "diff", "main~1", "--json", cwd="imagenet")
     changed = json.loads(done.stdout)
-    assert [path for path in changed if "classes/" in path] == ["metrics/classes/n07753592.json"]
+    assert [path for path in changed if "classes/" in path] == ["metrics/classes/n04507155.json"]
 
 
 def test_the_imagenet_edition_says_what_is_missing(pristine: Checkout, tmp_path: Path) -> None:
@@ -210,8 +187,10 @@ def test_the_imagenet_edition_says_what_is_missing(pristine: Checkout, tmp_path:
     assert done.returncode != 0
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
-    assert re.search(r"data/raw/ILSVRC2012_img_val\.tar: missing; it is had at image-net\.org", errors[0])
-    assert not (checkout.folder / "imagenet" / "data").exists()
+    assert re.search(r"data/raw/ILSVRC2012_img_val\.tar: missing; download it from image-net\.org", errors[0])
+    assert list((checkout.folder / "imagenet" / "data").iterdir()) == [
+        checkout.folder / "imagenet" / "data" / "README.md"
+    ]
 
 
 def test_the_imagenet_edition_refuses_other_bytes(pristine: Checkout, tmp_path: Path) -> None:
@@ -243,49 +222,79 @@ if sys.argv[0].endswith(("cleanset", "draw.py")) and os.environ.get("KILL"):
 """As sitecustomize.py: kills a stage at its first rename, when all is written, or right after it."""
 
 
-def test_kill_9_in_every_stage_changes_nothing(built: Checkout, pristine: Checkout, tmp_path: Path) -> None:
-    """Each stage is killed before and after its first output is in place; `dvc repro` gives the same hashes as ever."""
-    checkout = pristine.clone(tmp_path / "cleanset")
+@pytest.fixture
+def killed(tmp_path: Path) -> Killed:
+    """Run one stage of a checkout until it kills itself at a moment: before or after its first rename."""
     killer = tmp_path / "killer"
     killer.mkdir()
     (killer / "sitecustomize.py").write_text(KILLER)
-    environment = checkout.environment()
-    path = f"{killer}{os.pathsep}{environment['PYTHONPATH']}"
+
+    def kill(checkout: Checkout, stage: str, moment: str) -> None:
+        environment = checkout.environment()
+        path = f"{killer}{os.pathsep}{environment['PYTHONPATH']}"
+        done = subprocess.run(
+            ["dvc", "repro", "--single-item", stage], cwd=checkout.folder, check=False, capture_output=True, text=True,
+            env=environment | {"PYTHONPATH": path, "KILL": moment},
+        )  # fmt: skip
+        # 137 is what a shell makes of it, where one stands between
+        assert re.search(r"exited with (-9|137)\b", done.stderr), (stage, moment, done.stderr)
+
+    return kill
+
+
+def test_kill_9_in_every_stage_changes_nothing(
+    small: Checkout, pristine: Checkout, killed: Killed, tmp_path: Path
+) -> None:
+    """Each stage is killed before and after its first output is in place; `dvc repro` gives the same hashes as ever."""
+    checkout = small_checkout(pristine, tmp_path / "cleanset")
     for stage in STAGES:
-        if stage in UPSTREAM:
-            checkout.run("dvc", "repro", "--quiet", *UPSTREAM[stage])
         for moment in ("before", "after"):
-            killed = subprocess.run(
-                ["dvc", "repro", "--single-item", stage],
-                cwd=checkout.folder, check=False, capture_output=True, text=True,
-                env=environment | {"PYTHONPATH": path, "KILL": moment},
-            )  # fmt: skip
-            # 137 is what a shell makes of it, where one stands between
-            assert re.search(r"exited with (-9|137)\b", killed.stderr), (stage, moment, killed.stderr)
+            killed(checkout, stage, moment)
+        checkout.run("dvc", "repro", "--quiet", "--single-item", stage)
+    assert_same(checkout, small)
+
+
+def assert_same(checkout: Checkout, other: Checkout) -> None:
+    """Assert that two checkouts hold the same lock and outputs, and that no temporary file is left in the first."""
     checkout.run("dvc", "repro")
-    assert checkout.run("git", "status", "--porcelain").stdout == ""
-    for made in ("data", "report"):
-        assert files(checkout.folder / made) == files(built.folder / made)
+    assert (checkout.folder / "dvc.lock").read_bytes() == (other.folder / "dvc.lock").read_bytes()
+    for made in ("data", "metrics", "report"):
+        assert files(checkout.folder / made) == files(other.folder / made)
     assert [path for path in checkout.folder.rglob("*.partial") if ".dvc" not in path.parts] == []
 
 
-def test_kill_9_of_a_whole_repro_changes_nothing(built: Checkout, pristine: Checkout, tmp_path: Path) -> None:
-    """DVC and the stage are killed together, in the middle of scoring."""
-    checkout = pristine.clone(tmp_path / "cleanset")
+def test_kill_9_while_the_sample_is_drawn(pristine: Checkout, killed: Killed, tmp_path: Path) -> None:
+    """With 24 images in place of 480; killed, then drawn again, they are those of a draw without a kill."""
+    drawn = []
+    for name in ("killed", "not"):
+        checkout = pristine.clone(tmp_path / name / "cleanset")
+        plan = checkout.folder / "sample" / "plan.py"
+        text = plan.read_text()
+        plan.write_text(f"{text}\n\n_all = plans\n\n\ndef plans() -> list[Plan]:\n    return _all()[::20]\n")
+        if name == "killed":
+            for moment in ("before", "after"):
+                killed(checkout, DRAW, moment)
+        checkout.run("dvc", "repro", "--single-item", DRAW)
+        drawn.append(files(checkout.folder / "data") | {"raw.md5": (checkout.folder / "raw.md5").read_text()})
+        assert [path for path in checkout.folder.rglob("*.partial") if ".dvc" not in path.parts] == []
+    assert drawn[0] == drawn[1]
+    assert len((checkout.folder / "sample" / "truth.json").read_text().splitlines()) == 24 + 2
+
+
+def test_kill_9_of_a_whole_repro_changes_nothing(small: Checkout, pristine: Checkout, tmp_path: Path) -> None:
+    """DVC and the stage are killed together, in the middle of scoring: when the first finished part lies there."""
+    checkout = small_checkout(pristine, tmp_path / "cleanset")
     repro = subprocess.Popen(
-        ["dvc", "repro"], cwd=checkout.folder, env=checkout.environment() | {"PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        ["dvc", "repro"], cwd=checkout.folder, env=checkout.environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-    assert repro.stdout is not None
-    assert any(line.startswith("Running stage 'score@standard'") for line in iter(repro.stdout.readline, ""))
-    time.sleep(5)
+    while not list((checkout.folder / "data").glob("scores/*.partial-shards/*")):
+        assert repro.poll() is None
+        time.sleep(0.002)
     os.killpg(repro.pid, signal.SIGKILL)
     repro.wait()
-    repro.stdout.close()
-    checkout.run("dvc", "repro")
-    assert checkout.run("git", "status", "--porcelain").stdout == ""
-    for made in ("data", "report"):
-        assert files(checkout.folder / made) == files(built.folder / made)
+    assert not (checkout.folder / "data" / "scores" / "standard.json").exists()
+    assert_same(checkout, small)
 
 
 def test_make_edition_makes_a_third_one(pristine: Checkout, tmp_path: Path) -> None:
@@ -298,5 +307,5 @@ def test_make_edition_makes_a_third_one(pristine: Checkout, tmp_path: Path) -> N
     assert checkout.run("dvc", "stage", "list").stdout.count("preprocess") == 1
     again = checkout.run("cleanset", "edition", "editions/mine", check=False)
     assert again.returncode == 1
-    assert again.stderr == "error: editions/mine: not empty; expected a new or empty folder\n"
+    assert again.stderr == "error: editions/mine: there is something already; expected a new or empty folder\n"
     shutil.rmtree(checkout.folder / "editions")

@@ -21,28 +21,28 @@ def pinned(weights: Path) -> dict[str, str]:
 
 
 def make_edition(
-    folder: Path, real: Path, models: Mapping[str, Mapping[str, str]], precision: str, pictures: int = 2000
+    folder: Path, real: Path, models: Mapping[str, Mapping[str, str]], precision: str, images: int = 2000
 ) -> None:
-    """An edition of the first `pictures` of them; a picture that nobody has reviewed counts as clean."""
+    """An edition of the first `images` of them; an image that nobody has reviewed counts as clean."""
     subprocess.run(["cleanset", "edition", str(folder)], check=True)
     raw = folder / "data" / "raw"
     (raw / DEVKIT).symlink_to(real / DEVKIT)
-    if pictures == 2000:
+    if images == 2000:
         (raw / TAR).symlink_to(real / TAR)
     else:
         with tarfile.open(real / TAR) as whole, tarfile.open(raw / TAR, "w") as part:
-            for member in whole.getmembers()[:pictures]:
+            for member in whole.getmembers()[:images]:
                 part.addfile(member, whole.extractfile(member))
     params = yaml.safe_load((folder / "params.yaml").read_text())
-    params["dataset"] |= {"expect_images": pictures, "classes": wnids(real)}
+    params["dataset"] |= {"expect_images": images, "classes": wnids(real)}
     params["models"] = dict(models)
     params["score"] |= {"precision": precision, "batch_size": 32}
     params["review"]["unreviewed"] = "clean"
     (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
-    sums = subprocess.run(
+    digests = subprocess.run(
         ["md5sum", f"data/raw/{TAR}", f"data/raw/{DEVKIT}"], cwd=folder, capture_output=True, text=True, check=True
     )
-    (folder / "raw.md5").write_text(sums.stdout)
+    (folder / "raw.md5").write_text(digests.stdout)
 
 
 def reproduced(folder: Path) -> Path:

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import torch
 
-from cleanset.ilsvrc import class_indices
-from cleanset.images import decode
-from cleanset.params import Model
-from cleanset.pictures import Location
-from cleanset.scoring.engine import Lane
+from cleanset.dataset.ilsvrc import class_indices
+from cleanset.dataset.layouts import Location
+from cleanset.edition.params import Model
+from cleanset.images.codec import decode
+from cleanset.scoring.engine import DevicePipeline
 from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import grouped, to_table
 
 
 def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
-    """The three models are right on 88.3 to 90.8 % of 1,000 photographs, these 150 among them."""
+    """The three models classify 88.3 to 90.8 % correctly of 1,000 photographs, these 150 among them."""
     photographs = {path.name: path for path in sorted((real / "photos").iterdir())}
     weights = real / "weights" / "tf_efficientnet_lite0.safetensors"
     sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()
@@ -28,16 +28,16 @@ def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:
         path = photographs[name]
         return Location(path, 0, path.stat().st_size, None).read()
 
-    with Lane(model, read, torch.device("cpu"), "float32", 4, workers=2) as lane:
-        scores = to_table(lane.score(grouped(names, 4)))
+    with DevicePipeline(model, read, torch.device("cpu"), "float32", 4, workers=2) as pipeline:
+        scores = to_table(pipeline.score(grouped(names, 4)))
     wanted = [class_indices()[name.split("_")[0]] for name in names]
-    right = sum(top5[0] == label for top5, label in zip(scores["top5_class"], wanted, strict=True))
+    correct = sum(top5[0] == label for top5, label in zip(scores["top5_class"], wanted, strict=True))
     assert len(names) == 150
-    assert 125 <= right <= 140
+    assert 125 <= correct <= 140
 
 
 def test_every_photograph_is_decoded(real: Path) -> None:
-    """No photograph is refused, and none is smaller than a picture can be."""
+    """No photograph is refused, and none is smaller than an image can be."""
     sizes = [decode(path.read_bytes()).size for path in (real / "photos").iterdir()]
     assert len(sizes) == 150
     assert min(min(size) for size in sizes) > 50

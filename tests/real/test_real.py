@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cleanset.files import sha256
-from real.editions import ROLES, make_edition, pinned, reproduced
+from tests.real.editions import ROLES, make_edition, pinned, reproduced
 
 
 @pytest.fixture(scope="module")
@@ -28,26 +28,26 @@ def _metric(edition: Path, name: str) -> list[float]:
     return [numbers[role] for role in ROLES]
 
 
-def test_one_label_pictures(edition: Path) -> None:
+def test_one_label_images(edition: Path) -> None:
     index = pd.read_parquet(edition / "data" / "index.parquet")
     assert len(index) == 2000
     assert index["single"].sum() == 1556
 
 
-def test_right_on_one_label_pictures(edition: Path) -> None:
-    assert _metric(edition, "right_of_one_label") == [358, 333, 339]
+def test_right_on_one_label_images(edition: Path) -> None:
+    assert _metric(edition, "correct_of_one_label") == [358, 333, 339]
     assert len(pd.read_parquet(edition / "data" / "shared.parquet")) == 193
 
 
 def test_finished_sets(edition: Path) -> None:
-    assert _metric(edition, "pictures") == [112, 111, 109]
-    assert _metric(edition, "pictures_top5") == [91, 91, 91]
-    assert _metric(edition, "pictures_reserve") == [17, 18, 16]
-    assert _metric(edition, "pictures_relaxed") == [4, 2, 2]
+    assert _metric(edition, "images") == [112, 111, 109]
+    assert _metric(edition, "images_top5") == [91, 91, 91]
+    assert _metric(edition, "images_reserve") == [17, 18, 16]
+    assert _metric(edition, "images_relaxed") == [4, 2, 2]
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_exported_pictures_are_the_originals(edition: Path, role: str) -> None:
+def test_exported_images_are_the_originals(edition: Path, role: str) -> None:
     folder = edition / "data" / "export" / role
     manifest = pd.read_csv(folder / "manifest.csv", dtype=str)
     assert manifest["source_sha256"].tolist() == manifest["file_sha256"].tolist()

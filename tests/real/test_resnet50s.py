@@ -13,16 +13,17 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from cleanset.ilsvrc import class_indices
-from cleanset.images import RES256CROP224, decode
-from real.editions import ROLES, TAR, make_edition, pinned, reproduced, wnids
-from scoring.networks import ENSEMBLE, random_resnet50
+from cleanset.dataset.ilsvrc import class_indices
+from cleanset.images.codec import decode
+from cleanset.images.preprocessing import RES256CROP224
+from tests.real.editions import ROLES, TAR, make_edition, pinned, reproduced, wnids
+from tests.scoring.networks import ENSEMBLE, random_resnet50
 
 
 def save_random_weights(path: Path, seed: int, pixels: torch.Tensor, classes: list[int]) -> None:
-    """A ResNet-50 that answers only with `classes`, each about as often: chance then makes it right on some.
+    """A ResNet-50 that predicts only `classes`, each about as often: by chance some predictions are correct.
 
-    Without what centres it on `pixels`, some normalised pictures, it says nearly the same of all.
+    It is centred on `pixels`, some normalised images; otherwise its predictions would nearly all be the same.
     """
     network = random_resnet50(seed)
     nn.init.constant_(network.fc.bias, -1000)
@@ -40,20 +41,20 @@ def edition(real: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: 
     folder = tmp_path_factory.mktemp("resnet50s")
     with tarfile.open(real / TAR) as tar:
         files = [tar.extractfile(member) for member in tar.getmembers()[:1000:50]]
-        pictures = [RES256CROP224(decode(file.read())) for file in files if file is not None]
-    pixels = (torch.from_numpy(np.stack(pictures)) / 255 - 0.45) / 0.225
+        images = [RES256CROP224(decode(file.read())) for file in files if file is not None]
+    pixels = (torch.from_numpy(np.stack(images)) / 255 - 0.45) / 0.225
     models = {}
     for seed, role in enumerate(ROLES):
         path = folder / f"{role}.safetensors"
         save_random_weights(path, seed, pixels, [class_indices()[wnid] for wnid in wnids(real)])
         models[role] = ENSEMBLE[role] | pinned(path)
     precision = pytestconfig.getoption("--real-precision")
-    make_edition(folder / "edition", real, models, precision, pictures=2000 if precision == "float64" else 40)
+    make_edition(folder / "edition", real, models, precision, images=2000 if precision == "float64" else 40)
     return reproduced(folder / "edition")
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_every_picture_is_scored(role: str, edition: Path, real: Path) -> None:
+def test_every_image_is_scored(role: str, edition: Path, real: Path) -> None:
     index, scores = (pd.read_parquet(edition / "data" / name) for name in ("index.parquet", f"scores/{role}.parquet"))
     assert scores["image_id"].tolist() == index["image_id"].tolist()
     assert len(scores) in (40, 2000)
@@ -62,13 +63,13 @@ def test_every_picture_is_scored(role: str, edition: Path, real: Path) -> None:
 
 
 def test_what_is_right_by_chance_is_exported(edition: Path) -> None:
-    """Each picture of a set is one that its model is right on; the sets of three such models are others."""
+    """A set holds correctly classified images only; the sets of three such models differ."""
     sets = {}
     for role in ROLES:
         manifest = pd.read_csv(edition / "data" / "export" / role / "manifest.csv")
         scores = pd.read_parquet(edition / "data" / "scores" / f"{role}.parquet").set_index("image_id")
-        said = scores.loc[manifest["image_id"], "top5_class"].str[0]
-        assert said.tolist() == manifest["class_index"].tolist()
+        predicted = scores.loc[manifest["image_id"], "top5_class"].str[0]
+        assert predicted.tolist() == manifest["class_index"].tolist()
         assert all((edition / "data" / "export" / role / file).is_file() for file in manifest["file"])
         sets[role] = set(manifest["image_id"])
     assert any(sets.values())

@@ -1,6 +1,6 @@
 """Consensus and kappa on 924,810 real answers: those behind the reassessed labels (Beyer et al. 2020).
 
-Each of 184,962 questions "is this in that picture?" has five answers: no, maybe, yes; here for
+Each of 184,962 questions "is this in that image?" has five answers: no, maybe, yes; here for
 verdicts they stand as reject, unsure, clean.
 """
 
@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cleanset.ilsvrc import image_number, read_ground_truth, read_meta, timm_info
-from cleanset.labels import read_reassessed
+from cleanset.dataset.ilsvrc import image_number, read_ground_truth, read_meta, timm_info
+from cleanset.dataset.real_labels import read_reassessed
 from cleanset.review.agreement import fleiss_kappa
-from cleanset.review.consensus import Decision, Policy, consensus
+from cleanset.review.consensus import Policy, consensus
 from cleanset.review.verdicts import Review
+from cleanset.selection.decision import Decision
 
 QUESTIONS, ANSWERS = 184_962, 5
 NO, MAYBE, YES = 0, 1, 2
@@ -98,7 +99,7 @@ def test_kappa(answers: NDArray[np.int8]) -> None:
 
 
 def test_the_scores_give_the_reassessed_labels(real: Path) -> None:
-    """A label counts from a score of .8 on; a picture that nobody was asked about keeps its original label."""
+    """A label counts from a score of .8 on; an image that nobody was asked about keeps its original label."""
     with tarfile.open(real / "ILSVRC2012_devkit_t12.tar.gz") as devkit:
         texts = {member.name.rsplit("/", 1)[-1]: devkit.extractfile(member) for member in devkit if member.isfile()}
         meta, truth = (texts[name] for name in ("meta.mat", "ILSVRC2012_validation_ground_truth.txt"))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from checkouts import Checkout
-from readme import blocks
-from remotes.servers import Remote, nginx
+from tests.checkouts import Checkout
+from tests.readme import blocks
+from tests.remotes.servers import Remote, nginx
 
 Cloning = Callable[..., Checkout]
 

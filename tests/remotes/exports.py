@@ -7,16 +7,16 @@ from pathlib import Path
 
 import yaml
 
-from checkouts import Checkout, files
+from tests.checkouts import Checkout, files
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
 
 def manifest_holds(folder: Path) -> bool:
-    """Whether the pictures in a set's folder are just those of its manifest, with its sums."""
+    """Whether the images in a set's folder are just those of its manifest, with the SHA-256 there."""
     with (folder / "manifest.csv").open(newline="") as file:
         expected = {row["file"]: row["file_sha256"] for row in csv.DictReader(file)}
-    return {name: sum_ for name, sum_ in files(folder).items() if "/" in name} == expected
+    return {name: digest for name, digest in files(folder).items() if "/" in name} == expected
 
 
 def give_archives(built: Checkout, checkout: Checkout) -> None:

@@ -16,7 +16,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from weights.servers import certificate
+from tests.scoring.servers import certificate
 
 NGINX = """\
 daemon off;

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from checkouts import Checkout
-from readme import block, shell
-from remotes.conftest import Cloning
-from remotes.exports import give_archives
-from remotes.servers import Remote
+from tests.checkouts import Checkout
+from tests.readme import block, shell
+from tests.remotes.conftest import Cloning
+from tests.remotes.exports import give_archives
+from tests.remotes.servers import Remote
 
 PLACEHOLDER = "https://cleanset.example.org/dvc"
 SETTINGS = {"url": PLACEHOLDER, "verify": "true", "jobs": "32"}

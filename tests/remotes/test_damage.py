@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from checkouts import Checkout, files
-from readme import block, shell
-from remotes.conftest import Cloning, lead
-from remotes.exports import manifest_holds
-from remotes.servers import Remote, breaking
+from tests.checkouts import Checkout, files
+from tests.readme import block, shell
+from tests.remotes.conftest import Cloning, lead
+from tests.remotes.exports import manifest_holds
+from tests.remotes.servers import Remote, breaking
 
 PULL = ("dvc", "pull", "export@standard")
 SET = Path("data", "export", "standard")
-PICTURE = "n02165456/ILSVRC2012_val_00000149.JPEG"
+IMAGE = "n02165456/ILSVRC2012_val_00000149.JPEG"
 NOT_DELIVERED = "Checkout failed for following targets:\ndata/export/standard\n"
 
 
@@ -31,23 +31,23 @@ class Objects:
 
     folder: Path
     listing: Path
-    picture: Path
+    image: Path
 
     @property
-    def sum_of_picture(self) -> str:
-        return self.picture.parent.name + self.picture.name
+    def sum_of_image(self) -> str:
+        return self.image.parent.name + self.image.name
 
 
 @pytest.fixture
 def objects(built: Checkout, pushed: Path) -> Iterator[Objects]:
-    """Where the list of the set's files and one of its pictures lie; they are put back as they were."""
+    """Where the list of the set's files and one of its images lie; they are put back as they were."""
     folder = pushed / "dvc" / "files" / "md5"
     lock = yaml.safe_load((built.folder / "dvc.lock").read_text())
     (md5,) = (out["md5"] for out in lock["stages"]["export@standard"]["outs"])
     listing = folder / md5[:2] / md5[2:]
-    (md5,) = (entry["md5"] for entry in json.loads(listing.read_text()) if entry["relpath"] == PICTURE)
+    (md5,) = (entry["md5"] for entry in json.loads(listing.read_text()) if entry["relpath"] == IMAGE)
     found = Objects(folder, listing, folder / md5[:2] / md5[2:])
-    kept = {path: path.read_bytes() for path in (found.listing, found.picture)}
+    kept = {path: path.read_bytes() for path in (found.listing, found.image)}
     for path in kept:
         path.chmod(0o644)
     yield found
@@ -62,19 +62,19 @@ def whole(checkout: Checkout, built: Checkout) -> bool:
 
 
 def test_damaged_objects(web: Remote, objects: Objects, clone: Cloning, built: Checkout) -> None:
-    """With one flipped bit, a picture cut short, or none, the set is named and not delivered, however often."""
-    good = objects.picture.read_bytes()
+    """With one flipped bit, an image cut short, or none, the set is named and not delivered, however often."""
+    good = objects.image.read_bytes()
     checkout = clone(web)
     for damaged in (good[:-1] + bytes([good[-1] ^ 1]), good[:-1], None):
         if damaged is None:
-            objects.picture.unlink()
+            objects.image.unlink()
         else:
-            objects.picture.write_bytes(damaged)
+            objects.image.write_bytes(damaged)
         done = checkout.run(*PULL, check=False)
         assert done.returncode == 1
-        assert (NOT_DELIVERED if damaged else f"failed to transfer '{objects.sum_of_picture}'") in done.stderr
+        assert (NOT_DELIVERED if damaged else f"failed to transfer '{objects.sum_of_image}'") in done.stderr
         assert not (checkout.folder / SET).exists()
-    objects.picture.write_bytes(good)
+    objects.image.write_bytes(good)
     checkout.run(*PULL)
     assert whole(checkout, built)
 
@@ -95,7 +95,7 @@ def test_a_damaged_list_of_files_and_a_killed_pull(
     objects.listing.write_bytes(good)
     checkout.run(*PULL)
     assert whole(checkout, built)
-    left = checkout.folder / SET / "n01443537" / ".half-a-picture.tmp"
+    left = checkout.folder / SET / "n01443537" / ".half-a-image.tmp"
     left.write_bytes(b"half")
     shutil.rmtree(checkout.folder / SET / "n02165456")
     shutil.rmtree(checkout.folder / ".dvc" / "tmp")
@@ -129,7 +129,7 @@ def small_disks(web: Remote, clone: Cloning) -> Iterator[tuple[Checkout, list[Pa
     mounted = []
     try:
         for disk in disks:
-            disk.mkdir()
+            disk.mkdir(exist_ok=True)
             mount = ("mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk))
             if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
                 pytest.skip("only root can mount a small disk")
@@ -157,21 +157,21 @@ def test_mending_a_remote(
     repository: Path, web: Remote, objects: Objects, clone: Cloning, built: Checkout, pushed: Path
 ) -> None:
     """The README's lines remove what is damaged, name it, and have the next push bring it and what is missing."""
-    good, listing = objects.picture.read_bytes(), objects.listing.read_bytes()
+    good, listing = objects.image.read_bytes(), objects.listing.read_bytes()
     other = objects.folder / "00"
     missing = next(path for path in (other if other.is_dir() else objects.folder).rglob("*") if path.is_file())
     lost = missing.read_bytes()
     missing.unlink()
-    objects.picture.write_bytes(good[:-1])
+    objects.image.write_bytes(good[:-1])
     objects.listing.write_bytes(listing + b" ")
     checkout = clone(web)
     lead(checkout, str(pushed / "dvc"), cache=built.folder / ".dvc" / "cache")
     done = shell(checkout, block(repository, 'cd "$SERVED/files/md5"'), SERVED=str(pushed / "dvc"))
     assert sorted(re.findall("removed '(.*)'", done.stdout)) == sorted(
-        f"./{path.relative_to(objects.folder)}" for path in (objects.picture, objects.listing)
+        f"./{path.relative_to(objects.folder)}" for path in (objects.image, objects.listing)
     )
     checkout.run("dvc", "push")
-    found = [path.read_bytes() for path in (missing, objects.picture, objects.listing)]
+    found = [path.read_bytes() for path in (missing, objects.image, objects.listing)]
     assert found == [lost, good, listing]
-    for path in (objects.picture, objects.listing):
+    for path in (objects.image, objects.listing):
         path.chmod(0o644)

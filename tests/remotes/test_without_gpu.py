@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from checkouts import Checkout, files
-from readme import block, shell
-from remotes.conftest import Cloning, lead
-from remotes.exports import ROLES, give_archives, manifest_holds, reject
-from remotes.servers import Remote
+from tests.checkouts import Checkout, files
+from tests.readme import block, shell
+from tests.remotes.conftest import Cloning, lead
+from tests.remotes.exports import ROLES, give_archives, manifest_holds, reject
+from tests.remotes.servers import Remote
 
 WATCH = """
 import os, sys
@@ -29,7 +29,7 @@ sys.meta_path.insert(0, Watch())
 """As sitecustomize.py: writes down which program imports torch."""
 SCRIPT = "#!{python}\nimport sys\nfrom {module} import main\nsys.exit(main())\n"
 CHANGED = ("standard", "corruption_robust")
-"""The models in whose sets the rejected picture was."""
+"""The models in whose sets the rejected image was."""
 
 Machine = Callable[[str], Checkout]
 
@@ -105,7 +105,7 @@ def test_a_changed_review(repository: Path, machine: Machine, built: Checkout, t
 
 
 def rest(folder: Path) -> dict[str, str]:
-    """The pictures of the other classes."""
+    """The images of the other classes."""
     return {name: sum_ for name, sum_ in files(folder).items() if "/" in name and not name.startswith("n02782093")}
 
 
@@ -145,5 +145,5 @@ def test_two_machines(repository: Path, machine: Machine, built: Checkout, tmp_p
     params.write_text(params.read_text().replace("precision: float64", "precision: float32"))
     stopped = shell(other, block(repository, "make from-scores"))
     assert stopped.returncode != 0
-    assert "error: the pulled scores are of other pictures, params or source code" in stopped.stderr
+    assert "error: the pulled scores are of other images, params or source code" in stopped.stderr
     assert stages(stopped.stdout) == []

@@ -18,7 +18,7 @@ def choice(control: str, *values: str) -> Json:
 
 
 def rectangle(box: list[int], width: int, height: int) -> Json:
-    """A box as the browser computes it: corner and size, each divided by the picture's side."""
+    """A box as the browser computes it: corner and size, each divided by the image's side."""
     left, top, right, bottom = box
     value = {
         "x": left / width * 100,

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain, combinations
 
-from cleanset.review.consensus import UNREVIEWED, Decision
-from cleanset.review.queue import Candidate, Decide
+from cleanset.review.queue import Candidate, DecideInClass
+from cleanset.selection.decision import UNREVIEWED, Decision
 
 STEPS = (
     ("top5", "clean"), ("top5", "crop"),
@@ -31,8 +31,8 @@ def candidates_of(ranked: Ranked) -> list[Candidate]:
     return [Candidate(image_id, tier, rank, 1 - rank / 100) for rank, (image_id, tier) in enumerate(ranked, start=1)]
 
 
-def decide_by(verdicts: Mapping[str, str]) -> Decide:
-    """A picture that is not among the verdicts is unreviewed."""
+def decide_by(verdicts: Mapping[str, str]) -> DecideInClass:
+    """An image that is not among the verdicts is unreviewed."""
     return lambda image_id: DECISIONS[verdicts.get(image_id, "undecided")]
 
 
@@ -61,7 +61,7 @@ def is_known(ranked: Ranked, verdicts: tuple[str, ...], places: int) -> list[str
 
 
 def fewest(models: Sequence[tuple[Ranked, Mapping[str, str]]], places: int) -> int:
-    """The size of the smallest set of pictures whose verdicts alone say what fills the class, for every model.
+    """The size of the smallest set of images whose verdicts alone say what fills the class, for every model.
 
     Each model comes with the true verdicts, as they count for it. All sets are tried.
     """
@@ -76,7 +76,7 @@ def _enough(ranked: Ranked, truth: Mapping[str, str], asked: Sequence[str], plac
 
 
 def must_be_asked(ranked: Ranked, truth: Mapping[str, str], places: int) -> set[str]:
-    """The pictures that are kept in the end, and those that would be if they alone were clean instead."""
+    """The images that are kept in the end, and those that would be if they alone were clean instead."""
     return set(kept(ranked, truth, places)) | {
         image_id for image_id, _ in ranked if image_id in kept(ranked, {**truth, image_id: "clean"}, places)
     }

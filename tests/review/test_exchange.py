@@ -11,14 +11,14 @@ import pytest
 import yaml
 from PIL import Image
 
-from checkouts import Checkout
-from cleanset.edition import Edition
-from cleanset.images import cropped, decode
-from cleanset.pictures import VerifiedPictures
-from cleanset.review.label_studio import labeling_config
+from cleanset.edition.images import verified_images
+from cleanset.edition.paths import Edition
+from cleanset.images.codec import cropped, decode
+from cleanset.review.label_studio.format import labeling_config
 from cleanset.review.verdicts import Review
 from cleanset.tables import INDEX, read_table
-from review.answers import Json, answered, choice, results
+from tests.checkouts import Checkout
+from tests.review.answers import Json, answered, choice, results
 
 ASKED = "ILSVRC2012_val_00000242"
 """The one that the sample leaves open."""
@@ -94,19 +94,19 @@ def test_there_and_back(copy: Copy) -> None:
     assert {(task["data"]["wnid"], task["data"]["image_id"]) for task in copy.exported("--all")} & set(given) == set()
 
 
-def test_pictures_lie_as_they_are_stored(copy: Copy) -> None:
+def test_images_lie_as_they_are_stored(copy: Copy) -> None:
     """Byte for byte; those that viewers would turn as PNG, with the stored pixels and without the tag."""
     shutil.rmtree(copy.folder / "reviews")
     (copy.folder / "reviews").mkdir()
-    tasks, pictures = copy.exported("--all"), copy.folder / "work" / "tasks_pictures"
+    tasks, images = copy.exported("--all"), copy.folder / "work" / "tasks_images"
     names = {task["data"]["image_id"]: parse_qs(urlsplit(task["data"]["image"]).query)["d"][0] for task in tasks}
     assert {urlsplit(task["data"]["image"]).path for task in tasks} == {"/data/local-files/"}
-    assert sorted(names.values()) == sorted(f"tasks_pictures/{path.name}" for path in pictures.iterdir())
+    assert sorted(names.values()) == sorted(f"tasks_images/{path.name}" for path in images.iterdir())
     turned = [image_id for image_id, name in names.items() if name.endswith(".png")]
     assert len(turned) > 5
     edition = Edition(copy.folder)
-    source = VerifiedPictures(edition, "data/raw/ILSVRC2012_img_val.tar", read_table(edition.index, INDEX)).read
-    for path in pictures.iterdir():
+    source = verified_images(edition, "data/raw/ILSVRC2012_img_val.tar", read_table(edition.index, INDEX)).read
+    for path in images.iterdir():
         data = source(path.stem)
         orientation = decode(data).getexif().get(0x0112, 1)
         assert (orientation == 1) == (path.suffix == ".JPEG")
@@ -122,7 +122,7 @@ def test_pictures_lie_as_they_are_stored(copy: Copy) -> None:
 def test_what_is_exported(copy: Copy) -> None:
     [task] = copy.exported()
     assert task["data"] == {
-        "image": f"/data/local-files/?d=tasks_pictures/{ASKED}.JPEG",
+        "image": f"/data/local-files/?d=tasks_images/{ASKED}.JPEG",
         "image_id": ASKED,
         "wnid": "n02165456",
         "names": "ladybug, ladybeetle, lady beetle, ladybird, ladybird beetle",
@@ -138,7 +138,7 @@ def test_what_is_exported(copy: Copy) -> None:
 
 
 def test_certain_ones_only_unless_all_are_wanted(copy: Copy) -> None:
-    """Without verdicts on a class, the three likeliest pictures of each model are certain; all candidates are open."""
+    """Without verdicts on a class, the three likeliest images of each model are certain; all candidates are open."""
     for path in (copy.folder / "reviews").glob("*/n02165456.yaml"):
         path.unlink()
     some, every = len(copy.exported()), len(copy.exported("--all"))
@@ -163,14 +163,14 @@ def test_wrong_names(copy: Copy, arguments: tuple[str, ...], message: str) -> No
     assert not list(copy.folder.glob("tasks*"))
 
 
-def test_only_pictures_are_replaced(copy: Copy) -> None:
-    folder = copy.folder / "my_pictures"
+def test_only_images_are_replaced(copy: Copy) -> None:
+    folder = copy.folder / "my_images"
     folder.mkdir()
     (folder / f"{ASKED}.JPEG").write_text("of an earlier export")
     (folder / "holidays.png").write_text("mine")
     done = copy.run("export", "my.json")
     assert (done.returncode, (folder / "holidays.png").read_text()) == (1, "mine")
-    assert done.stderr.startswith("error: my_pictures/holidays.png: expected only pictures in this folder")
+    assert done.stderr.startswith("error: my_images/holidays.png: expected only images in this folder")
     (folder / "holidays.png").unlink()
     assert copy.run("export", "my.json").returncode == 0
     assert (folder / f"{ASKED}.JPEG").stat().st_size > 1_000
@@ -195,9 +195,9 @@ def test_all_or_nothing(copy: Copy) -> None:
     seen = yaml.safe_load((copy.folder / "reviews" / "ada" / "n04254680.yaml").read_text())["n04254680"][other]
     right = answered({"data": {"wnid": "n04254680", "image_id": other, "sha256": seen["sha256"]}}, 1, CLEAN)
     for changed, message in (
-        ({"sha256": "0" * 64}, f"task 2: sha256 {'0' * 64}, but the picture has 86fdfc"),
-        ({"image_id": other}, "task 2: reviewed for n02165456, which is not among the picture's reassessed labels"),
-        ({"wnid": "n01443537"}, "task 2: reviewed for n01443537, which is not among the picture's reassessed labels"),
+        ({"sha256": "0" * 64}, f"task 2: sha256 {'0' * 64}, but the image has 86fdfc"),
+        ({"image_id": other}, "task 2: reviewed for n02165456, which is not among the image's reassessed labels"),
+        ({"wnid": "n01443537"}, "task 2: reviewed for n01443537, which is not among the image's reassessed labels"),
         ({"wnid": "../ada"}, "class '../ada': no class of ILSVRC2012; expected a wnid"),
     ):
         assert message in refused(copy, [right, answered({"data": task["data"] | changed}, 2, CLEAN)])
@@ -216,7 +216,7 @@ def test_a_verdict_that_stands_there(copy: Copy) -> None:
     assert copy.run("import", copy.answers([answered(task, 1, CLEAN)]), "--reviewer", "ben").returncode == 0
     unsure = [answered(task, 1, [choice("verdict", "unsure")])]
     assert refused(copy, unsure) == (
-        f"error: answers.json, task 1: another verdict stands in reviews/ben/n02165456.yaml, line 2, {ASKED}; "
+        f"error: answers.json, task 1: another verdict is in reviews/ben/n02165456.yaml, line 2, {ASKED}; "
         "remove it there, or say --replace to take the new ones\n"
     )
     done = copy.run("import", "answers.json", "--reviewer", "ben", "--replace")
@@ -227,7 +227,7 @@ def test_a_verdict_that_stands_there(copy: Copy) -> None:
 
 
 def test_a_reviewer_is_not_asked_again(copy: Copy) -> None:
-    """The second of two, where both are needed: the first has seen the picture, the second has not."""
+    """The second of two, where both are needed: the first has seen the image, the second has not."""
     [task] = copy.exported()
     params = yaml.safe_load((copy.folder / "params.yaml").read_text())
     params["review"] = {"policy": "unanimous", "min_reviewers": 2, "unreviewed": "pending"}

@@ -9,16 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.review.label_studio import CONTROLS, labeling_config, read_votes
-from cleanset.review.verdicts import Reason, Review
-from review.answers import Json, answered, choice, rectangle, result, results
+from cleanset.review.label_studio.format import CONTROLS, labeling_config, read_votes
+from cleanset.review.verdicts import Review
+from cleanset.vocabulary import Reason
+from tests.review.answers import Json, answered, choice, rectangle, result, results
 
 SHA = "3f6c0a" + "0" * 58
-PICTURE = "ILSVRC2012_val_00002138"
-TASK: Json = {
-    "data": {"image": "/data/local-files/?d=a/b.JPEG", "image_id": PICTURE, "wnid": "n01440764", "sha256": SHA}
-}
-SIZES = {PICTURE: (500, 375)}
+IMAGE = "ILSVRC2012_val_00002138"
+TASK: Json = {"data": {"image": "/data/local-files/?d=a/b.JPEG", "image_id": IMAGE, "wnid": "n01440764", "sha256": SHA}}
+SIZES = {IMAGE: (500, 375)}
 CLEAN, CROP, TEXT = choice("verdict", "clean"), choice("verdict", "crop"), choice("reason", "text")
 VISIBLE = choice("object_fully_visible", "the object stays fully visible")
 BOX = rectangle([0, 0, 480, 330], 500, 375)
@@ -121,7 +120,7 @@ def test_whole_pixels_come_back_exactly(data: st.DataObject, width: int, height:
         drawn["value"] |= {side: round(drawn["value"][side], digits) for side in ("x", "y", "width", "height")}
     task = {"data": TASK["data"]}
     text = json.dumps([answered(task, 1, [drawn, CROP, TEXT, VISIBLE])])
-    [vote] = read_votes(text, "f", None, {PICTURE: (width, height)})
+    [vote] = read_votes(text, "f", None, {IMAGE: (width, height)})
     assert vote.review.crop == box
 
 
@@ -172,12 +171,12 @@ REFUSED: dict[str, tuple[list[Json], str]] = {
     "another type": ([result("crop", "polygonlabels", {}), CROP], "a result of crop (polygonlabels); expected verdict"),
     "box to the right": (
         box_with(x=10),
-        "box [50, 0, 530, 330] in a picture of 500 x 375 pixels; expected a box inside",
+        "crop [50, 0, 530, 330] in an image of 500 x 375 pixels; expected a box inside",
     ),
-    "box above": (box_with(y=-1), "box [0, -4, 480, 327] in a picture of 500 x 375 pixels; expected a box inside it"),
-    "box without area": (box_with(width=0), "crop [0, 0, 0, 330] has no area"),
-    "turned box": (box_with(rotation=5), "a turned picture or box; turn it back"),
-    "turned picture": ([BOX | {"image_rotation": 90}, CROP, TEXT, VISIBLE], "a turned picture or box; turn it back"),
+    "box above": (box_with(y=-1), "crop [0, -4, 480, 327] in an image of 500 x 375 pixels; expected a box inside it"),
+    "box without area": (box_with(width=0), "crop [0, 0, 0, 330] in an image of"),
+    "turned box": (box_with(rotation=5), "a turned image or box; turn it back"),
+    "turned image": ([BOX | {"image_rotation": 90}, CROP, TEXT, VISIBLE], "a turned image or box; turn it back"),
     "box as text": (box_with(x="0"), ", crop: x: expected a number; found '0'"),
     "box without height": (
         [BOX | {"value": {"x": 0, "y": 0, "width": 9}}, CROP, TEXT, VISIBLE],
@@ -190,11 +189,11 @@ REFUSED: dict[str, tuple[list[Json], str]] = {
     ),
     "another copy": (
         [rectangle([0, 0, 300, 400], 375, 500), CROP, TEXT, VISIBLE],
-        "box on a picture of 375 x 500 pixels, but it has 500 x 375: show the exported copy",
+        "box on an image of 375 x 500 pixels, but it has 500 x 375: show the exported copy",
     ),
-    "box without the picture's size": (
+    "box without the image's size": (
         [result("crop", "rectanglelabels", BOX["value"]), CROP, TEXT, VISIBLE],
-        "box on a picture of None x None pixels, but it has 500 x 375",
+        "box on an image of None x None pixels, but it has 500 x 375",
     ),
     "note that is no text": ([CLEAN, result("note", "textarea", {"text": [5]})], ", note: text"),
     "a relation": ([CLEAN, {"type": "relation", "from_id": "a"}], "annotations.0.result.1.from_name: Field required"),
@@ -228,7 +227,7 @@ def test_files_that_are_no_export(text: str, message: str) -> None:
         read_votes(text, "answers.json", None, SIZES)
 
 
-def test_an_unknown_picture() -> None:
+def test_an_unknown_image() -> None:
     other = {"data": TASK["data"] | {"image_id": "ILSVRC2012_val_00050001"}}
-    with pytest.raises(CleansetError, match=r"task 3: no picture 'ILSVRC2012_val_00050001' in the index; export the"):
+    with pytest.raises(CleansetError, match=r"task 3: no image 'ILSVRC2012_val_00050001' in the index; export the"):
         read([answered(other, 3, [CLEAN])])

@@ -1,4 +1,4 @@
-"""Which pictures are asked for, in what order, and that no order could ask for fewer."""
+"""Which images are asked for, in what order, and that no order could ask for fewer."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement, product
@@ -9,28 +9,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanset.after_crop import Said
-from cleanset.boxes import Crop
-from cleanset.review.consensus import UNREVIEWED, Decision, Policy, consensus
-from cleanset.review.folder import BOARD
+from cleanset.images.boxes import Crop
+from cleanset.review.consensus import Policy, consensus
+from cleanset.review.decisions import Decided
 from cleanset.review.queue import (
     Candidate,
-    Decide,
+    ClassStatus,
+    DecideInClass,
     Question,
-    Standing,
-    by_class,
+    candidates_by_class,
+    class_status,
     for_reviewer,
-    of_class,
-    open_pictures,
+    open_images,
     questions,
-    standing,
-    without_wrong_crops,
 )
+from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
-from cleanset.selection import fill
-from cleanset.tiers import TIERS
-from review.classes import DECISIONS, Ranked, candidates_of, decide_by, fewest, kept, must_be_asked
-from rules.by_hand import reviewed
+from cleanset.selection.crop_check import Prediction, after_crop
+from cleanset.selection.decision import UNREVIEWED, Decision
+from cleanset.selection.fill import fill
+from cleanset.vocabulary import TIERS
+from tests.review.classes import DECISIONS, Ranked, candidates_of, decide_by, fewest, kept, must_be_asked
+from tests.selection.by_hand import reviewed
 
 small = settings(max_examples=150, deadline=None, derandomize=True)
 FINAL = ("clean", "crop", "reject")
@@ -39,7 +39,7 @@ FINAL = ("clean", "crop", "reject")
 # One model
 
 
-def of_words(*words: str) -> tuple[list[Candidate], Decide]:
+def of_words(*words: str) -> tuple[list[Candidate], DecideInClass]:
     """One class's candidates by rank, each "<tier> <verdict>": their ids are p1, p2, ..."""
     pairs = [word.split() for word in words]
     ranked = tuple((f"p{rank}", tier) for rank, (tier, _) in enumerate(pairs, start=1))
@@ -47,7 +47,7 @@ def of_words(*words: str) -> tuple[list[Candidate], Decide]:
 
 
 def asked(*words: str, places: int = 3) -> str:
-    return " ".join(candidate.image_id for candidate in open_pictures(*of_words(*words), places))
+    return " ".join(candidate.image_id for candidate in open_images(*of_words(*words), places))
 
 
 def test_a_crop_waits_for_the_rest_of_its_tier() -> None:
@@ -70,7 +70,7 @@ def test_a_crop_waits_for_the_rest_of_its_tier() -> None:
         (["top5 reject"], ""),
     ],
 )
-def test_open_pictures(words: list[str], ids: str) -> None:
+def test_open_images(words: list[str], ids: str) -> None:
     assert asked(*words) == ids
 
 
@@ -87,41 +87,41 @@ def test_the_open_ones_are_those_of_the_pipeline(
     by_rank = rejected[rejected["open"]].sort_values("rank")
     candidates, decide = of_words(*words)
     random.shuffle(candidates)
-    assert [candidate.image_id for candidate in open_pictures(candidates, decide, places)] == list(by_rank["image_id"])
+    assert [candidate.image_id for candidate in open_images(candidates, decide, places)] == list(by_rank["image_id"])
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["top5 clean", "top5 clean", "top5 clean", "top5 undecided"], Standing("settled", 3, (), ())),
-        (["top5 clean", "top5 clean", "top5 clean", "top5 clean"], Standing("settled", 3, (), ())),
-        (["top5 clean", "top5 reject", "relaxed crop"], Standing("short", 2, (), ())),
-        ([], Standing("short", 0, (), ())),
+        (["top5 clean", "top5 clean", "top5 clean", "top5 undecided"], ClassStatus("settled", 3, (), ())),
+        (["top5 clean", "top5 clean", "top5 clean", "top5 clean"], ClassStatus("settled", 3, (), ())),
+        (["top5 clean", "top5 reject", "relaxed crop"], ClassStatus("short", 2, (), ())),
+        ([], ClassStatus("short", 0, (), ())),
         (
             ["top5 clean", "top5 undecided", "top5 crop", "top5 undecided", "top5 undecided", "reserve undecided"],
-            Standing("open", 2, ("p2", "p4"), ("p2", "p4", "p5", "p6")),
+            ClassStatus("open", 2, ("p2", "p4"), ("p2", "p4", "p5", "p6")),
         ),
         (
             ["top5 clean", "top5 clean", "top5 conflict", "top5 undecided"],
-            Standing("conflict", 2, ("p3",), ("p3", "p4")),
+            ClassStatus("conflict", 2, ("p3",), ("p3", "p4")),
         ),
-        (["top5 clean", "top5 conflict", "top5 too_few"], Standing("open", 1, ("p2", "p3"), ("p2", "p3"))),
-        (["top5 clean", "top5 clean", "top5 clean", "top5 conflict"], Standing("settled", 3, (), ())),
+        (["top5 clean", "top5 conflict", "top5 too_few"], ClassStatus("open", 1, ("p2", "p3"), ("p2", "p3"))),
+        (["top5 clean", "top5 clean", "top5 clean", "top5 conflict"], ClassStatus("settled", 3, (), ())),
     ],
 )
-def test_the_standing_of_a_class(words: list[str], expected: Standing) -> None:
-    assert standing(*of_words(*words), 3) == expected
+def test_the_status_of_a_class(words: list[str], expected: ClassStatus) -> None:
+    assert class_status(*of_words(*words), 3) == expected
 
 
 # All models: no order asks fewer
 
 
-def pictures_asked(models: Sequence[tuple[Ranked, Mapping[str, str]]], places: int) -> list[str]:
+def images_asked(models: Sequence[tuple[Ranked, Mapping[str, str]]], places: int) -> list[str]:
     """Ask always the first question and answer with the truth, until there is none."""
     by_role = {str(number): candidates_of(ranked) for number, (ranked, _) in enumerate(models)}
     answered: list[str] = []
 
-    def seen(truth: Mapping[str, str]) -> Decide:
+    def seen(truth: Mapping[str, str]) -> DecideInClass:
         return lambda image_id: DECISIONS[truth[image_id] if image_id in answered else "undecided"]
 
     decided = {str(number): seen(truth) for number, (_, truth) in enumerate(models)}
@@ -135,6 +135,7 @@ def pictures_asked(models: Sequence[tuple[Ranked, Mapping[str, str]]], places: i
     return answered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", range(1, 6))
 def test_one_model_in_every_case_of_up_to_five_candidates(count: int) -> None:
     ids = [f"p{number}" for number in range(1, count + 1)]
@@ -143,14 +144,14 @@ def test_one_model_in_every_case_of_up_to_five_candidates(count: int) -> None:
         for verdicts in product(FINAL, repeat=count):
             truth = dict(zip(ids, verdicts, strict=True))
             for places in (1, 2, 3):
-                asked = pictures_asked([(ranked, truth)], places)
+                asked = images_asked([(ranked, truth)], places)
                 assert set(asked) == must_be_asked(ranked, truth, places)
                 assert len(asked) == len(set(asked)) == fewest([(ranked, truth)], places)
 
 
 @st.composite
 def ensembles(draw: st.DrawFn, most: int) -> list[tuple[Ranked, dict[str, str]]]:
-    """Models that rank some of the same pictures, each in its own way; some crops are wrong for some models."""
+    """Models that rank some of the same images, each in its own way; some crops are wrong for some models."""
     ids = [f"p{number}" for number in range(1, most + 1)]
     verdicts = draw(st.lists(st.sampled_from(FINAL), min_size=most, max_size=most))
     models = []
@@ -168,14 +169,14 @@ def ensembles(draw: st.DrawFn, most: int) -> list[tuple[Ranked, dict[str, str]]]
 
 @small
 @given(ensembles(6), st.integers(1, 3))
-def test_several_models_are_asked_the_fewest_pictures(models: list[tuple[Ranked, dict[str, str]]], places: int) -> None:
-    assert len(pictures_asked(models, places)) == fewest(models, places)
+def test_several_models_are_asked_the_fewest_images(models: list[tuple[Ranked, dict[str, str]]], places: int) -> None:
+    assert len(images_asked(models, places)) == fewest(models, places)
 
 
 @small
 @given(ensembles(40), st.integers(1, 5))
 def test_what_is_asked_is_what_each_model_needs(models: list[tuple[Ranked, dict[str, str]]], places: int) -> None:
-    asked = pictures_asked(models, places)
+    asked = images_asked(models, places)
     assert set(asked) == set().union(*(must_be_asked(ranked, truth, places) for ranked, truth in models))
     assert len(asked) == len(set(asked))
 
@@ -183,7 +184,7 @@ def test_what_is_asked_is_what_each_model_needs(models: list[tuple[Ranked, dict[
 @small
 @given(ensembles(12), st.integers(1, 3), st.integers(0, 12))
 def test_at_least_and_at_most(models: list[tuple[Ranked, dict[str, str]]], places: int, decided: int) -> None:
-    """With some verdicts given, what the standings say is reached if all others are clean, or reject."""
+    """With some verdicts given, what the statuses say is reached if all others are clean, or reject."""
     known = {f"p{number}" for number in range(1, decided + 1)}
 
     def still_asked(others: str | None) -> int:
@@ -193,12 +194,12 @@ def test_at_least_and_at_most(models: list[tuple[Ranked, dict[str, str]]], place
         ]
         return len(set().union(*(must_be_asked(ranked, truth, places) for ranked, truth in told)) - known)
 
-    standings = [
-        standing(candidates_of(ranked), decide_by({name: truth[name] for name in known}), places)
+    statuses = [
+        class_status(candidates_of(ranked), decide_by({name: truth[name] for name in known}), places)
         for ranked, truth in models
     ]
-    at_least = len(set().union(*(each.certain for each in standings)))
-    at_most = len(set().union(*(each.open for each in standings)))
+    at_least = len(set().union(*(each.certain for each in statuses)))
+    at_most = len(set().union(*(each.open for each in statuses)))
     assert (at_least, at_most) == (still_asked("clean"), still_asked("reject"))
     assert at_least <= still_asked(None) <= at_most
 
@@ -225,7 +226,7 @@ def test_the_order_of_questions() -> None:
 
 
 def test_a_crop_that_is_wrong_for_one_model() -> None:
-    """Only that model still needs the next picture."""
+    """Only that model still needs the next image."""
     ranked = candidates_of((("p1", "top5"), ("p2", "reserve")))
     decided = {"a": decide_by({"p1": "crop"}), "b": decide_by({"p1": "reject"})}
     assert [(each.image_id, set(each.serves)) for each in questions({"a": ranked, "b": ranked}, decided, 1)] == [
@@ -237,11 +238,11 @@ def test_a_crop_that_is_scored() -> None:
     """Its box tells which crop is meant; one that is not scored yet counts as right."""
     box = (0, 0, 9, 9)
     said = {
-        Crop("p1", box): Said(7, 0.5), Crop("p2", box): Said(8, 0.5), Crop("p3", (0, 0, 9, 8)): Said(8, 0.5),
-        Crop("p4", box): Said(8, 0.5),
+        Crop("p1", box): Prediction(7, 0.5), Crop("p2", box): Prediction(8, 0.5),
+        Crop("p3", (0, 0, 9, 8)): Prediction(8, 0.5), Crop("p4", box): Prediction(8, 0.5),
     }  # fmt: skip
-    counted = without_wrong_crops(decide_by({"p1": "crop", "p2": "crop", "p3": "crop", "p4": "clean"}), 7, said)
-    assert [counted(image_id) for image_id in ("p1", "p2", "p3", "p4", "p5")] == [
+    decide = decide_by({"p1": "crop", "p2": "crop", "p3": "crop", "p4": "clean"})
+    assert [after_crop(decide(image_id), image_id, 7, said) for image_id in ("p1", "p2", "p3", "p4", "p5")] == [
         DECISIONS["crop"], Decision("reject", "wrong_after_crop"), DECISIONS["crop"], DECISIONS["clean"], UNREVIEWED,
     ]  # fmt: skip
 
@@ -255,15 +256,17 @@ def test_candidates_by_class() -> None:
         [("p1", 7, "reserve", 2, 0.5), ("p2", 7, "top5", 1, 0.25), ("p3", 8, "top5", 1, 0.5)], columns=columns
     )
     b = pd.DataFrame([("p3", 9, "relaxed", 1, 0.5)], columns=columns)
-    assert by_class({"a": a, "b": b}, [9, 7]) == {
+    assert candidates_by_class({"a": a, "b": b}, [9, 7]) == {
         7: {"a": [Candidate("p2", "top5", 1, 0.25), Candidate("p1", "reserve", 2, 0.5)], "b": []},
         9: {"a": [], "b": [Candidate("p3", "relaxed", 1, 0.5)]},
     }
 
 
 def test_decisions_of_a_class() -> None:
-    decide = of_class({(7, "p1"): DECISIONS["clean"], (8, "p2"): DECISIONS["reject"]}, 7, UNREVIEWED)
+    decided = Decided({(7, "p1"): DECISIONS["clean"], (8, "p2"): DECISIONS["reject"]}, {"a": {}}, UNREVIEWED)
+    decide = decided.for_class(7)["a"]
     assert (decide("p1"), decide("p2")) == (DECISIONS["clean"], UNREVIEWED)
+    assert decided.for_candidate("a", 8, "p2") == DECISIONS["reject"]
 
 
 # One reviewer
@@ -281,9 +284,9 @@ def to_ask(
     reviewer: str, ranked: Ranked, votes: Votes, policy: Policy, min_reviewers: int, places: int = 3
 ) -> list[str]:
     def decide(image_id: str) -> Decision:
-        of_picture = {name: reviews[image_id] for name, reviews in votes.items() if image_id in reviews}
-        board = of_picture.pop(BOARD, None)
-        return consensus(list(of_picture.values()), board, policy, min_reviewers)
+        of_image = {name: reviews[image_id] for name, reviews in votes.items() if image_id in reviews}
+        board = of_image.pop(BOARD, None)
+        return consensus(list(of_image.values()), board, policy, min_reviewers)
 
     theirs = for_reviewer(reviewer, votes.get(reviewer, {}), decide)
     return [each.image_id for each in questions({"a": candidates_of(ranked)}, {"a": theirs}, places)]

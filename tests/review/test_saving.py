@@ -13,9 +13,9 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.review.cache import ReviewCache
-from cleanset.review.folder import read_reviews
+from cleanset.review.save import ChangedMeanwhileError, save
+from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review
-from cleanset.review.writing import ChangedMeanwhileError, save
 
 TENCH, TENCH_INDEX = "n01440764", 0
 SHA = "3f6c0a" + "0" * 58
@@ -107,9 +107,9 @@ def test_a_broken_file_is_not_touched(reviews: Path, content: bytes, message: st
         (("ann\n", TENCH, FIRST), r"reviewer 'ann\\n': expected a name"),
         (("ann", "../n01440764", FIRST), r"class '\.\./n01440764': no class of ILSVRC2012; expected a wnid"),
         (("ann", "n00000001", FIRST), "class 'n00000001': no class"),
-        (("ann", TENCH, "ILSVRC2012_val_1"), "picture 'ILSVRC2012_val_1': expected an image id such as"),
-        (("ann", TENCH, "x: y"), "picture 'x: y': expected an image id"),
-        (("ann", TENCH, f"{FIRST}_{TENCH}"), "picture 'ILSVRC2012_val_00000001_n01440764': expected an image id"),
+        (("ann", TENCH, "ILSVRC2012_val_1"), "image 'ILSVRC2012_val_1': expected an image id such as"),
+        (("ann", TENCH, "x: y"), "image 'x: y': expected an image id"),
+        (("ann", TENCH, f"{FIRST}_{TENCH}"), "image 'ILSVRC2012_val_00000001_n01440764': expected an image id"),
         (("board", TENCH, FIRST), r"board/n01440764\.yaml, ILSVRC2012_val_00000001: no note; the board's reason"),
     ],
 )
@@ -189,7 +189,7 @@ def test_half_a_character_is_refused(reviews: Path, note: str) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from cleanset.review import writing as review_writing
+from cleanset.review import save as review_writing
 from cleanset.review.verdicts import Review
 
 reviews, kind = Path(sys.argv[1]), sys.argv[2]
@@ -232,6 +232,7 @@ for number in range(1000):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "old", "new"),
     [("new", "", TEXT_OF_FIRST), ("more", TEXT_OF_FIRST, TEXT_OF_BOTH), ("last", TEXT_OF_FIRST, "")],
@@ -300,7 +301,7 @@ def test_full_disk(small_disk: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from cleanset.review.writing import save
+from cleanset.review.save import save
 from cleanset.review.verdicts import Review
 sys.stdin.read()
 for number in range(int(sys.argv[2]), 401, 2):
@@ -309,6 +310,7 @@ for number in range(int(sys.argv[2]), 401, 2):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_lose_nothing(reviews: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(reviews), number], stdin=subprocess.PIPE)
@@ -342,28 +344,28 @@ def test_two_threads_lose_nothing(reviews: Path) -> None:
 
 def test_the_votes_on_a_class_follow_the_files(reviews: Path) -> None:
     cache = ReviewCache(reviews)
-    assert cache.of_class(TENCH) == {}
+    assert cache.votes_on_class(TENCH) == {}
     save(reviews, "ann", TENCH, FIRST, CLEAN)
     save(reviews, "bob", TENCH, FIRST, BLURRED)
     save(reviews, "bob", "n01443537", SECOND, BLURRED)
-    found = cache.of_class(TENCH)
+    found = cache.votes_on_class(TENCH)
     assert {image_id: {name: vote.review for name, vote in of.items()} for image_id, of in found.items()} == {
         FIRST: {"ann": CLEAN, "bob": BLURRED}
     }
     file_of(reviews).write_text(TEXT_OF_FIRST.replace("clean", "bogus"))
     with pytest.raises(CleansetError, match="verdict: expected 'clean'"):
-        cache.of_class(TENCH)
+        cache.votes_on_class(TENCH)
     file_of(reviews).unlink()
-    assert list(cache.of_class(TENCH)[FIRST]) == ["bob"]
+    assert list(cache.votes_on_class(TENCH)[FIRST]) == ["bob"]
 
 
 def test_an_unchanged_file_is_not_read_again(reviews: Path) -> None:
     cache = ReviewCache(reviews)
     save(reviews, "ann", TENCH, FIRST, CLEAN)
-    [of_first] = cache.of_class(TENCH).values()
-    assert cache.of_class(TENCH)[FIRST]["ann"] is of_first["ann"]
+    [of_first] = cache.votes_on_class(TENCH).values()
+    assert cache.votes_on_class(TENCH)[FIRST]["ann"] is of_first["ann"]
     for change in (lambda path: os.utime(path, ns=(1, 1)), lambda path: path.write_text(TEXT_OF_BOTH)):
         change(file_of(reviews))
-        again = cache.of_class(TENCH)[FIRST]["ann"]
+        again = cache.votes_on_class(TENCH)[FIRST]["ann"]
         assert again is not of_first["ann"]
         of_first = {"ann": again}

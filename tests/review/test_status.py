@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cleanset.edition import Edition
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review import status as review_status
 from cleanset.review.status import ALL
 from cleanset.tables import CROP_SCORES
-from evaluate.command import cleanset, says
-from inputs.made import Made
-from rules.test_stages import PARAMS, edition_in, put, sha, val
+from tests.compare.command import cleanset, says
+from tests.stages.test_stages import PARAMS, edition_in, put, sha, val
+from tests.ten_images import Made
 
 
 @pytest.fixture
 def edition(tmp_path: Path) -> Edition:
-    """The tiny edition of the stages' tests: three models, two classes, two pictures each."""
+    """The tiny edition of the stages' tests: three models, two classes, two images each."""
     return edition_in(tmp_path / "edition")
 
 
@@ -32,7 +32,7 @@ TABLE = """
  all models                0      2       0          0          2         3
 
 """
-NOTE = "At least and at most: pictures still to be reviewed, if all are clean and if"
+NOTE = "At least and at most: images still to be reviewed, if all are clean and if none"
 TENCH, GOLDFISH = "n01440764", "n01443537"
 
 
@@ -42,9 +42,9 @@ def lines(text: str) -> str:
 
 
 def test_the_table(edition: Edition) -> None:
-    """Model norm_robust needs picture 3 of the tenches, and picture 6, a conflict, if 3 is not clean."""
+    """Model norm_robust needs image 3 of the tenches, and image 6, a conflict, if 3 is not clean."""
     code, shown, errors = says(cleanset("review", "--status", cwd=edition.folder))
-    assert (code, lines(shown), errors) == (0, f"{TABLE}{NOTE}\nnone can be used.\n", "")
+    assert (code, lines(shown), errors) == (0, f"{TABLE}{NOTE}\ncan be used.\n", "")
 
 
 def test_another_folder_and_a_wider_terminal(edition: Edition, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_another_folder_and_a_wider_terminal(edition: Edition, tmp_path: Path) -
     console = Console(width=120)
     with console.capture() as shown:
         console.print(review_status.as_table(review_status.run(edition)))
-    assert lines(shown.get()) == f"{TABLE}{NOTE} none can be used.\n"
+    assert lines(shown.get()) == f"{TABLE}{NOTE} can be used.\n"
 
 
 def test_json(edition: Edition) -> None:
@@ -78,11 +78,11 @@ def test_json(edition: Edition) -> None:
     }  # fmt: skip
 
 
-def review(edition: Edition, reviewer: str, wnid: str, **pictures: str) -> None:
-    """Replace a reviewer's file of a class; `p3="verdict: clean"` says so of picture 3."""
+def review(edition: Edition, reviewer: str, wnid: str, **images: str) -> None:
+    """Replace a reviewer's file of a class; `p3="verdict: clean"` says so of image 3."""
     path = edition.reviews / reviewer / f"{wnid}.yaml"
     entries = "".join(
-        f"  {val(int(name[1:]))}: {{{fields}, sha256: {sha(int(name[1:]))!r}}}\n" for name, fields in pictures.items()
+        f"  {val(int(name[1:]))}: {{{fields}, sha256: {sha(int(name[1:]))!r}}}\n" for name, fields in images.items()
     )
     path.write_text(f"{wnid}:\n{entries}")
 
@@ -102,7 +102,7 @@ def test_conflicts_are_named_and_nothing_left_is_said(edition: Edition) -> None:
     assert "Short: all candidates are reviewed, but fewer than 2 can be used." in done.stdout
 
 
-def test_unreviewed_pictures_that_count_as_clean(edition: Edition) -> None:
+def test_unreviewed_images_that_count_as_clean(edition: Edition) -> None:
     """As for review_apply: what nobody has looked at is not open."""
     (edition.folder / "params.yaml").write_text(PARAMS.replace("unreviewed: pending", "unreviewed: clean"))
     found = review_status.run(edition)
@@ -112,14 +112,16 @@ def test_unreviewed_pictures_that_count_as_clean(edition: Edition) -> None:
 
 
 def test_crops_that_a_model_no_longer_gets_right(edition: Edition) -> None:
-    """Picture 2 of the tenches is cropped: where that is wrong, model standard has one picture less, and needs 3."""
+    """Image 2 of the tenches is cropped: where that is wrong, model standard has one image less, and needs 3."""
 
     def standard() -> tuple[list[int], int]:
         progress = review_status.run(edition).progress["standard"]
         return list(progress.classes["settled"]), progress.at_least
 
     assert standard() == ([0], 1)
-    put(edition.crop_scores("standard"), [(val(2), 0, 0, 40, 30, [5, 0, 1, 2, 3], [0.5, 0.125, 0, 0, 0])], CROP_SCORES)
+    put(
+        edition.crop_scores("standard"), [(val(2), [0, 0, 40, 30], [5, 0, 1, 2, 3], [0.5, 0.125, 0, 0, 0])], CROP_SCORES
+    )
     assert standard() == ([], 2)
     params = edition.folder / "params.yaml"
     params.write_text(PARAMS.replace("unreviewed: pending", "unreviewed: pending, wrong_after_crop: accept"))

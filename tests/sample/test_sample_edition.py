@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from checkouts import Checkout
-from cleanset.edition import Edition
-from cleanset.ilsvrc import class_indices, wnids
-from cleanset.params import read_params
-from cleanset.pictures import locate
-from cleanset.review.folder import BOARD, read_reviews
+from cleanset.dataset.ilsvrc import class_indices, wnids
+from cleanset.dataset.layouts import locate
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.review.store import BOARD, read_reviews
 from cleanset.tables import CANDIDATES, INDEX, REJECTED, SELECTION, SHARED, read_table
+from tests.checkouts import Checkout
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
@@ -49,7 +49,7 @@ def reviewed(edition: Edition) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def test_pictures_have_the_shapes_of_ilsvrc(index: pd.DataFrame, edition: Edition) -> None:
+def test_images_have_the_shapes_of_ilsvrc(index: pd.DataFrame, edition: Edition) -> None:
     """480 JPEGs of different sizes, some grey, some CMYK, some stored turned."""
     assert len(index) == 480
     assert Counter(index["mode"]).keys() == {"RGB", "L", "CMYK"}
@@ -109,7 +109,7 @@ def test_some_class_has_fewer_than_five_that_all_models_get_right(edition: Editi
 
 
 def test_a_crop_that_one_model_gets_wrong_is_kept_out_of_its_set_only(reviewed: pd.DataFrame) -> None:
-    """Cropped, the first umbrella of one model is no longer one to it; another picture has its place."""
+    """Cropped, the first umbrella of one model is no longer one to it; another image has its place."""
     wrong = reviewed[reviewed["reason"] == "wrong_after_crop"]
     assert [(row.model, row.image_id, row.tier, row.rank) for row in wrong.itertuples()] == [
         ("corruption_robust", "ILSVRC2012_val_00000165", "top5", 1),
@@ -137,9 +137,7 @@ def test_one_class_is_unsettled_until_a_review_is_added(
         ("corruption_robust", class_indices()["n02165456"])
     }
     (image_id,) = open_rows["image_id"]
-    checkout = built.clone(tmp_path / "cleanset")
-    checkout.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
-    checkout.run("dvc", "checkout", "--quiet")
+    checkout = built.clone_with_data(tmp_path / "cleanset")
     index = read_table(Edition(checkout.folder).index, INDEX).set_index("image_id")
     path = checkout.folder / "reviews" / "ada" / "n02165456.yaml"
     sha256 = index.loc[image_id, "sha256"]

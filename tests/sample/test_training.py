@@ -9,7 +9,7 @@ from torch.nn import functional
 
 import models
 import train
-from cleanset.params import read_params
+from cleanset.edition.params import read_params
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
@@ -24,14 +24,15 @@ def test_weights_are_small_and_those_of_the_params(role: str, repository: Path) 
     assert model.name == models.ARCHITECTURES[role]
 
 
+@pytest.mark.slow
 def test_the_attack_raises_the_loss_within_its_bound(repository: Path) -> None:
     """The inner maximum of adversarial training: at most EPSILON per value, pixels stay in 0..1."""
     model = models.load("norm_robust", repository / "sample" / "weights" / "norm_robust.safetensors")
-    drawn = [train.training_picture(number) for number in range(8)]
-    pictures, labels = torch.stack([d[0] for d in drawn]), torch.tensor([d[1] for d in drawn])
+    drawn = [train.training_image(number) for number in range(8)]
+    images, labels = torch.stack([d[0] for d in drawn]), torch.tensor([d[1] for d in drawn])
     torch.manual_seed(0)
-    attacked = train.attacked("norm_robust")(model, pictures, labels)
-    original = pictures.float() / 255
+    attacked = train.attacked("norm_robust")(model, images, labels)
+    original = images.float() / 255
 
     def loss(inputs: torch.Tensor) -> float:
         return float(functional.cross_entropy(model(models.normalise("norm_robust", inputs)), labels))
@@ -42,16 +43,17 @@ def test_the_attack_raises_the_loss_within_its_bound(repository: Path) -> None:
     assert loss(attacked) > 1.2 * loss(original)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_training_lowers_the_loss(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(train.EPOCHS, role, 6)
     monkeypatch.setitem(train.WARM_UP, role, 2)
-    drawn = [train.training_picture(number) for number in range(32)]
-    pictures, labels = torch.stack([d[0] for d in drawn]), torch.tensor([d[1] for d in drawn])
+    drawn = [train.training_image(number) for number in range(32)]
+    images, labels = torch.stack([d[0] for d in drawn]), torch.tensor([d[1] for d in drawn])
     untrained = models.create(role)
     models.favour(untrained, sorted(set(labels.tolist())))
-    trained = train.train(role, pictures, labels)
-    inputs = models.normalise(role, pictures.float() / 255)
+    trained = train.train(role, images, labels)
+    inputs = models.normalise(role, images.float() / 255)
     with torch.no_grad():
         before = functional.cross_entropy(untrained.train()(inputs), labels)
         after = functional.cross_entropy(trained.train()(inputs), labels)

@@ -13,26 +13,26 @@ import yaml
 from safetensors.torch import save_file
 from torch import nn
 
-from cleanset.edition import Edition
+from cleanset.edition.paths import Edition
 from cleanset.files import sha256
-from cleanset.images import inspect
+from cleanset.images.codec import inspect
 from cleanset.tables import INDEX, write_table
-from inputs.made import image, jpeg, official, picture_id
+from tests.ten_images import drawn_image, id_of, jpeg, official
 
 
 def make_edition(folder: Path, count: int, **score: Any) -> Edition:
-    """An edition of `count` drawn pictures of three classes, indexed, with one small model of timm."""
-    drawn = [jpeg(image(70 + number, 60, seed=number)) for number in range(40)]
-    pictures = {picture_id(number): drawn[number * 7 % 40] for number in range(1, count + 1)}
+    """An edition of `count` drawn images of three classes, indexed, with one small model of timm."""
+    drawn = [jpeg(drawn_image(70 + number, 60, seed=number)) for number in range(40)]
+    images = {id_of(number): drawn[number * 7 % 40] for number in range(1, count + 1)}
     (folder / "data").mkdir()
-    (folder / "images.tar").write_bytes(official(pictures))
+    (folder / "images.tar").write_bytes(official(images))
     rows = [
         {
             "image_id": image_id, "size": len(data), "sha256": sha256(data), "width": 70, "height": 60, "mode": "RGB",
             "pixels_sha256": inspect(data).pixels_sha256, "ilsvrc_class": number % 3, "real_classes": [number % 3],
             "single": True,
         }
-        for number, (image_id, data) in enumerate(pictures.items())
+        for number, (image_id, data) in enumerate(images.items())
     ]  # fmt: skip
     write_table(Edition(folder).index, pd.DataFrame(rows), INDEX)
     write_weights(folder, seed=1)

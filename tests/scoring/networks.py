@@ -1,16 +1,16 @@
-"""A network that costs nothing, with pictures for it; and a ResNet-50 that nobody trained."""
+"""A network that costs nothing, with images for it; and a ResNet-50 that nobody trained."""
 
 import timm
 import torch
 from timm.models.resnet import ResNet
 from torch import Tensor, nn
 
-from cleanset.images import Preprocessing
+from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.scoring.models import LoadedModel
-from inputs.made import image, jpeg, picture_id
+from tests.ten_images import drawn_image, id_of, jpeg
 
 CPU = torch.device("cpu")
-SMALL = Preprocessing("small", 36, 32, "bilinear")
+SMALL = ResizeAndCrop("small", 36, 32, "bilinear")
 ENSEMBLE = {
     "standard": {"source": "timm", "name": "resnet50.a1_in1k"},
     "norm_robust": {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"},
@@ -19,7 +19,7 @@ ENSEMBLE = {
 
 
 class Linear(nn.Module):
-    """A thousand logits, linear in the mean colours of a grid; says so when it gets more than `most` pictures."""
+    """A thousand logits, linear in the mean colours of a grid; raises when it gets more than `most` images."""
 
     def __init__(self, most: int | None = None) -> None:
         super().__init__()
@@ -40,8 +40,8 @@ def linear(most: int | None = None) -> LoadedModel:
 
 
 def many(count: int) -> dict[str, bytes]:
-    """Small drawn pictures by image id."""
-    return {picture_id(number): jpeg(image(38 + number % 7, 40, seed=number)) for number in range(1, count + 1)}
+    """Small drawn images by image id."""
+    return {id_of(number): jpeg(drawn_image(38 + number % 7, 40, seed=number)) for number in range(1, count + 1)}
 
 
 def random_resnet50(seed: int) -> ResNet:

@@ -17,13 +17,13 @@ from cleanset.errors import CleansetError
 from cleanset.scoring import scorer as scoring
 from cleanset.scoring.engine import Settings, score_shards
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import Meter, Precision
+from cleanset.scoring.scorer import Precision, WaitingTime
 from cleanset.scoring.shards import Shards
 from cleanset.tables import SCORES, read_table, write_table
-from inputs.made import picture_id
-from scoring.networks import CPU, linear, many
+from tests.scoring.networks import CPU, linear, many
+from tests.ten_images import id_of
 
-PICTURES = many(53)
+IMAGES = many(53)
 
 
 def written(
@@ -33,14 +33,14 @@ def written(
     batch_size: int = 4,
     workers: int = 2,
     precision: Precision = "float64",
-    pictures: dict[str, bytes] | None = None,
-    say: Callable[[str], None] = print,
+    images: dict[str, bytes] | None = None,
+    notify: Callable[[str], None] = print,
 ) -> bytes:
     """The bytes of the table that a run leaves."""
-    pictures = pictures or PICTURES
-    shards = Shards(folder / "shards", "f", list(pictures), batch_size, least=8)
+    images = images or IMAGES
+    shards = Shards(folder / "shards", "f", list(images), batch_size, min_images=8)
     settings = Settings([CPU] * devices, precision, batch_size, workers)
-    score_shards(model or linear(), pictures.__getitem__, settings, shards, lambda *_: None, say)
+    score_shards(model or linear(), images.__getitem__, settings, shards, lambda *_: None, notify)
     write_table(folder / "table", shards.table(), SCORES)
     shards.remove()
     assert [path.name for path in folder.iterdir()] == ["table"]
@@ -77,16 +77,14 @@ def test_every_device_takes_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(("most", "halves"), [(5, "4"), (3, "2"), (1, "1")])
 def test_out_of_memory_halves_the_batch(tmp_path: Path, plain: bytes, most: int, halves: str) -> None:
-    said: list[str] = []
-    assert written(tmp_path, linear(most), batch_size=8, workers=1, say=said.append) == plain
-    assert said[-1] == f"cpu: out of memory; going on with {halves} pictures at a time, for the same result"
-    assert len(said) == {5: 1, 3: 2, 1: 3}[most]  # and never again
+    notices: list[str] = []
+    assert written(tmp_path, linear(most), batch_size=8, workers=1, notify=notices.append) == plain
+    assert notices[-1] == f"cpu: out of memory; going on with {halves} images at a time, for the same result"
+    assert len(notices) == {5: 1, 3: 2, 1: 3}[most]  # and never again
 
 
-def test_out_of_memory_with_one_picture(tmp_path: Path) -> None:
-    with pytest.raises(
-        CleansetError, match=r"^cpu: no memory for even one picture at a time; expected a larger device"
-    ):
+def test_out_of_memory_with_one_image(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=r"^cpu: no memory for even one image at a time; expected a larger device"):
         written(tmp_path, linear(0))
 
 
@@ -102,17 +100,17 @@ def test_the_batch_is_padded_to_one_shape(tmp_path: Path) -> None:
     written(tmp_path, model, batch_size=4)
     assert shapes == {4}
     table = read_table(tmp_path / "table", SCORES)
-    assert table["image_id"].tolist() == list(PICTURES)  # no padding among them
+    assert table["image_id"].tolist() == list(IMAGES)  # no padding among them
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_a_broken_picture_is_named_and_what_is_finished_stays(tmp_path: Path, plain: bytes, devices: int) -> None:
-    broken = PICTURES | {picture_id(40): b"\xff\xd8"}
-    with pytest.raises(CleansetError, match=rf"^{picture_id(40)}: cannot be read"):
-        written(tmp_path, devices=devices, pictures=broken)
+def test_a_broken_image_is_named_and_what_is_finished_stays(tmp_path: Path, plain: bytes, devices: int) -> None:
+    broken = IMAGES | {id_of(40): b"\xff\xd8"}
+    with pytest.raises(CleansetError, match=rf"^{id_of(40)}: cannot be read"):
+        written(tmp_path, devices=devices, images=broken)
     finished = sorted(path.name for path in (tmp_path / "shards" / "f").iterdir())
     assert 1 <= len(finished) <= 6
-    assert "00004.parquet" not in finished  # pictures 33 to 40
+    assert "00004.parquet" not in finished  # images 33 to 40
     assert written(tmp_path, devices=devices) == plain
 
 
@@ -146,42 +144,42 @@ def test_what_a_precision_switches_is_switched_back(precision: Precision) -> Non
 
 
 def test_shards_of_another_fingerprint_are_removed(tmp_path: Path) -> None:
-    names = [picture_id(number) for number in range(1, 21)]
+    names = [id_of(number) for number in range(1, 21)]
     rows = pd.DataFrame({
         "image_id": names, "top5_class": [np.arange(5, dtype=np.int16)] * 20,
         "top5_probability": [np.full(5, 0.125, np.float32)] * 20,
     })  # fmt: skip
-    shards = Shards(tmp_path / "s", "one", names, batch_size=4, least=8)
+    shards = Shards(tmp_path / "s", "one", names, batch_size=4, min_images=8)
     assert shards.missing == [0, 1, 2]
     assert [list(shards.image_ids(number)) for number in (0, 2)] == [names[:8], names[16:]]
     shards.keep(0, rows[:8])
     shards.keep(2, rows[16:])
-    assert Shards(tmp_path / "s", "one", names, 4, least=8).missing == [1]
-    assert Shards(tmp_path / "s", "one", [*names[:4], "other", *names[5:]], 4, least=8).missing == [0, 1]
+    assert Shards(tmp_path / "s", "one", names, 4, min_images=8).missing == [1]
+    assert Shards(tmp_path / "s", "one", [*names[:4], "other", *names[5:]], 4, min_images=8).missing == [0, 1]
     (tmp_path / "s" / "one" / "00002.parquet").write_bytes(b"PAR1")  # cut off by a loss of power
-    assert Shards(tmp_path / "s", "one", names, 4, least=8).missing == [1, 2]
-    assert Shards(tmp_path / "s", "two", names, 4, least=8).missing == [0, 1, 2]
+    assert Shards(tmp_path / "s", "one", names, 4, min_images=8).missing == [1, 2]
+    assert Shards(tmp_path / "s", "two", names, 4, min_images=8).missing == [0, 1, 2]
     assert list((tmp_path / "s").iterdir()) == []
 
 
 def test_the_share_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(scoring, "perf_counter", lambda: now)
-    meter = Meter()
+    waiting = WaitingTime()
     now = 101.0  # one second without work
-    meter.begin()
+    waiting.begin()
     now = 102.0
-    meter.begin()  # two computations overlap
+    waiting.begin()  # two computations overlap
     now = 103.0
-    meter.end()
+    waiting.end()
     now = 104.0
-    meter.end()
-    assert meter.waiting() == 0.25
+    waiting.end()
+    assert waiting.share() == 0.25
     now = 108.0  # four more without
-    assert meter.waiting() == 0.625
+    assert waiting.share() == 0.625
 
 
-def test_the_bar_shows_pictures_per_second_and_waiting() -> None:
+def test_the_bar_shows_images_per_second_and_waiting() -> None:
     program = (
         "from cleanset.progress import rate_bar\nwith rate_bar(80, 'score') as done: done(60, 0.25); done(20, 0.5)"
     )
@@ -192,5 +190,5 @@ def test_the_bar_shows_pictures_per_second_and_waiting() -> None:
     shown = os.read(ours, 2**16).decode()
     os.close(ours)
     assert "80/80" in shown
-    assert re.search(r"[1-9][\d,]* pictures/s", shown)
+    assert re.search(r"[1-9][\d,]* images/s", shown)
     assert "50% of the time waiting for data" in shown

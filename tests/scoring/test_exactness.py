@@ -1,4 +1,4 @@
-"""What float64 makes equal, and what is said of the other precisions."""
+"""What float64 makes equal, and what is scores of the other precisions."""
 
 import json
 from dataclasses import replace
@@ -12,46 +12,52 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from cleanset.edition.params import Model
 from cleanset.files import sha256
-from cleanset.images import Preprocessing, decode
-from cleanset.params import Model
-from cleanset.scoring.engine import Lane
-from cleanset.scoring.exactness import Distance, distance, easiest, sample
+from cleanset.images.codec import decode
+from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.scoring.engine import DevicePipeline
+from cleanset.scoring.exactness import Distance, distance, easiest, sample, sample_size
 from cleanset.scoring.models import LoadedModel, load_model
+from cleanset.scoring.record import read_record
 from cleanset.scoring.scorer import arithmetic, grouped, to_table, top5
 from cleanset.stages import score as stage
 from cleanset.tables import SCORES, write_table
-from inputs.made import image, jpeg, picture_id
-from rules.by_hand import index_of, scores_of
-from scoring.editions import make_edition
-from scoring.networks import CPU, ENSEMBLE, random_resnet50
+from tests.scoring.editions import make_edition
+from tests.scoring.networks import CPU, ENSEMBLE, random_resnet50
+from tests.selection.by_hand import index_of, scores_of
+from tests.ten_images import drawn_image, id_of, jpeg
 
-PICTURES = {picture_id(number): jpeg(image(130 + number, 120, seed=number)) for number in range(1, 6)}
+IMAGES = {id_of(number): jpeg(drawn_image(130 + number, 120, seed=number)) for number in range(1, 6)}
 
 
 def resnet50(role: str, folder: Path) -> LoadedModel:
-    """One of the three with random weights and statistics, as it is loaded; its pictures are 96 x 96, for time."""
+    """One of the three with random weights and statistics, as it is loaded; its images are 96 x 96, for time."""
     network = random_resnet50(5)
     nn.init.normal_(network.fc.weight, std=0.1)
     path = folder / f"{role}.safetensors"
     save_file(dict(network.state_dict()), path)
     named = Model.model_validate(ENSEMBLE[role] | {"weights": str(path), "sha256": sha256(path.read_bytes())})
-    return replace(load_model(named, folder), preprocessing=Preprocessing("small", 110, 96, "bilinear"))
+    return replace(load_model(named, folder), preprocessing=ResizeAndCrop("small", 110, 96, "bilinear"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ENSEMBLE)
 def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> None:
     """With one thread and two, across batches and inside operators; in batches of 1, 3 and 8, padded or not."""
     model = resnet50(role, tmp_path)
     found = set()
     for batch_size, workers in ((1, 1), (3, 2), (8, 1)):
-        with arithmetic("float64"), Lane(model, PICTURES.__getitem__, CPU, "float64", batch_size, workers) as lane:
-            write_table(tmp_path / "t", to_table(lane.score(grouped(list(PICTURES), batch_size))), SCORES)
+        with (
+            arithmetic("float64"),
+            DevicePipeline(model, IMAGES.__getitem__, CPU, "float64", batch_size, workers) as pipeline,
+        ):
+            write_table(tmp_path / "t", to_table(pipeline.score(grouped(list(IMAGES), batch_size))), SCORES)
         found.add((tmp_path / "t").read_bytes())
     assert len(found) == 1
-    with Lane(model, PICTURES.__getitem__, CPU, "float64", 5, 1) as lane:
-        (exact,) = lane.score([list(PICTURES)])
-    pixels = torch.from_numpy(np.stack([model.preprocessing(decode(data)) for data in PICTURES.values()]))
+    with DevicePipeline(model, IMAGES.__getitem__, CPU, "float64", 5, 1) as pipeline:
+        (exact,) = pipeline.score([list(IMAGES)])
+    pixels = torch.from_numpy(np.stack([model.preprocessing(decode(data)) for data in IMAGES.values()]))
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -61,11 +67,11 @@ def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> N
         torch.set_num_threads(threads)
     assert np.array_equal(classes, exact.classes)
     assert np.array_equal(probabilities, exact.probabilities)
-    assert len({tuple(row) for row in classes.tolist()}) > 1  # the pictures are told apart
+    assert len({tuple(row) for row in classes.tolist()}) > 1  # the images are told apart
 
 
 def test_distance_by_hand() -> None:
-    """Class 7 keeps its pictures in another order, class 8 loses one of its three, class 9 stays."""
+    """Class 7 keeps its images in another order, class 8 loses one of its three, class 9 stays."""
     labels = {"a": [7], "b": [7], "c": [8], "d": [8], "e": [8], "f": [8], "g": [9], "h": [9, 7]}
     exact = {
         "a": (7, 0.75), "b": (7, 0.5), "c": (8, 0.875), "d": (8, 0.75), "e": (8, 0.625), "f": (8, 0.5),
@@ -73,7 +79,7 @@ def test_distance_by_hand() -> None:
     }  # fmt: skip
     other = exact | {"a": (7, 0.5), "b": (7, 0.625), "e": (3, 0.625), "h": (9, 0.3125)}
     assert distance(index_of(labels), scores_of(exact), scores_of(other)) == Distance(
-        pictures=8, top1_agreement=0.875, largest_difference=0.625, classes=3, classes_reordered=2, classes_changed=1
+        images=8, top1_agreement=0.875, largest_difference=0.625, classes=3, classes_reordered=2, classes_changed=1
     )
     assert distance(index_of(labels), scores_of(exact), scores_of(exact)) == Distance(8, 1.0, 0.0, 3, 0, 0)
 
@@ -92,10 +98,10 @@ def test_a_class_that_leaves_the_five_counts() -> None:
 
 
 def test_easiest() -> None:
-    """At most five, surest first, equals by id; only pictures with one label that the model is right on."""
+    """At most five, by falling confidence, ties by id; only correctly classified single-label images."""
     labels = {name: [7] for name in "abcdefgh"} | {"i": [7, 8]}
-    said = dict.fromkeys("abcdefg", (7, 0.5)) | {"c": (7, 0.75), "h": (6, 0.875), "i": (7, 0.875)}
-    assert easiest(index_of(labels), scores_of(said)) == {7: ["c", "a", "b", "d", "e"]}
+    scores = dict.fromkeys("abcdefg", (7, 0.5)) | {"c": (7, 0.75), "h": (6, 0.875), "i": (7, 0.875)}
+    assert easiest(index_of(labels), scores_of(scores)) == {7: ["c", "a", "b", "d", "e"]}
 
 
 def test_the_sample_is_of_whole_classes() -> None:
@@ -112,6 +118,11 @@ def test_the_sample_is_of_whole_classes() -> None:
     assert len(sample(index, size=10**6)) == 2000
 
 
+@pytest.mark.parametrize(("images", "size"), [(10, 200), (480, 200), (2_000, 200), (5_000, 500), (50_000, 1_000)])
+def test_the_sample_is_a_tenth_of_few_images(images: int, size: int) -> None:
+    assert sample_size(images) == size
+
+
 def test_float64_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edition = make_edition(tmp_path, 6)
     stage.run(edition, "standard")
@@ -122,9 +133,10 @@ def test_float64_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFix
         "weights_sha256": sha256((tmp_path / "w.safetensors").read_bytes()),
         "preprocessing": {"name": "timm-bicubic-182-160", "resize": 182, "size": 160, "interpolation": "bicubic"},
         "precision": "float64",
-        "pictures": 6,
+        "images": 6,
         "against_float64": None,
         "versions": {name: version(name).split("+")[0] for name in ("numpy", "pillow", "robustbench", "timm", "torch")},
+        "code": read_record(edition.scored_with("standard")).code,
     }
     assert capsys.readouterr() == ("", "")
 
@@ -141,7 +153,7 @@ def test_another_precision_says_how_far_it_is(
     facts = json.loads(edition.scored_with("standard").read_text())
     found = facts["against_float64"]
     assert facts["precision"] == precision
-    assert found["pictures"] == 9
+    assert found["images"] == 9
     assert least <= found["largest_difference"] <= most
     assert 0.5 <= found["top1_agreement"] <= 1
     _, stderr = capsys.readouterr()

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.edition import Edition
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.params import read_params
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import load_model
 from cleanset.scoring.on_ray import score_shards_on_ray
 from cleanset.scoring.shards import Shards
 from cleanset.stages import score
 from cleanset.tables import INDEX, SCORES, read_table, write_table
-from scoring.editions import make_edition, write_params
+from tests.scoring.editions import make_edition, write_params
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: make test-ray")
 
@@ -29,15 +29,15 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-def on_ray(edition: Edition, pictures: Path | None = None) -> tuple[bytes, set[int]]:
-    """The bytes of the table from shards of eight pictures, and the shards that were missing."""
+def on_ray(edition: Edition, images: Path | None = None) -> tuple[bytes, set[int]]:
+    """The bytes of the table from shards of eight images, and the shards that were missing."""
     params = read_params(edition.folder)
     image_ids = read_table(edition.index, INDEX)["image_id"].tolist()
-    shards = Shards(edition.folder / "shards", "f", image_ids, batch_size=4, least=8)
+    shards = Shards(edition.folder / "shards", "f", image_ids, batch_size=4, min_images=8)
     missing = set(shards.missing)
     settings = replace(settings_for(params.score), batch_size=4)
     load = partial(load_model, params.model("standard"), edition.folder)
-    opened = partial(score.open_pictures, edition, params.dataset.images)
+    opened = partial(score.open_images, edition, params.dataset.images)
     score_shards_on_ray(load, opened, settings, shards, lambda *_: None)
     write_table(edition.folder / "table", shards.table(), SCORES)
     return (edition.folder / "table").read_bytes(), missing
@@ -57,10 +57,10 @@ def test_the_same_bytes_as_the_local_engine(tmp_path: Path) -> None:
     assert (edition.scores("standard").read_bytes(), edition.scored_with("standard").read_bytes()) == local
 
 
-def test_a_broken_picture_is_named(tmp_path: Path) -> None:
+def test_a_broken_image_is_named(tmp_path: Path) -> None:
     edition = make_edition(tmp_path, 12)
     archive = bytearray((tmp_path / "images.tar").read_bytes())
-    archive[600] ^= 255  # a byte of the first picture
+    archive[600] ^= 255  # a byte of the first image
     (tmp_path / "images.tar").write_bytes(archive)
     with pytest.raises(CleansetError, match=r"images\.tar: ILSVRC2012_val_00000001 has SHA-256 "):
         on_ray(edition)

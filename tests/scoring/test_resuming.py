@@ -1,18 +1,21 @@
 """`kill -9` in the middle of the stage, and what the next run takes over."""
 
+import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cleanset.edition import Edition
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
 from cleanset.scoring.shards import Shards
 from cleanset.stages import score
 from cleanset.tables import INDEX, read_table, write_table
-from scoring.editions import make_edition, start, write_params, write_weights
+from tests.scoring.editions import make_edition, start, write_params, write_weights
 
 COUNT = 640
-"""A shard of 512 pictures and a rest."""
+"""A shard of 512 images and a rest."""
 
 
 def shard_files(edition: Edition) -> list[Path]:
@@ -33,6 +36,7 @@ def taken_over(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return [number for number in range(2) if number not in missing]
 
 
+@pytest.mark.slow
 def test_kill_minus_nine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edition = make_edition(tmp_path, COUNT)
     process = start(edition)
@@ -57,7 +61,8 @@ def test_kill_minus_nine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (edition.scores("standard").read_bytes(), edition.scored_with("standard").read_bytes()) == continued
 
 
-def test_shards_of_other_weights_pictures_or_precision_are_not_taken(
+@pytest.mark.slow
+def test_shards_of_other_weights_images_or_precision_are_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edition = make_edition(tmp_path, 8)
@@ -80,5 +85,63 @@ def test_shards_of_other_weights_pictures_or_precision_are_not_taken(
     write_params(tmp_path)
     other_weights = run()
     write_table(edition.index, read_table(edition.index, INDEX)[1:], INDEX)
-    other_pictures = run()
-    assert len({first, single, single_in_twos, other_weights, other_pictures}) == 5
+    other_images = run()
+    assert len({first, single, single_in_twos, other_weights, other_images}) == 5
+
+
+def file_in_its_place(folder: Path) -> Path:
+    folder.write_text("mine")
+    return folder
+
+
+def link_in_its_place(folder: Path) -> Path:
+    folder.symlink_to("elsewhere")
+    return folder
+
+
+def file_among_the_shards(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    return folder / "notes.txt"
+
+
+def folder_among_the_shards(folder: Path) -> Path:
+    (folder / "mine").mkdir(parents=True)
+    (folder / "mine" / "00000.parquet").touch()
+    (folder / "mine" / "notes.txt").write_text("mine")
+    return folder / "mine"
+
+
+@pytest.mark.parametrize(
+    "obstacle", [file_in_its_place, link_in_its_place, file_among_the_shards, folder_among_the_shards]
+)
+def test_what_is_in_the_way_of_the_shards_is_named_and_stays(tmp_path: Path, obstacle: Callable[[Path], Path]) -> None:
+    edition = make_edition(tmp_path, 3)
+    edition.partial_scores("standard").parent.mkdir(parents=True)
+    path = obstacle(edition.partial_scores("standard"))
+    before = sorted(edition.folder.rglob("*"))
+    with pytest.raises(CleansetError, match=rf"^{re.escape(str(path))}: .*; expected .*: (remove it|move it away)"):
+        score.run(edition, "standard")
+    assert sorted(edition.folder.rglob("*")) == before
+
+
+def test_shards_of_another_run_are_removed(tmp_path: Path) -> None:
+    """Also those that a killed run has not finished writing."""
+    edition = make_edition(tmp_path, 3)
+    stale = edition.partial_scores("standard") / "0123456789abcdef"
+    stale.mkdir(parents=True)
+    for name in ("00000.parquet", "00001.parquet.partial"):
+        (stale / name).touch()
+    score.run(edition, "standard")
+    assert sorted(path.name for path in edition.scores("standard").parent.iterdir()) == [
+        "standard.json", "standard.parquet",
+    ]  # fmt: skip
+
+
+def test_what_a_kill_left_of_a_shard_is_removed(tmp_path: Path) -> None:
+    """The workspace of a writer that no longer lives."""
+    (left := tmp_path / "f" / ".00000.parquet.abcd1234.partial").mkdir(parents=True)
+    for name in ("lock", "new"):
+        (left / name).write_bytes(b"half")
+    assert Shards(tmp_path, "f", ["a"], batch_size=4).missing == [0]
+    assert not left.exists()

@@ -8,26 +8,26 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from cleanset.counting import per_class, short_classes
-from cleanset.selection import Filled
-from cleanset.tiers import TIERS
+from cleanset.selection.fill import Filled
+from cleanset.selection.metrics import per_class, short_classes
+from cleanset.vocabulary import TIERS
 
 Key = tuple[int, str]
-"""Class index and image id: a picture as it stands in a class."""
+"""Class index and image id: an image in a class."""
 
 Counts = dict[str, int]
 """A number for each model, by role."""
 
-BINS = 20
-"""Of a histogram of confidences; each is 1 / BINS wide, the last one closed."""
+HISTOGRAM_BINS = 20
+"""Each is 1 / HISTOGRAM_BINS wide in confidence on the whole image; the last one is closed."""
 
 LEFT_OVER = ("not_needed", "unreviewed")
-"""Reasons that say nothing against a picture, so that there is nothing to show."""
+"""Reasons that are no flaw of an image, so that there is nothing to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How many pictures are left at one step on the way to the finished sets."""
+    """How many images are left at one step on the way to the finished sets."""
 
     name: str
     counts: Counts
@@ -35,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """One model's candidates of one tier by confidence, and those of them that were kept; BINS numbers each."""
+    """One model's candidates of one tier by confidence, and those of them that were kept; a number for each bin."""
 
     role: str
     tier: str
@@ -45,7 +45,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class ClassState:
-    """How a class stands: by model the pictures kept, those still open, and where it is short, why."""
+    """The state of a class: by model the images kept, those still open, and why it is short, if it is."""
 
     class_index: int
     kept: Counts
@@ -55,11 +55,14 @@ class ClassState:
 
 @dataclass(frozen=True, slots=True)
 class Rejects:
-    """The candidates that are in no set for one reason, and the first of them to be looked at."""
+    """The candidates that a model's set lacks for one reason.
+
+    `counts`: by model. `images`: how many different images these are. `examples`: the best ranked of them.
+    """
 
     reason: str
     counts: Counts
-    pictures: int
+    images: int
     examples: tuple[Key, ...]
 
 
@@ -77,19 +80,19 @@ def keys(frame: pd.DataFrame) -> list[Key]:
 def funnel(
     index: pd.DataFrame, shared: pd.DataFrame, sets: Mapping[str, Filled], reviewed: Collection[Key]
 ) -> list[Step]:
-    """From all pictures to the finished sets. `reviewed`: the pictures with at least one verdict."""
+    """From all images to the finished sets. `reviewed`: the images with at least one verdict."""
     every = {role: candidates(filled) for role, filled in sets.items()}
-    looked_at = {role: sum(key in reviewed for key in keys(frame)) for role, frame in every.items()}
+    reviewed_counts = {role: sum(key in reviewed for key in keys(frame)) for role, frame in every.items()}
     return [
-        Step("all pictures", dict.fromkeys(sets, len(index))),
+        Step("all images", dict.fromkeys(sets, len(index))),
         Step("with one label", dict.fromkeys(sets, int(index["single"].sum()))),
-        Step("right by all models", dict.fromkeys(sets, len(shared))),
+        Step("correct for all models", dict.fromkeys(sets, len(shared))),
         *(
             Step(f"candidates, {tier}", {role: int((frame["tier"] == tier).sum()) for role, frame in every.items()})
             for tier in TIERS
         ),
-        Step("candidates in all", {role: len(frame) for role, frame in every.items()}),
-        Step("reviewed", looked_at),
+        Step("all candidates", {role: len(frame) for role, frame in every.items()}),
+        Step("reviewed", reviewed_counts),
         Step("kept", {role: len(filled.selection) for role, filled in sets.items()}),
     ]
 
@@ -105,7 +108,7 @@ def histograms(sets: Mapping[str, Filled]) -> list[Histogram]:
 
 def _binned(frame: pd.DataFrame, tier: str) -> tuple[int, ...]:
     confidences = frame.loc[frame["tier"] == tier, "confidence"]
-    return tuple(np.histogram(confidences, bins=BINS, range=(0, 1))[0].tolist())
+    return tuple(np.histogram(confidences, bins=HISTOGRAM_BINS, range=(0, 1))[0].tolist())
 
 
 def class_states(sets: Mapping[str, Filled], classes: Collection[int], images_per_class: int) -> list[ClassState]:
@@ -132,7 +135,7 @@ def _reasons(short: pd.DataFrame) -> dict[int, str]:
 
 
 def by_size(states: Sequence[ClassState], roles: Collection[str], images_per_class: int) -> dict[int, Counts]:
-    """How many classes have so many pictures, from the most down to none."""
+    """How many classes have so many images, from the most down to none."""
     return {
         size: {role: sum(state.kept[role] == size for state in states) for role in roles}
         for size in range(images_per_class, -1, -1)
@@ -140,9 +143,9 @@ def by_size(states: Sequence[ClassState], roles: Collection[str], images_per_cla
 
 
 def overlaps(sets: Mapping[str, Filled]) -> list[tuple[tuple[str, ...], int]]:
-    """How many pictures are in the sets of exactly these models; the most frequent first, empty ones left out.
+    """How many images are in the sets of exactly these models; the most frequent first, empty ones left out.
 
-    A picture is common to two sets if it stands in the same class of both.
+    An image is common to two sets if it is in the same class of both.
     """
     members: dict[Key, tuple[str, ...]] = {}
     for role, filled in sets.items():
@@ -154,8 +157,13 @@ def overlaps(sets: Mapping[str, Filled]) -> list[tuple[tuple[str, ...], int]]:
     )
 
 
+def distinct_images(sets: Mapping[str, Filled]) -> int:
+    """How many different images the sets hold together."""
+    return len({image_id for filled in sets.values() for image_id in filled.selection["image_id"]})
+
+
 def pairwise(overlap: Sequence[tuple[tuple[str, ...], int]], roles: Sequence[str]) -> dict[tuple[str, str], int]:
-    """How many pictures two models have in common, whoever else has them."""
+    """How many images two models have in common, whoever else has them."""
     return {
         (a, b): sum(count for members, count in overlap if a in members and b in members)
         for a, b in combinations(roles, 2)
@@ -163,14 +171,15 @@ def pairwise(overlap: Sequence[tuple[tuple[str, ...], int]], roles: Sequence[str
 
 
 def rejects(sets: Mapping[str, Filled], examples: int) -> list[Rejects]:
-    """By reason, the most frequent first; what was merely left over comes last and has no examples."""
+    """By reason, the most frequent first; what was merely left over comes last and has no examples.
+
+    An image that is a candidate of two classes for two models is one image, with the class in which it ranks higher.
+    """
     every = pd.concat([filled.rejected.assign(role=role) for role, filled in sets.items()])
-    order = every.sort_values(["rank", "class_index", "image_id"]).drop_duplicates(
-        ["reason", "class_index", "image_id"]
-    )
+    images = every.sort_values(["rank", "class_index", "image_id"]).drop_duplicates(["reason", "image_id"])
     found = []
     for reason, rows in every.groupby("reason"):
-        counts, distinct = rows["role"].value_counts(), order[order["reason"] == reason]
+        counts, distinct = rows["role"].value_counts(), images[images["reason"] == reason]
         shown = () if reason in LEFT_OVER else tuple(keys(distinct.head(examples)))
         found.append(Rejects(str(reason), {role: int(counts.get(role, 0)) for role in sets}, len(distinct), shown))
-    return sorted(found, key=lambda each: (each.reason in LEFT_OVER, -each.pictures, each.reason))
+    return sorted(found, key=lambda each: (each.reason in LEFT_OVER, -each.images, each.reason))

@@ -7,39 +7,39 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cleanset.boxes import Box
-from cleanset.class_names import class_names
+from cleanset.dataset.class_names import class_names
+from cleanset.images.boxes import Box
 from cleanset.report.figures import ClassState, Counts, Histogram, Rejects, Step
 from cleanset.report.sheets import Kept, Sheet
 from cleanset.report.thumbnails import Thumbnail
-from cleanset.review.agreement import Agreement, OfVerdict
+from cleanset.review.agreement import Agreement, VerdictAgreement
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-SHORT_SHOWN = 100
+MAX_SHORT_CLASSES = 100
 """Short classes listed on the first page; the page of all classes has them all."""
 
-COMBINATIONS_SHOWN = 40
+MAX_COMBINATIONS = 40
 """Combinations of models listed; with ten models there may be 1,023."""
 
 ACCURACY_LINES = {
     "accuracy_top1": "top-1 accuracy, %",
-    "accuracy_top1_minus_published": "the same less the published one, percentage points",
+    "accuracy_top1_minus_published": "difference from the published top-1 accuracy, percentage points",
     "accuracy_top5": "top-5 accuracy, %",
     "accuracy_real": "ReaL accuracy, %",
-    "right_of_one_label": "right on pictures with one label",
-    "margin_smallest": "smallest margin",
+    "correct_of_one_label": "correct on images with one label",
+    "margin_smallest_ppm": "smallest margin, in millionths",
     "margins_below_1e-5": "classes with a margin below 0.00001",
 }
-"""What the metrics on accuracy and margins are called."""
+"""The titles of the metrics on accuracy and margins, by their names."""
 
-Shot = tuple[str, Box | None]
-"""An image id, and the box that is to be shown in it and cut out."""
+ShownImage = tuple[str, Box | None]
+"""An image id, and the crop box to draw in it and cut out; None for a whole image."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """All that the pages show, beside the pictures."""
+class ReportData:
+    """All that the pages show, beside the images."""
 
     roles: tuple[str, ...]
     images_per_class: int
@@ -47,20 +47,21 @@ class Report:
     states: tuple[ClassState, ...]
     by_size: Mapping[int, Counts]
     histograms: tuple[Histogram, ...]
+    distinct_images: int
     overlaps: tuple[tuple[tuple[str, ...], int], ...]
     pairwise: Mapping[tuple[str, str], int]
     rejects: tuple[Rejects, ...]
     totals: Mapping[str, Mapping[str, float]]
     reviewers: Mapping[str, Counts]
     agreement: Agreement
-    verdicts: Mapping[str, OfVerdict]
+    verdicts: Mapping[str, VerdictAgreement]
     pairs: Mapping[tuple[str, str], Agreement]
     differences: int
     kept: Mapping[int, Sequence[Kept]]
     sheets: tuple[Sheet, ...]
 
 
-def pages(report: Report, thumbnails: Mapping[Shot, Sequence[Thumbnail]]) -> dict[str, str]:
+def pages(report: ReportData, thumbnails: Mapping[ShownImage, Sequence[Thumbnail]]) -> dict[str, str]:
     """The text of each page, by its file name."""
     environment = _environment()
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
@@ -70,8 +71,8 @@ def pages(report: Report, thumbnails: Mapping[Shot, Sequence[Thumbnail]]) -> dic
     }
     for place, sheet in enumerate(report.sheets):
         neighbours = {
-            "before": report.sheets[place - 1] if place else None,
-            "after": report.sheets[place + 1] if place + 1 < len(report.sheets) else None,
+            "previous": report.sheets[place - 1] if place else None,
+            "next": report.sheets[place + 1] if place + 1 < len(report.sheets) else None,
         }
         written[sheet.file] = environment.get_template("sheet.html").render(common, sheet=sheet, **neighbours)
     return written
@@ -86,8 +87,8 @@ def _environment() -> Environment:
         "number": _number, "share": _share, "kappa": _kappa, "words": _words, "breakable": _breakable,
     }  # fmt: skip
     environment.globals |= {
-        "short_shown": SHORT_SHOWN,
-        "combinations_shown": COMBINATIONS_SHOWN,
+        "max_short_classes": MAX_SHORT_CLASSES,
+        "max_combinations": MAX_COMBINATIONS,
         "accuracy_lines": ACCURACY_LINES,
     }
     return environment

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from cleanset.ilsvrc import wnids
-from cleanset.report.figures import BINS, ClassState, Histogram, Step
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.report.figures import HISTOGRAM_BINS, ClassState, Histogram, Step
 
 Row = dict[str, str | int | float]
 
@@ -12,17 +12,17 @@ Row = dict[str, str | int | float]
 def plots(
     steps: Sequence[Step], states: Sequence[ClassState], histograms: Sequence[Histogram], roles: Sequence[str]
 ) -> dict[str, str]:
-    """The text of each file, by its path. `confidence` is the lower edge of a bin that is 1 / BINS wide."""
+    """The text of each file, by its path. `confidence` is the lower edge of a bin that is 1 / HISTOGRAM_BINS wide."""
     rows: dict[str, list[Row]] = {}
     for role in roles:
-        rows[f"funnel/{role}.json"] = [{"name": step.name, "pictures": step.counts[role]} for step in steps]
+        rows[f"funnel/{role}.json"] = [{"name": step.name, "images": step.counts[role]} for step in steps]
         rows[f"classes/{role}.json"] = [
-            {"class_index": state.class_index, "wnid": wnids()[state.class_index], "pictures": state.kept[role]}
+            {"class_index": state.class_index, "wnid": wnids()[state.class_index], "images": state.kept[role]}
             for state in states
         ]
     for each in histograms:
         rows[f"confidence/{each.role}_{each.tier}.json"] = [
-            {"confidence": place / BINS, "candidates": candidates, "kept": kept}
+            {"confidence": place / HISTOGRAM_BINS, "candidates": candidates, "kept": kept}
             for place, (candidates, kept) in enumerate(zip(each.candidates, each.kept, strict=True))
         ]
     return {name: _text(of_file) for name, of_file in rows.items()}

@@ -1,29 +1,34 @@
-"""What the contact sheets show: the pictures kept in each class, one line for each model that keeps them."""
+"""The content of the contact sheets: the images kept in each class, one line for each model that keeps them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from cleanset.boxes import Box, box_of
-from cleanset.report.figures import ClassState, Key
-from cleanset.selection import Filled
+import pandas as pd
 
-PER_PAGE = 50
-"""Classes on one contact sheet."""
+from cleanset.images.boxes import Box, box_of
+from cleanset.report.figures import ClassState, Key
+from cleanset.selection.fill import Filled
+
+CLASSES_PER_SHEET = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a picture is to one model that keeps it."""
+    """An image in the set of one model, with its confidence on the delivered pixels and on the whole image.
+
+    `confidence` is None where the five most probable classes of a crop lack the class.
+    """
 
     role: str
     place: int
     tier: str
-    confidence: float
+    confidence: float | None
+    source_confidence: float
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A picture that stands in a class, and for which models; the box is None for a whole one."""
+    """An image that is kept in a class, and by which models; the box is None for a whole one."""
 
     image_id: str
     crop: Box | None
@@ -39,21 +44,27 @@ class Sheet:
     classes: tuple[ClassState, ...]
 
 
-def kept_pictures(sets: Mapping[str, Filled], reviewed: Collection[Key]) -> dict[int, list[Kept]]:
-    """The pictures of each class that has some, by their best place, then by model and image id."""
+def kept_images(
+    sets: Mapping[str, Filled], delivered: Mapping[str, Sequence[float | None]], reviewed: Collection[Key]
+) -> dict[int, list[Kept]]:
+    """The images of each class that has some, by their best place, then by model and image id.
+
+    `delivered`: by model, the confidence of each row of its selection on the delivered pixels.
+    """
     uses: dict[tuple[int, str, Box | None], list[Use]] = {}
     for role, filled in sets.items():
-        for row in filled.selection.sort_values(["class_index", "place"]).to_dict("records"):
+        rows = filled.selection.assign(delivered=pd.Series(delivered[role], index=filled.selection.index, dtype=object))
+        for row in rows.sort_values(["class_index", "place"]).to_dict("records"):
             key = (row["class_index"], row["image_id"], box_of(row["crop"]))
-            use = Use(role, row["place"], row["tier"], float(row["confidence"]))
+            use = Use(role, row["place"], row["tier"], row["delivered"], float(row["confidence"]))
             uses.setdefault(key, []).append(use)
     order = list(sets)
     found: dict[int, list[Kept]] = {}
     for (index, image_id, crop), of_models in uses.items():
         kept = Kept(image_id, crop, tuple(of_models), (index, image_id) in reviewed)
         found.setdefault(index, []).append(kept)
-    for pictures in found.values():
-        pictures.sort(key=lambda kept: _order(kept, order))
+    for images in found.values():
+        images.sort(key=lambda kept: _order(kept, order))
     return dict(sorted(found.items()))
 
 
@@ -63,7 +74,7 @@ def _order(kept: Kept, roles: Sequence[str]) -> tuple[int, int, str]:
 
 
 def sheets(states: Sequence[ClassState]) -> list[Sheet]:
-    """The classes in pages of PER_PAGE, by class index."""
-    pages = [tuple(states[start : start + PER_PAGE]) for start in range(0, len(states), PER_PAGE)]
+    """The classes in pages of CLASSES_PER_SHEET, by class index."""
+    pages = [tuple(states[start : start + CLASSES_PER_SHEET]) for start in range(0, len(states), CLASSES_PER_SHEET)]
     digits = len(str(len(pages)))
     return [Sheet(f"sheet-{number:0{digits}}.html", page) for number, page in enumerate(pages, start=1)]

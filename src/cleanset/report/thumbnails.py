@@ -1,7 +1,7 @@
-"""Small copies of pictures, as data URIs that a page can hold.
+"""Small copies of images, as data URIs that a page can hold.
 
 JPEG, because libjpeg-turbo computes in whole numbers: the same bytes on any processor. They are turned
-as the picture's EXIF orientation says, as viewers do.
+by the image's EXIF orientation, as viewers turn them.
 """
 
 import base64
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageDraw, ImageOps
 
-from cleanset.boxes import Box
-from cleanset.images import cropped, decode
+from cleanset.images.boxes import Box
+from cleanset.images.codec import cropped, decode
 
-SIDE = 128
-"""Pixels: the longer side."""
+THUMBNAIL_PIXELS = 128
+"""The longer side."""
 
 _QUALITY = 70
 _ORIENTATION = 0x0112
@@ -23,7 +23,7 @@ _OUTLINE, _EDGE = "#ffb300", "#000000"
 
 @dataclass(frozen=True, slots=True)
 class Thumbnail:
-    """A small picture: its data URI, and its size in pixels."""
+    """A small image: its data URI, and its size in pixels."""
 
     src: str
     width: int
@@ -31,13 +31,13 @@ class Thumbnail:
 
 
 def thumbnail(data: bytes) -> Thumbnail:
-    """The whole picture, from the bytes of a JPEG."""
+    """The whole image, from the bytes of a JPEG."""
     image = decode(data)
     return _finished(_small(image.convert("RGB")), image)
 
 
 def before_and_after(data: bytes, crop: Box) -> tuple[Thumbnail, Thumbnail]:
-    """The whole picture with the box drawn in, and the part inside it."""
+    """The whole image with the box drawn in, and the part inside it."""
     image = decode(data)
     small = _small(image.convert("RGB"))
     _draw_box(small, crop, small.width / image.width, small.height / image.height)
@@ -46,7 +46,7 @@ def before_and_after(data: bytes, crop: Box) -> tuple[Thumbnail, Thumbnail]:
 
 
 def _small(image: Image.Image) -> Image.Image:
-    scale = min(1.0, SIDE / max(image.size))
+    scale = min(1.0, THUMBNAIL_PIXELS / max(image.size))
     size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
     return image.resize(size, Image.Resampling.BICUBIC, reducing_gap=2.0)
 
@@ -61,7 +61,7 @@ def _draw_box(small: Image.Image, box: Box, across: float, down: float) -> None:
 
 
 def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
-    """Turned as `original` says, and encoded."""
+    """The small image turned by the EXIF orientation of `original`, and encoded."""
     small.info = {}
     exif = small.getexif()
     exif.clear()

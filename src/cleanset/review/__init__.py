@@ -1,1 +1,1 @@
-"""Human verdicts: their files, how they become decisions, what is still to be asked, how far reviewers agree."""
+"""Human verdicts: their files, the decisions that follow, what is still to be reviewed, agreement of reviewers."""

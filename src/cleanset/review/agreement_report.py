@@ -1,4 +1,4 @@
-"""What `cleanset agreement` shows: how far the reviewers of an edition agree, and where they differ."""
+"""What `cleanset agreement` shows: the agreement of the reviewers of an edition, and where they differ."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -8,57 +8,59 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 
-from cleanset.class_names import class_names
-from cleanset.edition import Edition
-from cleanset.ilsvrc import wnids
-from cleanset.params import read_params
+from cleanset.dataset.class_names import class_names
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
 from cleanset.review.agreement import (
     Agreement,
     Difference,
-    OfVerdict,
+    VerdictAgreement,
     differences,
-    of_verdicts,
     overall,
     pairs,
+    verdict_agreements,
     verdict_counts,
     without_board,
 )
-from cleanset.review.consensus import Decision
-from cleanset.review.folder import checked_reviews, decisions
+from cleanset.review.decisions import decisions
+from cleanset.review.store import checked_reviews
 from cleanset.review.verdicts import Review
+from cleanset.selection.decision import Decision
 from cleanset.tables import INDEX, read_table
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """`reviewers`: how many pictures each has judged, the board not among them. `differences`: with the decision."""
+class AgreementReport:
+    """`reviewers`: how many images each has judged, the board not among them. `differences`: with the decision."""
 
     reviewers: dict[str, int]
     overall: Agreement
-    verdicts: dict[str, OfVerdict]
+    verdicts: dict[str, VerdictAgreement]
     pairs: dict[tuple[str, str], Agreement]
     differences: list[tuple[Difference, Decision]]
 
 
-def run(edition: Edition) -> Report:
-    """Read and check the reviews of an edition, and measure how far they agree."""
+def run(edition: Edition) -> AgreementReport:
+    """Read and check the reviews of an edition, and measure their agreement."""
     params = read_params(edition.folder)
-    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX))
-    decided = decisions(votes, params.review.policy, params.review.min_reviewers)
-    said = list(without_board(votes).values())
-    counts = verdict_counts(said)
-    names = sorted({name for by_reviewer in said for name in by_reviewer})
-    return Report(
-        {name: sum(name in by_reviewer for by_reviewer in said) for name in names},
+    policy = params.review
+    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX), policy.min_crop_pixels)
+    decided = decisions(votes, policy.policy, policy.min_reviewers, policy.box_tolerance)
+    reviews = list(without_board(votes).values())
+    counts = verdict_counts(reviews)
+    names = sorted({name for by_reviewer in reviews for name in by_reviewer})
+    return AgreementReport(
+        {name: sum(name in by_reviewer for by_reviewer in reviews) for name in names},
         overall(counts),
-        of_verdicts(counts),
-        pairs(said),
+        verdict_agreements(counts),
+        pairs(reviews),
         [(found, decided[found.class_index, found.image_id]) for found in differences(votes)],
     )
 
 
-def as_json(report: Report) -> str:
-    """The whole report; shares and kappas as fractions, null where nothing can be said."""
+def as_json(report: AgreementReport) -> str:
+    """The whole report; shares and kappas as fractions, null where they are undefined."""
     content = {
         "reviewers": report.reviewers,
         **asdict(report.overall),
@@ -68,7 +70,7 @@ def as_json(report: Report) -> str:
             {
                 "wnid": wnids()[found.class_index],
                 "image_id": found.image_id,
-                "votes": {name: _review_json(review) for name, review in found.said.items()},
+                "votes": {name: _review_json(review) for name, review in found.reviews.items()},
                 "board": _review_json(found.board) if found.board else None,
                 "decision": asdict(decision),
             }
@@ -82,21 +84,21 @@ def _review_json(review: Review) -> dict[str, Any]:
     return review.model_dump(include={"verdict", "reason", "crop", "note"}, exclude_none=True)
 
 
-def as_table(report: Report) -> Group:
-    """The same for people."""
+def as_table(report: AgreementReport) -> Group:
+    """The report for people."""
     seen = ", ".join(f"{name} {count}" for name, count in report.reviewers.items()) or "nobody yet"
-    lines: list[Any] = [f"Pictures reviewed by each: {seen}. By two or more: {report.overall.pictures}."]
-    if report.overall.pictures:
+    lines: list[Any] = [f"Images reviewed by each: {seen}. By two or more: {report.overall.images}."]
+    if report.overall.images:
         lines += ["", _numbers(report), _pairs(report)]
-        lines += ["Kappa is Fleiss'; – where only one verdict was ever given, so that nothing can be said."]
+        lines += ["Kappa is Fleiss'; – where only one verdict was ever given, which leaves it undefined."]
     if report.differences:
         lines += ["", _differences(report)]
-    elif report.overall.pictures:
-        lines += ["They differ on no picture."]
+    elif report.overall.images:
+        lines += ["They differ on no image."]
     return Group(*lines)
 
 
-def _numbers(report: Report) -> Table:
+def _numbers(report: AgreementReport) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=True)
     table.add_column("verdict", "all")
     given = sum(found.given for found in report.verdicts.values())
@@ -111,36 +113,41 @@ def _numbers(report: Report) -> Table:
     return table
 
 
-def _pairs(report: Report) -> Table:
+def _pairs(report: AgreementReport) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("reviewers")
-    for heading in ("pictures", "agreement", "kappa"):
+    for heading in ("images", "agreement", "kappa"):
         table.add_column(heading, justify="right")
     for (a, b), found in report.pairs.items():
-        table.add_row(f"{a}, {b}", str(found.pictures), _percent(found.agreement), _kappa(found.kappa))
+        table.add_row(f"{a}, {b}", str(found.images), _percent(found.agreement), _kappa(found.kappa))
     return table
 
 
-def _differences(report: Report) -> Table:
+def _differences(report: AgreementReport) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_lines=False)
     table.add_column("class", ratio=1, max_width=24)
     table.add_column("differ on", no_wrap=True)
-    table.add_column("said")
+    table.add_column("verdicts")
     table.add_column("decision")
     for found, decision in report.differences:
         wnid = wnids()[found.class_index]
-        said = "\n".join(f"{name}: {_said(review)}" for name, review in found.said.items())
-        outcome = f"board: {_said(found.board)}" if found.board else _decided(decision)
-        table.add_row(f"{wnid}\n{class_names()[found.class_index].name}", found.image_id, said, outcome)
+        verdicts = "\n".join(f"{name}: {_described(review)}" for name, review in found.reviews.items())
+        outcome = f"board: {_described(found.board)}" if found.board else _decided(decision, found)
+        table.add_row(f"{wnid}\n{class_names()[found.class_index].name}", found.image_id, verdicts, outcome)
     return table
 
 
-def _said(review: Review) -> str:
+def _described(review: Review) -> str:
     return " ".join([review.verdict, *(_plain(review.reason)), *([str(review.crop)] if review.crop else [])])
 
 
-def _decided(decision: Decision) -> str:
-    return " ".join([decision.verdict.replace("undecided", "open:"), *_plain(decision.reason)])
+def _decided(decision: Decision, found: Difference) -> str:
+    words = [decision.verdict.replace("undecided", "open:"), *_plain(decision.reason)]
+    if decision.crop is not None:
+        words.append(str(list(decision.crop)))
+        if any(review.box not in (None, decision.crop) for review in found.reviews.values()):
+            words.append("(the smallest of boxes within review.box_tolerance)")
+    return " ".join(words)
 
 
 def _plain(reason: str | None) -> list[str]:

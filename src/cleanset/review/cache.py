@@ -1,8 +1,8 @@
-"""The votes on one class, read again only where a file has changed: what a review page asks for at each step."""
+"""A cache of review files for the review page, which asks for the votes on a class at each step."""
 
 from pathlib import Path
 
-from cleanset.review.folder import read_file, review_file, reviewer_folders
+from cleanset.review.store import read_file, review_file, reviewer_folders
 from cleanset.review.verdicts import Vote
 
 _Stamp = tuple[int, int, int]
@@ -10,13 +10,13 @@ _Stamp = tuple[int, int, int]
 
 
 class ReviewCache:
-    """The folder `reviews/` as it stands; files may be changed by anybody at any time."""
+    """The current content of `reviews/`; a file is read again only when it has changed, by whomever."""
 
     def __init__(self, reviews: Path) -> None:
         self._reviews = reviews
         self._read: dict[Path, tuple[_Stamp, list[Vote]]] = {}
 
-    def of_class(self, wnid: str) -> dict[str, dict[str, Vote]]:
+    def votes_on_class(self, wnid: str) -> dict[str, dict[str, Vote]]:
         """By image id: the vote of each reviewer, by name. Raises CleansetError for a file that is not valid."""
         votes: dict[str, dict[str, Vote]] = {}
         for folder in reviewer_folders(self._reviews):

@@ -1,66 +1,75 @@
-"""How the verdicts of several reviewers on one picture become one decision."""
+"""How the verdicts of several reviewers on one image become one decision."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
-from cleanset.boxes import Box
+from cleanset.images.boxes import Box
 from cleanset.review.verdicts import Review
+from cleanset.selection.decision import CONFLICT, UNREVIEWED, Decision
 
 Policy = Literal["single", "majority", "unanimous"]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the reviewers together say of a picture.
+def consensus(
+    votes: Sequence[Review], board: Review | None, policy: Policy, min_reviewers: int, box_tolerance: float = 0.0
+) -> Decision:
+    """One decision from the votes of different reviewers on one image; their order does not matter.
 
-    `verdict` undecided means that no verdict counts yet, and `reason` then says why: `unreviewed`,
-    `too_few_reviewers` or `conflict`. For reject it is the reviewers' reason, or `unsure`.
-    """
+    The board's verdict, where there is one, overrules. `single`: what all reviewers agree on, else a conflict.
+    `majority`: the verdict of more than half, else a conflict. `unanimous`: one unsure rejects; else as `single`.
+    A decision needs `min_reviewers` votes.
 
-    verdict: Literal["clean", "crop", "reject", "undecided"]
-    reason: str | None = None
-    crop: Box | None = None
-
-
-UNREVIEWED = Decision("undecided", "unreviewed")
-CONFLICT = Decision("undecided", "conflict")
-
-
-def consensus(votes: Sequence[Review], board: Review | None, policy: Policy, min_reviewers: int) -> Decision:
-    """One decision from the votes of different reviewers on one picture.
-
-    The board's verdict, where there is one, overrules. `single`: what the reviewers agree on; two
-    that differ are a conflict. `majority`: what more than half say, else a conflict. `unanimous`: one
-    unsure rejects; else what all say; else a conflict. Verdicts agree when verdict and
-    crop box are the same; reasons may differ, the most frequent is kept. A majority or unanimity
-    needs `min_reviewers` votes.
+    Reasons may differ, the most frequent is kept. A crop agrees with another vote's box that keeps no less, if no
+    edge of the two is further apart than `box_tolerance` times the shorter side of the box that keeps less; this one
+    is then the box of the decision.
     """
     if board is not None:
-        return _decision([board])
+        return _decision([board], board.box)
     if not votes:
         return UNREVIEWED
     if len(votes) < min_reviewers:
         return Decision("undecided", "too_few_reviewers")
     if policy == "unanimous" and any(vote.verdict == "unsure" for vote in votes):
         return Decision("reject", "unsure")
-    counts = Counter((vote.verdict, vote.box) for vote in votes)
-    (verdict, box), most = counts.most_common(1)[0]
+    best = min(votes, key=lambda vote: (-len(_agreeing(votes, vote, box_tolerance)), _kept(vote.box), vote.verdict))
+    agreeing = _agreeing(votes, best, box_tolerance)
     needed = len(votes) // 2 + 1 if policy == "majority" else len(votes)
-    if most < needed:
-        return CONFLICT
-    return _decision([vote for vote in votes if (vote.verdict, vote.box) == (verdict, box)])
+    return _decision(agreeing, best.box) if len(agreeing) >= needed else CONFLICT
 
 
-def _decision(agreeing: Sequence[Review]) -> Decision:
-    first = agreeing[0]
-    if first.verdict == "unsure":
+def _agreeing(votes: Sequence[Review], with_vote: Review, box_tolerance: float) -> list[Review]:
+    """The votes of the same verdict and, for a crop, with the same box or one that keeps a little more."""
+    same = [vote for vote in votes if vote.verdict == with_vote.verdict]
+    box = with_vote.box
+    if box is None:
+        return same
+    left, top, right, bottom = box
+    limit = box_tolerance * min(right - left, bottom - top)
+    return [
+        vote
+        for vote in same
+        if vote.box is not None
+        and _kept(vote.box) >= _kept(box)
+        and max(abs(a - b) for a, b in zip(vote.box, box, strict=True)) <= limit
+    ]
+
+
+def _kept(box: Box | None) -> tuple[int, ...]:
+    """Orders boxes by the pixels that they keep, then by their edges; what has no box first."""
+    if box is None:
+        return ()
+    left, top, right, bottom = box
+    return ((right - left) * (bottom - top), *box)
+
+
+def _decision(agreeing: Sequence[Review], box: Box | None) -> Decision:
+    verdict = agreeing[0].verdict
+    if verdict == "unsure":
         return Decision("reject", "unsure")
-    if first.verdict == "clean":
+    if verdict == "clean":
         return Decision("clean")
-    reason = _most_frequent(vote.reason for vote in agreeing)
-    return Decision(first.verdict, reason, first.box)
+    return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box)
 
 
 def _most_frequent(reasons: Iterable[str | None]) -> str | None:

@@ -1,9 +1,9 @@
-"""Which pictures are still to be reviewed, class by class, for all models together, and in what order.
+"""Which images are still to be reviewed, class by class, for all models together, and in what order.
 
 Reviewing the first question again and again asks no more than any order must. For one model, let L
-be the last picture that it keeps in the end. Every picture that would go before L if it were clean
-has to be looked at, else it might have to take L's place; no other has to. Where the class is not
-filled in the end, every candidate has to be looked at. The first question is always such a picture
+be the last image that it keeps in the end. Every image that would go before L if it were clean
+has to be reviewed, because it might replace L; no other has to. Where the class is not
+filled in the end, every candidate has to be reviewed. The first question is always such an image
 for one of the models at least: all that could go before it are decided.
 """
 
@@ -13,30 +13,29 @@ from typing import Literal
 
 import pandas as pd
 
-from cleanset.after_crop import WRONG_AFTER_CROP, Said, is_wrong
-from cleanset.boxes import Crop
-from cleanset.review.consensus import Decision, consensus
-from cleanset.review.folder import BOARD
+from cleanset.review.consensus import consensus
+from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
-from cleanset.tiers import TIERS
+from cleanset.selection.decision import Decision
+from cleanset.vocabulary import TIERS
 
 State = Literal["settled", "open", "short", "conflict"]
 """Of a class, for one model.
 
-`settled`: full, and no picture could still enter. `short`: the same, but not full. `conflict`: it
+`settled`: full, and no image could still enter. `short`: the same, but not full. `conflict`: it
 waits for the board, and no reviewer need be asked before. `open`: reviewers are to be asked.
 """
 
-Decide = Callable[[str], Decision]
-"""The decision on a picture of one class, by image id. Models may differ, as where a crop makes one of them err."""
+DecideInClass = Callable[[str], Decision]
+"""The decision on an image of one class, by image id. Models may differ, as where one misclassifies a crop."""
 
 TO_BE_ASKED = ("unreviewed", "too_few_reviewers")
-"""Why a picture is undecided, where a further reviewer can help."""
+"""Why an image is undecided, where a further reviewer can help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A picture that may stand in a class, as one model ranks it there."""
+    """An image that may be selected for a class, as one model ranks it there."""
 
     image_id: str
     tier: str
@@ -50,9 +49,9 @@ ByRole = Mapping[str, Sequence[Candidate]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A picture to be reviewed and, by role, the models that may need it.
+    """An image to be reviewed and, by role, the models that may need it.
 
-    `certain`: it has to be looked at whatever the other verdicts will be.
+    `certain`: it has to be reviewed whatever the other verdicts will be.
     """
 
     image_id: str
@@ -61,8 +60,8 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How one model's class stands: pictures kept so far, and image ids still to be reviewed.
+class ClassStatus:
+    """The review status of a class for one model: images kept so far, and image ids still to be reviewed.
 
     `certain` are to be reviewed if all verdicts to come are clean, `open` if all are reject: the
     fewest and the most. The first are among the second.
@@ -74,7 +73,9 @@ class Standing:
     open: tuple[str, ...]
 
 
-def by_class(tables: Mapping[str, pd.DataFrame], classes: Collection[int]) -> dict[int, dict[str, list[Candidate]]]:
+def candidates_by_class(
+    tables: Mapping[str, pd.DataFrame], classes: Collection[int]
+) -> dict[int, dict[str, list[Candidate]]]:
     """The candidates of each of `classes` by role, from the candidates tables by role; in the order of asking."""
     found: dict[int, dict[str, list[Candidate]]] = {index: {role: [] for role in tables} for index in sorted(classes)}
     for role, table in tables.items():
@@ -88,35 +89,18 @@ def by_class(tables: Mapping[str, pd.DataFrame], classes: Collection[int]) -> di
     return found
 
 
-def of_class(decided: Mapping[tuple[int, str], Decision], class_index: int, unreviewed: Decision) -> Decide:
-    """The decisions on one class; `unreviewed` for a picture that has none."""
-    return lambda image_id: decided.get((class_index, image_id), unreviewed)
+def open_images(candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int) -> list[Candidate]:
+    """The undecided images that, if found clean, would be among the class's images; the likeliest first.
 
-
-def without_wrong_crops(decide: Decide, class_index: int, said: Mapping[Crop, Said]) -> Decide:
-    """The decisions as they count for one model: a crop that it takes for another class is out."""
-
-    def counted(image_id: str) -> Decision:
-        decision = decide(image_id)
-        if decision.crop is not None and is_wrong(Crop(image_id, decision.crop), class_index, said):
-            return Decision("reject", WRONG_AFTER_CROP)
-        return decision
-
-    return counted
-
-
-def open_pictures(candidates: Sequence[Candidate], decide: Decide, images_per_class: int) -> list[Candidate]:
-    """The undecided pictures that, if found clean, would be among the class's pictures; the likeliest first.
-
-    The same pictures as column `open` of `selection.fill`.
+    The same images as column `open` of `selection.fill`.
     """
     return [candidate for candidate, _ in _reachable(candidates, decide, images_per_class)]
 
 
-def questions(by_role: ByRole, decided: Mapping[str, Decide], images_per_class: int) -> list[Question]:
-    """Every open picture of a class once. Asking the first, deciding, and asking again asks what any order must.
+def questions(by_role: ByRole, decided: Mapping[str, DecideInClass], images_per_class: int) -> list[Question]:
+    """Every open image of a class once. Asking the first, deciding, and asking again asks what any order must.
 
-    The certain ones first; then as they stand in the class with the models that need them.
+    The certain ones first; then by tier and rank with the models that need them.
     """
     serves: dict[str, dict[str, Candidate]] = {}
     certain: set[str] = set()
@@ -126,22 +110,22 @@ def questions(by_role: ByRole, decided: Mapping[str, Decide], images_per_class: 
             if is_certain:
                 certain.add(candidate.image_id)
 
-    def place(image_id: str) -> tuple[bool, tuple[int, int], int, str]:
-        return image_id not in certain, *place_in_class(serves[image_id].values()), image_id
+    def order(image_id: str) -> tuple[bool, tuple[int, int], int, str]:
+        return image_id not in certain, *order_in_class(serves[image_id].values()), image_id
 
-    return [Question(image_id, serves[image_id], image_id in certain) for image_id in sorted(serves, key=place)]
+    return [Question(image_id, serves[image_id], image_id in certain) for image_id in sorted(serves, key=order)]
 
 
-def place_in_class(candidates: Collection[Candidate]) -> tuple[tuple[int, int], int]:
-    """Where a picture stands in its class: the best tier and rank with any model, then the more models the better."""
+def order_in_class(candidates: Collection[Candidate]) -> tuple[tuple[int, int], int]:
+    """The sort key of an image in its class: best tier and rank with any model, then most models first."""
     return min(map(_order, candidates)), -len(candidates)
 
 
-def for_reviewer(reviewer: str, own: Mapping[str, Review], decide: Decide) -> Decide:
-    """The decisions on a class as they matter for what to ask one reviewer; `own` are their verdicts, by image id.
+def for_reviewer(reviewer: str, own_reviews: Mapping[str, Review], decide: DecideInClass) -> DecideInClass:
+    """The decisions on a class that determine what one reviewer is asked; `own_reviews` are theirs, by image id.
 
-    What others have to decide counts as clean meanwhile, so that nothing is asked in vain: conflicts,
-    which are the board's; and for the board, everything else. A picture that waits for further
+    What others have to decide counts as clean for now, so that no review is asked for that may not be needed:
+    conflicts, which the board decides; and for the board, everything else. An image that waits for further
     reviewers counts as this reviewer has judged it, so that they need not wait for the others.
     """
 
@@ -150,19 +134,19 @@ def for_reviewer(reviewer: str, own: Mapping[str, Review], decide: Decide) -> De
         if decision.verdict != "undecided":
             return decision
         if reviewer == BOARD:
-            return decision if decision.reason == "conflict" else _MEANWHILE
+            return decision if decision.reason == "conflict" else _CLEAN_FOR_NOW
         if decision.reason not in TO_BE_ASKED:
-            return _MEANWHILE
-        return consensus([own[image_id]], None, "single", 1) if image_id in own else decision
+            return _CLEAN_FOR_NOW
+        return consensus([own_reviews[image_id]], None, "single", 1) if image_id in own_reviews else decision
 
     return seen
 
 
-_MEANWHILE = Decision("clean")
+_CLEAN_FOR_NOW = Decision("clean")
 
 
-def standing(candidates: Sequence[Candidate], decide: Decide, images_per_class: int) -> Standing:
-    """How one model's class stands."""
+def class_status(candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int) -> ClassStatus:
+    """The review status of a class for one model."""
     reachable = list(_reachable(candidates, decide, images_per_class))
     accepted = sum(decide(candidate.image_id).verdict in ("clean", "crop") for candidate in candidates)
     certain = tuple(candidate.image_id for candidate, is_certain in reachable if is_certain)
@@ -171,12 +155,12 @@ def standing(candidates: Sequence[Candidate], decide: Decide, images_per_class: 
         state = "settled" if accepted >= images_per_class else "short"
     else:
         state = "open" if any(decide(image_id).reason in TO_BE_ASKED for image_id in certain) else "conflict"
-    return Standing(
+    return ClassStatus(
         state, min(accepted, images_per_class), certain, tuple(candidate.image_id for candidate, _ in reachable)
     )
 
 
-def together(states: Iterable[State]) -> State:
+def combined_state(states: Iterable[State]) -> State:
     """The state of a class for several models: the first of open, conflict, short that holds for any, else settled."""
     found = set(states)
     worst: tuple[State, ...] = ("open", "conflict", "short")
@@ -184,11 +168,11 @@ def together(states: Iterable[State]) -> State:
 
 
 def _reachable(
-    candidates: Sequence[Candidate], decide: Decide, images_per_class: int
+    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int
 ) -> Iterator[tuple[Candidate, bool]]:
-    """The open pictures in the order of asking, each with whether it is certain.
+    """The open images in the order of asking, each with whether it is certain.
 
-    Open: too few accepted pictures go before it if it is clean. Certain: also if all undecided ones
+    Open: too few accepted images go before it if it is clean. Certain: also if all undecided ones
     before it are clean. A crop goes before the next tier, but after the clean ones of its own.
     """
     ordered = sorted(candidates, key=_order)

@@ -1,36 +1,21 @@
-"""Human verdicts: what a review file may say. One file holds one reviewer's verdicts on one class."""
+"""Human verdicts: the format of a review file. One file holds one reviewer's verdicts on one class."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from cleanset.boxes import Box
-from cleanset.checked import first_problem
 from cleanset.errors import CleansetError
-
-Verdict = Literal["clean", "crop", "reject", "unsure"]
-Reason = Literal[
-    "watermark",
-    "text",
-    "border",
-    "collage",
-    "filter",
-    "noise",
-    "blur",
-    "drawing",
-    "wrong_class",
-    "several_objects",
-    "duplicate",
-    "other",
-]
+from cleanset.images.boxes import Box
+from cleanset.validation import first_problem
+from cleanset.vocabulary import Reason, Verdict
 
 _Edge = Annotated[int, Field(ge=0)]
 
 
 class Review(BaseModel):
-    """One reviewer's verdict on one picture, as it stands in the file."""
+    """One reviewer's verdict on one image, as in the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -46,7 +31,7 @@ class Review(BaseModel):
         if self.verdict in ("crop", "reject") and self.reason is None:
             raise ValueError(f"verdict {self.verdict} without a reason")
         if self.verdict == "clean" and self.reason is not None:
-            raise ValueError("verdict clean with a reason; a reason says what is wrong with the picture")
+            raise ValueError("verdict clean with a reason; a reason says what is wrong with the image")
         if (self.verdict == "crop") != (self.crop is not None):
             raise ValueError("a crop box is needed for verdict crop, and for no other")
         if self.crop is not None:
@@ -68,7 +53,7 @@ class Review(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A review with the place it came from, as errors name it: file and line."""
+    """A review and where it is, file and line, for error messages."""
 
     wnid: str
     image_id: str
@@ -80,7 +65,7 @@ def parse_reviews(text: str, wnid: str, where: str) -> list[Vote]:
     """The verdicts in the text of a review file for class `wnid`.
 
     Raises CleansetError with `where` and the line for anything that is not exactly the format:
-    a syntax error, a tag, two verdicts for one picture, an unknown key, a missing or wrong value.
+    a syntax error, a tag, two verdicts for one image, an unknown key, a missing or wrong value.
     """
     try:
         _refuse_deep(text, where)
@@ -117,8 +102,8 @@ def _review(fields: dict[str, Any], place: str) -> Review:
         raise CleansetError(f"{place}: {first_problem(error)}") from None
 
 
-_DEEPEST = 4
-"""The file, its class, a picture, a crop box."""
+MAX_DEPTH = 4
+"""The file, its class, an image, a crop box."""
 
 
 def _refuse_deep(text: str, where: str) -> None:
@@ -126,7 +111,7 @@ def _refuse_deep(text: str, where: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
+        if depth > MAX_DEPTH:
             line = event.start_mark.line + 1 if event.start_mark else 1
             raise CleansetError(
                 f"{where}, line {line}: a list or table too deep; a review has text, numbers, a crop box"
@@ -142,11 +127,11 @@ def _mapping(node: yaml.Node, where: str, expected: str) -> list[tuple[str, int,
     for key, value in node.value:
         line = key.start_mark.line + 1
         _refuse_tag(key, where)
-        if not isinstance(key, yaml.ScalarNode):
+        if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":  # such as !!bool <image id>
             raise CleansetError(f"{where}, line {line}: found {_shown(key)} as a key; {expected}")
         if key.value in entries:
             raise CleansetError(
-                f"{where}, line {line}: {key.value} stands here again, first in line "
+                f"{where}, line {line}: {key.value} a second time, first in line "
                 f"{entries[key.value][1]}; expected one entry: remove one of the two"
             )
         entries[key.value] = (key.value, line, value)
@@ -154,7 +139,7 @@ def _mapping(node: yaml.Node, where: str, expected: str) -> list[tuple[str, int,
 
 
 def _value(node: yaml.Node, where: str) -> Any:
-    """A scalar, or a list of scalars; deeper structures have no place in a review."""
+    """A scalar, or a list of scalars; a review has no deeper structures."""
     if isinstance(node, yaml.SequenceNode) and all(isinstance(item, yaml.ScalarNode) for item in node.value):
         _refuse_tag(node, where)
         return [_value(item, where) for item in node.value]

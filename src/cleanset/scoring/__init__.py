@@ -1,1 +1,1 @@
-"""Models, and what they say of pictures."""
+"""Models, their weights, and their scores of images."""

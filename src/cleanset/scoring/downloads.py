@@ -1,8 +1,7 @@
-"""Downloads of weights: the file whole under its name, or no file, and nothing anywhere else.
+"""Downloads of weights: the whole file under its name or no file, and nothing written anywhere else.
 
-The work is done by huggingface_hub and by gdown, which RobustBench downloads with, in a process of
-its own: both keep caches and cookies in the home folder, so that process gets another one, inside the
-folder that is removed in the end.
+huggingface_hub, and gdown, which RobustBench uses, download in a process of their own: both keep caches
+and cookies in the home folder, so that process gets another home, inside a folder that is removed at the end.
 """
 
 import fcntl
@@ -19,10 +18,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-ATTEMPTS = 3
-"""How often a broken download is begun; huggingface_hub goes on where it broke off before that."""
-STALLED = 60
-"""Seconds without a byte, after which a download is given up; gdown would wait for ever."""
+MAX_ATTEMPTS = 3
+"""Times that a broken download is started; huggingface_hub resumes by itself before that."""
+STALL_SECONDS = 60
+"""Time without a byte after which a download is given up; gdown would wait for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Hub:
 
     @property
     def url(self) -> str:
-        """Where a browser gets it."""
+        """The address for a browser."""
         return f"https://huggingface.co/{self.repository}/resolve/main/{self.file}"
 
 
@@ -46,14 +45,14 @@ class Drive:
 
     @property
     def url(self) -> str:
-        """Where a browser gets it."""
+        """The address for a browser."""
         return f"https://drive.google.com/uc?id={self.id}"
 
 
 def fetch(origin: Hub | Drive, path: Path) -> None:
-    """Download to `path`, unless the file is there; a second process that wants it waits for the first.
+    """Download to `path`, unless the file exists; a second process that wants it waits for the first.
 
-    What a killed run left behind is removed. Raises ValueError with the reason if it fails.
+    Leftovers of a killed run are removed. Raises ValueError with the reason if it fails.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     workspace = path.with_name(path.name + ".partial")
@@ -73,7 +72,7 @@ def fetch(origin: Hub | Drive, path: Path) -> None:
 
 
 def what_instead_of_weights(path: Path) -> str | None:
-    """What a file is that cannot be weights, such as `a web page ("Quota exceeded")`; None for any other."""
+    """A description of a file that is no weight file, such as `a web page ("Quota exceeded")`; None for any other."""
     with path.open("rb") as file:
         start = file.read(4096)
     if not start:
@@ -87,7 +86,7 @@ def what_instead_of_weights(path: Path) -> str | None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes that download into `folder` waiting."""
+    """Lock `folder` against other processes that download into it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -110,7 +109,7 @@ def _run(origin: Hub | Drive, path: Path) -> None:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
     }
-    command = [sys.executable, "-P", "-m", "cleanset.scoring.downloads", str(STALLED), kind, *words, str(path)]
+    command = [sys.executable, "-P", "-m", "cleanset.scoring.downloads", str(STALL_SECONDS), kind, *words, str(path)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise ValueError(done.stdout.strip() or f"the download ended with code {done.returncode}")
@@ -120,14 +119,14 @@ def _from_hub(repository: str, name: str, path: Path) -> None:
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
     folder = path.parent / "hub"
-    shutil.rmtree(folder, ignore_errors=True)  # of an attempt before
+    shutil.rmtree(folder, ignore_errors=True)  # left by an earlier attempt
     facts = get_hf_file_metadata(hf_hub_url(repository, name))
     fetched = Path(hf_hub_download(repository, name, revision=facts.commit_hash, local_dir=folder))
     with fetched.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     # of a large file the hub's ETag is the SHA-256
     if re.fullmatch("[0-9a-f]{64}", facts.etag or "") and facts.etag != found:
-        raise ConnectionError(what_instead_of_weights(fetched) or f"SHA-256 {found} arrived; the hub says {facts.etag}")
+        raise ConnectionError(what_instead_of_weights(fetched) or f"SHA-256 {found} arrived; the hub has {facts.etag}")
     fetched.replace(path)
 
 
@@ -142,7 +141,7 @@ def _from_drive(file_id: str, path: Path) -> None:
 
 
 def _give_up_when_stalled(folder: Path, seconds: float) -> None:
-    """End this process, with the reason, once nothing in `folder` has grown for so long."""
+    """End this process, with the reason, once nothing in `folder` has grown for `seconds`."""
     size = found = 0
     since = time.monotonic()
     while time.monotonic() - since < seconds:
@@ -159,7 +158,7 @@ def _main(stalled: str, kind: str, *words: str) -> None:
     """What runs in the process: prints the reason and exits with 1 if the download fails."""
     path = Path(words[-1])
     threading.Thread(target=_give_up_when_stalled, args=(path.parent, float(stalled)), daemon=True).start()
-    for attempt in range(ATTEMPTS):
+    for attempt in range(MAX_ATTEMPTS):
         try:
             if kind == "hub":
                 _from_hub(words[0], words[1], path)
@@ -167,7 +166,7 @@ def _main(stalled: str, kind: str, *words: str) -> None:
                 _from_drive(words[0], path)
             return
         except Exception as error:  # huggingface_hub, httpx and gdown raise their own
-            if not _may_pass(error) or attempt == ATTEMPTS - 1:
+            if not _may_pass(error) or attempt == MAX_ATTEMPTS - 1:
                 print(_reason(error))
                 sys.exit(1)
 
@@ -179,7 +178,7 @@ def _reason(error: Exception) -> str:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Whether the connection broke, rather than the server said no."""
+    """Whether the connection broke, so that another attempt may succeed, rather than the server refused."""
     import httpx
 
     return isinstance(error, (ConnectionError, TimeoutError, httpx.TransportError))

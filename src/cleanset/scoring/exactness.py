@@ -6,26 +6,29 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from cleanset.ranking import ordered, right
 from cleanset.scoring.comparison import compare_scores
+from cleanset.selection.candidates import correct, ordered
 
-SAMPLE = 1000
-"""Pictures, about: so many classes of the original labels that their pictures come to this."""
+SAMPLE_SIZE = 1000
+"""The number of images to reach with whole classes of the original labels."""
+SMALLEST_SAMPLE, SAMPLE_SHARE = 200, 0.1
+"""Of few images a tenth will do, but not fewer than these: float64 takes three times as long as what it checks."""
 SEED = 0
-EASIEST, KEPT = 5, 3
+EASIEST, CHOSEN = 5, 3
+"""Images of a class whose order, and whose choice, is compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """What differs between two score tables of the same pictures.
+    """The difference between two score tables of the same images.
 
-    `top1_agreement` is the share of pictures with the same highest class. `largest_difference` is in
-    probability, of the same class. `classes` are those with a picture that either table gets right; of
-    them, `classes_reordered` have another order of their five easiest pictures, `classes_changed` other
-    three easiest.
+    `top1_agreement` is the share of images with the same top-1 class. `largest_difference` is the largest
+    one between two probabilities of the same image and class. `classes` is the number of classes with an
+    image that is classified correctly by either table; of these, `classes_reordered` have their five
+    easiest images in another order, and `classes_changed` have other images among the three easiest.
     """
 
-    pictures: int
+    images: int
     top1_agreement: float
     largest_difference: float
     classes: int
@@ -33,7 +36,7 @@ class Distance:
     classes_changed: int
 
     def as_json(self) -> dict[str, float | int]:
-        """The numbers, rounded to what is meant."""
+        """The numbers, rounded to the digits that mean something."""
         return asdict(self) | {
             "top1_agreement": round(self.top1_agreement, 6),
             "largest_difference": float(f"{self.largest_difference:.3g}"),
@@ -41,14 +44,19 @@ class Distance:
 
     def __str__(self) -> str:
         return (
-            f"top-1 agreement {self.top1_agreement:.2%} of {self.pictures:,} pictures, largest difference in "
+            f"top-1 agreement {self.top1_agreement:.2%} of {self.images:,} images, largest difference in "
             f"probability {self.largest_difference:.2g}, of {self.classes} classes {self.classes_reordered} with "
             f"another order of the five easiest, {self.classes_changed} with other three"
         )
 
 
-def sample(index: pd.DataFrame, size: int = SAMPLE) -> list[str]:
-    """All pictures of classes drawn with a fixed seed, about `size` of them: image ids, sorted."""
+def sample_size(images: int) -> int:
+    """How many of so many images to compute in float64 too."""
+    return min(SAMPLE_SIZE, max(SMALLEST_SAMPLE, int(images * SAMPLE_SHARE)))
+
+
+def sample(index: pd.DataFrame, size: int) -> list[str]:
+    """The ids of all images of classes that are drawn with a fixed seed until there are `size` images; sorted."""
     classes = sorted(index["ilsvrc_class"].unique().tolist())
     random.Random(SEED).shuffle(classes)
     of_class = index.groupby("ilsvrc_class")["image_id"].agg(list)
@@ -61,7 +69,7 @@ def sample(index: pd.DataFrame, size: int = SAMPLE) -> list[str]:
 
 
 def distance(index: pd.DataFrame, exact: pd.DataFrame, other: pd.DataFrame) -> Distance:
-    """How far `other` is from `exact`, both in the columns of table SCORES, on the pictures of `exact`."""
+    """How far `other` is from `exact`, both in the columns of table SCORES, on the images of `exact`."""
     other = other[other["image_id"].isin(exact["image_id"])]
     found = compare_scores(exact, other)
     ours, theirs = easiest(index, exact), easiest(index, other)
@@ -69,15 +77,16 @@ def distance(index: pd.DataFrame, exact: pd.DataFrame, other: pd.DataFrame) -> D
     pairs: list[tuple[Sequence[str], Sequence[str]]] = [(ours.get(c, ()), theirs.get(c, ())) for c in every]
     return Distance(
         len(exact),
-        1 - found.top1_changed / found.pictures,
+        1 - found.top1_changed / found.images,
         found.largest_difference,
         len(every),
         sum(a != b for a, b in pairs),
-        sum(set(a[:KEPT]) != set(b[:KEPT]) for a, b in pairs),
+        sum(set(a[:CHOSEN]) != set(b[:CHOSEN]) for a, b in pairs),
     )
 
 
 def easiest(index: pd.DataFrame, scores: pd.DataFrame) -> dict[int, list[str]]:
-    """By class, the five pictures with one label that the model is right on and surest of, surest first."""
-    found = ordered(right(index, scores).assign(tier="top5")).groupby("class_index").head(EASIEST)
+    """By class, the five correctly classified single-label images of highest confidence, in order."""
+    index = index[index["image_id"].isin(scores["image_id"])]
+    found = ordered(correct(index, scores).assign(tier="top5")).groupby("class_index").head(EASIEST)
     return {int(str(class_index)): list(ids) for class_index, ids in found.groupby("class_index")["image_id"]}

@@ -1,6 +1,6 @@
-"""The same scoring as a Ray Data job, for those who outgrow one machine; needs `cleanset[ray]`.
+"""Scoring as a Ray Data job, on more than one machine; needs `cleanset[ray]`.
 
-Every machine of the cluster must see the edition's folder, with the pictures and weights, under the
+Every machine of the cluster must see the edition's folder, with the images and weights, under the
 same path. The cluster is that of RAY_ADDRESS; without it one is started on this machine.
 """
 
@@ -13,22 +13,22 @@ import torch
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
-from cleanset.images import Read
-from cleanset.scoring.engine import Done, Lane, Settings
+from cleanset.images.codec import Read
+from cleanset.scoring.engine import DevicePipeline, OnProgress, Settings
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import TOP, Scored, arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
 
-SHARDS_AT_A_TIME = 8
-"""On a GPU; without one, one at a time."""
+SHARDS_PER_GPU_TASK = 8
+"""Shards in one task of a GPU; without a GPU a task is one shard."""
 ERROR = -1
-"""In place of a shard's number: the image id is the text of a CleansetError."""
+"""Stands for a shard's number in a row whose image id is the text of a CleansetError."""
 
 
 class RayScorer:
-    """One worker of the cluster: its model and device stay from shard to shard."""
+    """A worker of the cluster, which keeps its model and device from shard to shard."""
 
-    def __init__(self, load: Callable[[], LoadedModel], open_pictures: Callable[[], Read], settings: Settings) -> None:
+    def __init__(self, load: Callable[[], LoadedModel], open_images: Callable[[], Read], settings: Settings) -> None:
         import ray
 
         gpu = settings.devices[0].type == "cuda"
@@ -36,16 +36,16 @@ class RayScorer:
         device = torch.device("cuda", 0) if gpu else torch.device("cpu")
         torch.set_num_threads(1)
         self._settings = settings
-        self._lane = Lane(load(), open_pictures(), device, settings.precision, settings.batch_size, workers)
+        self._pipeline = DevicePipeline(load(), open_images(), device, settings.precision, settings.batch_size, workers)
 
     def __call__(self, rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Score the pictures of some shards: a row per picture."""
+        """The scores of the images of some shards, a row for each."""
         image_ids = [image_id for shard in rows["image_ids"] for image_id in shard]
         numbers = np.repeat(rows["number"], [len(shard) for shard in rows["image_ids"]])
         groups = (g for shard in rows["image_ids"] for g in grouped(list(shard), self._settings.batch_size))
         try:
             with arithmetic(self._settings.precision):
-                scored = list(self._lane.score(groups))
+                scored = list(self._pipeline.score(groups))
         except CleansetError as error:  # an exception would arrive wrapped and without its type
             nothing = Scored([str(error)], np.zeros((1, TOP), np.int16), np.zeros((1, TOP), np.float32))
             scored, numbers, image_ids = [nothing], np.array([ERROR]), list(nothing.image_ids)
@@ -59,14 +59,14 @@ class RayScorer:
 
 def score_shards_on_ray(
     load: Callable[[], LoadedModel],
-    open_pictures: Callable[[], Read],
+    open_images: Callable[[], Read],
     settings: Settings,
     shards: Shards,
-    done: Done,
+    on_progress: OnProgress,
 ) -> None:
-    """Compute the missing shards with a worker for each GPU of the cluster, or, without, for each core.
+    """Compute the missing shards with a worker for each GPU of the cluster, or for each core if it has none.
 
-    `load` and `open_pictures` are called by each worker. Raises CleansetError as the local engine does,
+    `load` and `open_images` are called by each worker. Raises CleansetError as the local engine does,
     and if Ray is not installed.
     """
     try:
@@ -84,17 +84,17 @@ def score_shards_on_ray(
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    there = ray.cluster_resources()
-    count = max(1, int(there.get("GPU" if gpu else "CPU", 1)))
+    resources = ray.cluster_resources()
+    count = max(1, int(resources.get("GPU" if gpu else "CPU", 1)))
     rows = [{"number": number, "image_ids": list(shards.image_ids(number))} for number in shards.missing]
-    at_a_time = SHARDS_AT_A_TIME if gpu else 1
-    finished = ray.data.from_items(rows, override_num_blocks=-(-len(rows) // at_a_time)).map_batches(
+    shards_per_task = SHARDS_PER_GPU_TASK if gpu else 1
+    finished = ray.data.from_items(rows, override_num_blocks=-(-len(rows) // shards_per_task)).map_batches(
         RayScorer,
-        fn_constructor_args=(load, open_pictures, settings),
-        batch_size=at_a_time,
-        compute=ray.data.ActorPoolStrategy(size=min(count, -(-len(rows) // at_a_time))),
+        fn_constructor_args=(load, open_images, settings),
+        batch_size=shards_per_task,
+        compute=ray.data.ActorPoolStrategy(size=min(count, -(-len(rows) // shards_per_task))),
         num_gpus=1 if gpu else 0,
-        num_cpus=max(1, int(there.get("CPU", 1)) // count),
+        num_cpus=max(1, int(resources.get("CPU", 1)) // count),
     )
     parts: dict[int, list[Scored]] = {}
     for block in finished.iter_batches(batch_size=None, batch_format="numpy"):
@@ -106,4 +106,4 @@ def score_shards_on_ray(
             parts.setdefault(number, []).append(Scored(*columns))
             if sum(len(part.image_ids) for part in parts[number]) == len(shards.image_ids(number)):
                 shards.keep(number, to_table(parts.pop(number)))
-        done(len(block["number"]), 0.0)
+        on_progress(len(block["number"]), 0.0)

@@ -1,4 +1,4 @@
-"""Running a model over batches of pictures: the only computation that wants a GPU.
+"""Running a model over batches of images: the computation that needs a GPU to be fast.
 
 In float64 the logits of different machines differ by some 1e-14, and the probabilities, stored as
 float32, are then the same; in float32 they differ in the seventh digit.
@@ -20,25 +20,32 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError
-from cleanset.ilsvrc import CLASSES
 from cleanset.scoring.decoding import Batch
 from cleanset.scoring.models import LoadedModel
 
 TOP = 5
-CPU_BATCH = 4
-"""Pictures at a time without a GPU: with more, half of the time goes into fetching fresh memory."""
+CPU_BATCH_SIZE = 4
+"""Images in a batch without a GPU: with more, half of the time goes into allocating memory."""
 
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.float32}
 """Of weights and pixels; bfloat16 is autocast's, operation by operation."""
 
+Notify = Callable[[str], None]
+"""Called with a line for the user."""
+
 In = TypeVar("In")
 Out = TypeVar("Out")
 
 
+def ignore_notice(_: str) -> None:
+    """Do nothing with a line for the user."""
+
+
 class Scored(NamedTuple):
-    """The five highest classes of some pictures, and their probabilities: arrays of shape (n, 5)."""
+    """The top-5 classes of some images and their probabilities, highest first: arrays of shape (n, 5)."""
 
     image_ids: Sequence[str]
     classes: NDArray[np.int16]
@@ -46,23 +53,24 @@ class Scored(NamedTuple):
 
 
 def choose_devices(device: str) -> list[torch.device]:
-    """The devices of that name; `auto` is every CUDA device, or the CPU where there is none.
+    """The devices that `score.device` names; `auto` is every CUDA device, or the CPU where there is none.
 
-    Raises CleansetError if a device is not there.
+    Raises CleansetError for a CUDA device that does not exist.
     """
     if device == "auto":
         return [torch.device("cuda", number) for number in range(torch.cuda.device_count())] or [torch.device("cpu")]
     chosen = torch.device(device)
     if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
         raise CleansetError(
-            f"score.device {device}: {torch.cuda.device_count()} CUDA devices found; expected one: take auto or cpu"
+            f"score.device {device}: {torch.cuda.device_count()} CUDA devices found; expected it among them: "
+            "set auto or cpu"
         )
     return [chosen]
 
 
 @contextmanager
 def arithmetic(precision: Precision) -> Iterator[None]:
-    """Switch torch, for all threads, to what a precision means, and back again.
+    """Set torch's global switches for a precision, and restore them at the end.
 
     In float64 and float32 nothing may differ from run to run: no TF32, no autotuning, no atomics.
     """
@@ -84,8 +92,8 @@ def arithmetic(precision: Precision) -> Iterator[None]:
         torch.use_deterministic_algorithms(deterministic)
 
 
-class Meter:
-    """How long nothing was computed because no batch was there, as a share of the time."""
+class WaitingTime:
+    """Measures the share of the time in which nothing was computed because no batch was ready."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -94,7 +102,7 @@ class Meter:
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Around each computation; they may overlap."""
+        """Count the time of the block as computing; blocks of several threads may overlap."""
         self.begin()
         try:
             yield
@@ -102,18 +110,20 @@ class Meter:
             self.end()
 
     def begin(self) -> None:
+        """A computation begins."""
         with self._lock:
             if self._running == 0:
                 self._idle += perf_counter() - self._idle_since
             self._running += 1
 
     def end(self) -> None:
+        """A computation ends."""
         with self._lock:
             self._running -= 1
             self._idle_since = perf_counter()
 
-    def waiting(self) -> float:
-        """The share so far."""
+    def share(self) -> float:
+        """The share so far, between 0 and 1."""
         with self._lock:
             now = perf_counter()
             idle = self._idle + (now - self._idle_since if self._running == 0 else 0)
@@ -121,9 +131,9 @@ class Meter:
 
 
 def top5(logits: NDArray[np.float64]) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
-    """The five highest classes and their softmax probabilities, from logits of shape (n, 1000).
+    """The top-5 classes and their softmax probabilities, from logits of shape (n, 1000).
 
-    Equal probabilities: the lower class first. Raises ValueError if a logit is not finite.
+    Of equal probabilities the lower class comes first. Raises ValueError if a logit is not finite.
     """
     if not np.isfinite(logits).all():
         raise ValueError("a logit is NaN or infinite")
@@ -136,8 +146,8 @@ def top5(logits: NDArray[np.float64]) -> tuple[NDArray[np.int16], NDArray[np.flo
 class Scorer:
     """A copy of a model on one device, in one precision.
 
-    When the device's memory runs out, batches go through the network in halves from then on. `say`
-    is told of it.
+    When the device's memory runs out, batches go through the network in halves from then on, and
+    `notify` is called at each halving.
     """
 
     def __init__(
@@ -145,31 +155,31 @@ class Scorer:
         model: LoadedModel,
         device: torch.device,
         precision: Precision,
-        say: Callable[[str], None] = lambda _: None,
+        notify: Notify = ignore_notice,
     ) -> None:
-        self.device, self.meter = device, Meter()
-        self._precision, self._say = precision, say
+        self.device, self.waiting = device, WaitingTime()
+        self._precision, self._notify = precision, notify
         self._network = copy.deepcopy(model.network).to(device, DTYPES[precision])
-        self._most: int | None = None
+        self._max_images: int | None = None
 
     def __call__(self, batches: Iterable[Batch], threads: int = 1) -> Generator[Scored, None, None]:
-        """What the model says of the pictures of each batch, in order; a little ahead is drawn from `batches`.
+        """The scores of each batch, in order; a few batches are taken from `batches` ahead of time.
 
         Without a GPU, `threads` batches are computed at a time. Raises CleansetError if the model does
-        not give 1,000 finite logits for each picture.
+        not give 1,000 finite logits for each image.
         """
         return self._on_cuda(batches) if self.device.type == "cuda" else self._on_cpu(batches, threads)
 
     def _on_cpu(self, batches: Iterable[Batch], threads: int) -> Generator[Scored, None, None]:
         def work(batch: Batch) -> Scored:
-            with self.meter.computing():
+            with self.waiting.computing():
                 return _scored(batch.image_ids, self._logits(torch.from_numpy(batch.pixels), len(batch.image_ids)))
 
-        # whole batches side by side, each in one thread: faster than many threads inside an operator,
-        # and the number of cores does not show in the result
+        # whole batches in parallel, each in one thread: faster than many threads inside an operator,
+        # and the result does not depend on the number of cores
         with (
             ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool,
-            closing(_ahead(pool, work, batches, threads)) as scored,
+            closing(_mapped_ahead(pool, work, batches, threads)) as scored,
         ):
             yield from scored
 
@@ -178,12 +188,12 @@ class Scorer:
 
         def collect(image_ids: Sequence[str], logits: Tensor, finished: torch.cuda.Event) -> Scored:
             finished.synchronize()
-            self.meter.end()
+            self.waiting.end()
             return _scored(image_ids, logits)
 
         with torch.cuda.device(self.device), ThreadPoolExecutor(1) as pool:
             computing, copying = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            waiting: deque[Future[Scored]] = deque()
+            pending: deque[Future[Scored]] = deque()
             for image_ids, memory in batches:
                 with torch.cuda.stream(copying):
                     pixels = torch.from_numpy(memory).to(self.device, non_blocking=True)
@@ -191,43 +201,43 @@ class Scorer:
                     copied.record(copying)
                 computing.wait_event(copied)
                 pixels.record_stream(computing)
-                self.meter.begin()
+                self.waiting.begin()
                 on_device = self._logits(pixels, len(image_ids))
                 logits = torch.empty(on_device.shape, dtype=on_device.dtype, pin_memory=True)
                 logits.copy_(on_device, non_blocking=True)
                 finished = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
                 finished.record(computing)
-                waiting.append(pool.submit(collect, image_ids, logits, finished))
-                copied.synchronize()  # the batch's memory may be filled anew once the next is asked for
-                if len(waiting) > 1:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                pending.append(pool.submit(collect, image_ids, logits, finished))
+                copied.synchronize()  # the batch's memory may be overwritten once the next batch is asked for
+                if len(pending) > 1:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
 
     def _logits(self, pixels: Tensor, count: int) -> Tensor:
-        """Logits of the first `count` of `pixels`, which are uint8 and on the device; the others fill it up."""
-        most = min(len(pixels), self._most or len(pixels))
+        """Logits, float64, of the first `count` images of `pixels`, uint8 on the device; the others are padding."""
+        most = min(len(pixels), self._max_images or len(pixels))
         while True:
             try:
                 logits = torch.cat([self._forward(part) for part in torch.split(pixels, most)])
             except torch.OutOfMemoryError:
-                logits = None  # dealt with outside, where the exception no longer holds on to memory
+                logits = None  # handled below, where the exception no longer keeps memory alive
             if logits is not None:
                 break
             if most == 1:
                 raise CleansetError(
-                    f"{self.device}: no memory for even one picture at a time; expected a larger device: "
-                    "end what else runs on it, or take score.device cpu"
+                    f"{self.device}: no memory for even one image at a time; expected a larger device: "
+                    "end what else runs on it, or set score.device cpu"
                 )
             most = (most + 1) // 2
-            self._most = min(most, self._most or most)
+            self._max_images = min(most, self._max_images or most)
             same = ", for the same result" if self._precision == "float64" else ""
-            self._say(f"{self.device}: out of memory; going on with {most} pictures at a time{same}")
+            self._notify(f"{self.device}: out of memory; going on with {most} images at a time{same}")
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
         if logits.shape != (len(pixels), CLASSES):
             found = (count, *logits.shape[1:])
-            raise CleansetError(f"the model gives {found} for {count} pictures; expected {CLASSES} classes each")
+            raise CleansetError(f"the model gives {found} for {count} images; expected {CLASSES} classes each")
         return logits[:count].double()
 
     def _forward(self, pixels: Tensor) -> Tensor:
@@ -248,23 +258,25 @@ def _scored(image_ids: Sequence[str], logits: Tensor) -> Scored:
         ) from None
 
 
-def _ahead(pool: Executor, function: Callable[[In], Out], items: Iterable[In], most: int) -> Generator[Out, None, None]:
-    """`function` of each item, in order, computed in `pool`, at most `most` items ahead of what is taken."""
-    waiting: deque[Future[Out]] = deque()
+def _mapped_ahead(
+    pool: Executor, function: Callable[[In], Out], items: Iterable[In], ahead: int
+) -> Generator[Out, None, None]:
+    """The results of `function`, in the order of `items`, computed in `pool` up to `ahead` items ahead of use."""
+    pending: deque[Future[Out]] = deque()
     try:
         for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > most:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            pending.append(pool.submit(function, item))
+            if len(pending) > ahead:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
-        for future in waiting:
+        for future in pending:
             future.cancel()
 
 
 def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
-    """The columns of table SCORES."""
+    """Scores as a table with the columns of SCORES."""
     image_ids: list[str] = []
     classes: list[NDArray[np.int16]] = []
     probabilities: list[NDArray[np.float32]] = []
@@ -276,5 +288,5 @@ def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
 
 
 def grouped(image_ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """`size` image ids at a time; the last group may be smaller."""
+    """Groups of `size` image ids; the last one may be smaller."""
     return (image_ids[start : start + size] for start in range(0, len(image_ids), size))

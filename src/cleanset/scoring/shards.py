@@ -1,48 +1,71 @@
-"""Finished parts of a long computation, kept on the disk until the whole is there."""
+"""Finished parts of a long computation, kept on disk until all of it is done."""
 
-import hashlib
-import json
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.files import remove_abandoned, sha256
 from cleanset.tables import SCORES, read_table, write_table
 
-LEAST = 512
-"""Pictures. On a slow machine little is lost with a part; on a fast one a part costs nothing."""
+MIN_IMAGES = 512
+"""Images in a shard, unless a batch is larger: few enough to lose little work, enough to cost nothing."""
 
 
-def fingerprint(facts: Mapping[str, object], code: Sequence[str]) -> str:
-    """One name for everything that a result depends on: named facts, and the source files at `code`."""
-    sources = [sha256(Path(path).read_bytes()) for path in code]
-    return hashlib.sha256(json.dumps([facts, sources], sort_keys=True).encode()).hexdigest()[:32]
+def fingerprint(*facts: str) -> str:
+    """A short digest of everything that a result depends on."""
+    return sha256("\0".join(facts).encode())[:32]
+
+
+def source_code(modules: Sequence[ModuleType]) -> str:
+    """SHA-256 of the source files of modules, in their order."""
+    return sha256("".join(sha256(Path(str(module.__file__)).read_bytes()) for module in modules).encode())
+
+
+def _shard_folders(folder: Path) -> list[Path]:
+    """The folders with shards in `folder`, one for each fingerprint. Raises CleansetError if it holds anything else."""
+    if not folder.exists() and not folder.is_symlink():
+        return []
+    if folder.is_symlink() or not folder.is_dir():
+        raise CleansetError(f"{folder}: not a folder; expected the folder of finished shards: remove it and run again")
+    found = sorted(folder.iterdir())
+    for each in found:
+        if not each.is_symlink():
+            remove_abandoned(each)
+        if each.is_symlink() or not each.is_dir() or not all(_SHARD.fullmatch(path.name) for path in each.iterdir()):
+            raise CleansetError(f"{each}: no folder of finished shards; expected nothing else there: move it away")
+    return found
+
+
+_SHARD = re.compile(r"\d{5,}\.parquet(\.partial)?|\.\d{5,}\.parquet\..+\.partial")
+"""A shard, or what a process writes it in: a workspace, or in earlier versions a file beside it."""
 
 
 class Shards:
-    """Score tables of consecutive pictures in `folder`, under the fingerprint of what they depend on.
+    """Score tables of consecutive images in `folder`, under the fingerprint of what they depend on.
 
-    Those of another fingerprint are removed. A shard's size is a multiple of the batch size, so that
-    a picture stands in the same batch whether or not the computation was interrupted.
+    Shards of other fingerprints are removed; anything else in `folder`, or a file in its place, raises
+    CleansetError. A shard's size is a multiple of the batch size, so that an image is in the same batch
+    whether or not the computation was interrupted.
     """
 
     def __init__(
-        self, folder: Path, fingerprint: str, image_ids: Sequence[str], batch_size: int, least: int = LEAST
+        self, folder: Path, fingerprint: str, image_ids: Sequence[str], batch_size: int, min_images: int = MIN_IMAGES
     ) -> None:
         self._all, self._folder = folder, folder / fingerprint
-        size = batch_size * max(1, least // batch_size)
+        size = batch_size * max(1, min_images // batch_size)
         self._image_ids = [image_ids[start : start + size] for start in range(0, len(image_ids), size)]
-        if folder.is_dir():
-            for other in folder.iterdir():
-                if other != self._folder:
-                    shutil.rmtree(other)
+        for other in _shard_folders(folder):
+            if other != self._folder:
+                shutil.rmtree(other)
         self.missing = [number for number in range(len(self._image_ids)) if not self._is_finished(number)]
 
     def image_ids(self, number: int) -> Sequence[str]:
-        """The pictures of a shard."""
+        """The image ids of a shard."""
         return self._image_ids[number]
 
     def _path(self, number: int) -> Path:
@@ -53,19 +76,19 @@ class Shards:
             return False
         try:
             table = read_table(self._path(number), SCORES)
-        except (CleansetError, OSError):  # cut off when the machine lost its power
+        except (CleansetError, OSError):  # truncated by a power failure
             return False
         return table["image_id"].tolist() == list(self._image_ids[number])
 
     def keep(self, number: int, scores: pd.DataFrame) -> None:
-        """Put a finished shard on the disk."""
+        """Write a finished shard."""
         write_table(self._path(number), scores, SCORES)
 
     def table(self) -> pd.DataFrame:
-        """All shards as one table."""
+        """The scores of all shards in one table."""
         tables = [read_table(self._path(number), SCORES) for number in range(len(self._image_ids))]
         return pd.concat(tables, ignore_index=True)
 
     def remove(self) -> None:
-        """Remove everything that was kept."""
+        """Remove all shards."""
         shutil.rmtree(self._all, ignore_errors=True)

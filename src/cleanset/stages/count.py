@@ -1,26 +1,30 @@
-"""Stage count: the metrics. One file per line of `dvc metrics show`, the models as its columns."""
+"""Stage count: the metrics. One file for each line of `dvc metrics show`, the models as its columns."""
 
+import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
-from cleanset.after_crop import check_scored, effect, said_of_crops
-from cleanset.counting import (
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.roles import check_roles
+from cleanset.errors import CleansetError
+from cleanset.files import replacing, write_text
+from cleanset.review.agreement import agreement_of_reviewers
+from cleanset.review.store import read_reviews
+from cleanset.selection.candidates import check_same_images
+from cleanset.selection.crop_check import check_scored, effect, predictions_of_crops
+from cleanset.selection.metrics import (
     accuracy,
-    agreement_of_reviewers,
     closeness,
     per_class,
     short_classes,
     top1_minus_published,
     totals,
 )
-from cleanset.edition import Edition
-from cleanset.files import replacing, write_text
-from cleanset.ilsvrc import wnids
-from cleanset.params import read_params
-from cleanset.pipeline_file import check_roles
-from cleanset.review.folder import read_reviews
 from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
 Lines = dict[str, dict[str, float | int]]
@@ -28,9 +32,9 @@ Lines = dict[str, dict[str, float | int]]
 
 
 def run(edition: Edition) -> None:
-    """Read what the other stages wrote for every model, write metrics/ and data/short_classes.csv."""
+    """Read what the other stages wrote for every model, write metrics/, data/short_classes.csv and tables.md5."""
     params = read_params(edition.folder)
-    check_roles(edition.folder, "count", params.models)
+    check_roles(edition, params.models)
     classes, per = params.dataset.class_list(), params.export.images_per_class
     index = read_table(edition.index, INDEX)
     votes = read_reviews(edition.reviews)
@@ -41,19 +45,49 @@ def run(edition: Edition) -> None:
         rejected = read_table(edition.rejected(role), REJECTED)
         for class_index, count in per_class(selection, classes).items():
             lines.setdefault(f"classes/{wnids()[class_index]}", {})[role] = count
+        check_indexed(selection, index, edition.selection(role))
         scores = read_table(edition.scores(role), SCORES)
+        check_same_images(index, scores, str(edition.scores(role)))
         numbers = totals(selection, rejected, classes, per) | accuracy(index, scores)
-        said = said_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
-        check_scored(selection, said, str(edition.crop_scores(role)))
-        numbers |= effect(selection, said)
+        predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+        check_scored(selection, predictions, str(edition.crop_scores(role)))
+        numbers |= effect(selection, predictions)
         numbers |= top1_minus_published(numbers["accuracy_top1"], params.count.published_top1.get(role))
         numbers |= closeness(read_table(edition.margins(role), MARGINS))
-        numbers |= agreement_of_reviewers(votes, selection, rejected)
+        numbers |= agreement_of_reviewers(votes, keys(selection) | keys(rejected))
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number
         short.append(short_classes(selection, rejected, classes, per).assign(model=role))
     write_metrics(edition.metrics, lines)
     write_short_classes(edition.short_classes, pd.concat(short))
+    write_text(edition.tables_md5, md5_lines(edition.folder, tables_read(edition, params.models)))
+
+
+def tables_read(edition: Edition, roles: Iterable[str]) -> list[Path]:
+    """Every table that the metrics are computed from."""
+    kinds = (edition.scores, edition.margins, edition.crop_scores, edition.selection, edition.rejected)
+    return [edition.index, *(kind(role) for kind in kinds for role in roles)]
+
+
+def md5_lines(folder: Path, paths: Iterable[Path]) -> str:
+    """The MD5 of files below `folder`, as `md5sum` writes and checks them.
+
+    git has these, and dvc.lock has what DVC takes the same files for: a table with other content shows.
+    """
+    names = sorted((path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths)
+    return "".join(f"{hashlib.md5(data, usedforsecurity=False).hexdigest()}  {name}\n" for name, data in names)
+
+
+def check_indexed(selection: pd.DataFrame, index: pd.DataFrame, path: Path) -> None:
+    """Raise CleansetError, naming `path`, for the first image of a selection that the index lacks."""
+    unknown = sorted(set(selection["image_id"]) - set(index["image_id"]))
+    if unknown:
+        raise CleansetError(f"{path}: {unknown[0]}, which the index lacks; expected images of the index: run dvc repro")
+
+
+def keys(table: pd.DataFrame) -> set[tuple[int, str]]:
+    """Class index and image id of each row."""
+    return set(zip(table["class_index"], table["image_id"], strict=True))
 
 
 def write_metrics(folder: Path, lines: Lines) -> None:

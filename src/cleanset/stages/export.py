@@ -1,111 +1,142 @@
 """Stage export: write one model's finished set, its manifest, and what describes it."""
 
-import json
-import os
 from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pydantic import ValidationError
 
-from cleanset.boxes import box_of
-from cleanset.edition import Edition
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.images import verified_images
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, sha256, write_text
-from cleanset.ilsvrc import wnids
-from cleanset.images import Read, pixels_sha256
-from cleanset.params import read_params
-from cleanset.pictures import VerifiedPictures
+from cleanset.exports.card import card
+from cleanset.exports.confidence import delivered_confidences
+from cleanset.exports.folder import write_descriptions
+from cleanset.exports.image_file import image_file
+from cleanset.exports.manifest import Entry, file_name
+from cleanset.exports.provenance import Provenance, determining_params, input_digests
+from cleanset.files import replacing, sha256
+from cleanset.images.boxes import box_of
+from cleanset.images.codec import Read, pixels_sha256
+from cleanset.machine import available_cores
 from cleanset.progress import tracked
-from cleanset.sets.card import Made, card
-from cleanset.sets.folder import CARD, write_manifest
-from cleanset.sets.manifest import Entry, file_name
-from cleanset.sets.picture_files import picture_file
-from cleanset.tables import INDEX, REJECTED, SELECTION, read_table
+from cleanset.review.vote_table import reviewer_counts
+from cleanset.scoring.record import read_record
+from cleanset.selection.crop_check import check_scored, predictions_of_crops
+from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table
+from cleanset.validation import first_problem
 
 
 def run(edition: Edition, role: str) -> None:
-    """Read selection, index and pictures, write data/export/<role>/.
+    """Read selection, votes, scores of crops, index and images; write data/export/<role>/.
 
-    The rejected candidates, and what the scores were computed with, go into its data card.
+    The rejected candidates, what the scores were computed with, and the digests of all these go into its data card.
     """
     params = read_params(edition.folder)
     params.model(role)
+    check_versions(edition, params.root, "export")
     classes, per_class = params.dataset.class_list(), params.export.images_per_class
     selection = read_table(edition.selection(role), SELECTION)
     if params.export.strict:
         check_full(selection, classes, per_class, role)
     rejected = read_table(edition.rejected(role), REJECTED)
-    made = Made(role, classes, per_class, params.review.unreviewed == "clean", read_scored_with(edition, role))
+    scored = read_record(edition.scored_with(role))
     index = read_table(edition.index, INDEX)
-    rows = selection.merge(index[["image_id", "sha256", "pixels_sha256"]], on="image_id", validate="one_to_one")
+    provenance = Provenance(
+        model=role,
+        classes=classes,
+        images_per_class=per_class,
+        unreviewed_clean=params.review.unreviewed_are_clean,
+        scored=scored,
+        params=determining_params(params),
+        inputs=input_digests(edition.folder, inputs(edition, role)),
+    )
+    rows = described(edition, role, selection, index)
+    read = verified_images(edition, params.dataset.images, index).read
+    with replacing(edition.export(role)) as folder:
+        entries = write_images(folder, role, rows, read)
+        write_descriptions(folder, entries, card(provenance, selection, rejected))
+
+
+def inputs(edition: Edition, role: str) -> list[Path]:
+    """The files that a set is made from, beside the images, which the index checks."""
+    tables = (edition.crop_scores, edition.votes, edition.selection, edition.rejected)
+    return [edition.index, edition.scored_with(role), *(table(role) for table in tables)]
+
+
+def described(edition: Edition, role: str, selection: pd.DataFrame, index: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `selection` with what the manifest has of each image beyond: labels, digests, confidences, reviewers.
+
+    Raises CleansetError for an image that the index lacks, and for a crop without scores.
+    """
+    columns = ["image_id", "sha256", "pixels_sha256", "ilsvrc_class", "real_classes"]
+    rows = selection.merge(index[columns], on="image_id", validate="one_to_one")
     if len(rows) != len(selection):
         lost = sorted(set(selection["image_id"]) - set(rows["image_id"]))
         raise CleansetError(f"{edition.selection(role)}: {lost[0]} is not in {edition.index}: run dvc repro")
-    read = VerifiedPictures(edition, params.dataset.images, index).read
-    with replacing(edition.export(role)) as folder:
-        write_set(folder, role, rows, read)
-        write_text(folder / CARD, card(made, selection, rejected))
-
-
-def read_scored_with(edition: Edition, role: str) -> dict[str, Any]:
-    """What a model's scores were computed with. Raises CleansetError if that is missing or of an older form."""
-    path = edition.scored_with(role)
-    try:
-        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CleansetError(f"{path}: missing; run dvc repro, or dvc pull to fetch it") from None
-    except ValueError as error:
-        raise CleansetError(f"{path}: not JSON ({error}); run dvc repro") from None
-    if "versions" not in facts:
-        raise CleansetError(f"{path}: no key versions; expected what this version of score writes: run dvc repro")
-    return facts
+    crop_scores = read_table(edition.crop_scores(role), CROP_SCORES)
+    check_scored(rows, predictions_of_crops(crop_scores), str(edition.crop_scores(role)))
+    counts = reviewer_counts(read_table(edition.votes(role), VOTES))
+    return rows.assign(
+        delivered=pd.Series(delivered_confidences(rows, crop_scores), index=rows.index, dtype=object),
+        reviewers=[counts.get(image_id, 0) for image_id in rows["image_id"]],
+    )
 
 
 def check_full(selection: pd.DataFrame, classes: list[int], images_per_class: int, role: str) -> None:
-    """Raise CleansetError if a class has fewer pictures than it should."""
+    """Raise CleansetError if a class has fewer images than it should."""
     counts = selection["class_index"].value_counts()
     short = [index for index in classes if counts.get(index, 0) < images_per_class]
     if short:
         raise CleansetError(
             f"{role}: short classes: {len(short)}, the first is {wnids()[short[0]]} with "
-            f"{counts.get(short[0], 0)} of {images_per_class} pictures: review more, "
+            f"{counts.get(short[0], 0)} of {images_per_class} images: review more, "
             "or set export.strict: false (then data/short_classes.csv lists them all)"
         )
 
 
-def write_set(folder: Path, role: str, rows: pd.DataFrame, read: Read) -> None:
-    """Write the pictures of `rows` and their manifest into `folder`."""
+def write_images(folder: Path, role: str, rows: pd.DataFrame, read: Read) -> list[Entry]:
+    """Write the images of `rows` into the new folder `folder`; return their entries of the manifest."""
     folder.mkdir()
     for class_index in rows["class_index"].unique():
         (folder / wnids()[class_index]).mkdir()
     # threads suffice: reading, writing and hashing release the lock
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(available_cores()) as pool:
         written = pool.map(lambda row: _write_one(folder, role, row, read), rows.to_dict("records"))
-        entries = list(tracked(written, len(rows), f"export {role}"))
-    write_manifest(folder, entries)
+        return list(tracked(written, len(rows), f"export {role}"))
 
 
 def _write_one(folder: Path, role: str, row: dict[Hashable, Any], read: Read) -> Entry:
     crop = box_of(row["crop"])
-    made = picture_file(read(row["image_id"]), crop)
+    written = image_file(read(row["image_id"]), crop)
     wnid = wnids()[row["class_index"]]
     file = file_name(wnid, row["image_id"], crop)
-    (folder / file).write_bytes(made.data)
-    return Entry(
-        model=role,
-        wnid=wnid,
-        class_index=row["class_index"],
-        rank=row["place"],
-        image_id=row["image_id"],
-        tier=row["tier"],
-        confidence=row["confidence"],
-        crop=crop,
-        file=file,
-        source_sha256=row["sha256"],
-        # of a whole picture the index has both
-        file_sha256=row["sha256"] if made.part is None else sha256(made.data),
-        pixels_sha256=row["pixels_sha256"] if made.part is None else pixels_sha256(made.part),
-        encoder=made.encoder,
-    )
+    (folder / file).write_bytes(written.data)
+    try:
+        return Entry(
+            model=role,
+            wnid=wnid,
+            class_index=row["class_index"],
+            rank=row["place"],
+            image_id=row["image_id"],
+            tier=row["tier"],
+            confidence=row["delivered"],
+            source_confidence=row["confidence"],
+            ilsvrc_class=row["ilsvrc_class"],
+            real_classes=tuple(map(int, row["real_classes"])),
+            reviewers=row["reviewers"],
+            crop=crop,
+            file=file,
+            source_sha256=row["sha256"],
+            # of a whole image the index has both
+            file_sha256=row["sha256"] if written.part is None else sha256(written.data),
+            pixels_sha256=row["pixels_sha256"] if written.part is None else pixels_sha256(written.part),
+            encoder=written.encoder,
+        )
+    except ValidationError as error:  # the tables do not go together
+        raise CleansetError(f"export {role}, {row['image_id']}: {first_problem(error)}: run dvc repro") from None

@@ -1,16 +1,18 @@
-"""Stage intersect: the pictures with one label that all models get right."""
+"""Stage intersect: the images with one label that all models classify correctly."""
 
-from cleanset.edition import Edition
-from cleanset.params import read_params
-from cleanset.pipeline_file import check_roles
-from cleanset.ranking import shared
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.roles import check_roles
+from cleanset.selection.candidates import check_same_images, shared
 from cleanset.tables import INDEX, SCORES, SHARED, read_table, write_table
 
 
 def run(edition: Edition) -> None:
     """Read the index and every model's scores, write data/shared.parquet."""
     params = read_params(edition.folder)
-    check_roles(edition.folder, "intersect", params.models)
+    check_roles(edition, params.models)
     index = read_table(edition.index, INDEX)
     ensemble = [read_table(edition.scores(role), SCORES) for role in params.models]
+    for role, scores in zip(params.models, ensemble, strict=True):
+        check_same_images(index, scores, str(edition.scores(role)))
     write_table(edition.shared, shared(index, ensemble), SHARED)

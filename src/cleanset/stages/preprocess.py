@@ -1,27 +1,34 @@
-"""Stage preprocess: check the raw files, measure every picture, join the labels."""
+"""Stage preprocess: check the raw files, measure every image, join the labels."""
 
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 
-from cleanset.edition import Edition
+from cleanset.dataset.archives import check_archive, kaggle_labels_beside, read_md5_list, read_original_labels
+from cleanset.dataset.ilsvrc import class_indices, image_id, image_number, timm_info, wnids
+from cleanset.dataset.layouts import Location, locate, to_table
+from cleanset.dataset.real_labels import read_reassessed
+from cleanset.edition.params import Dataset, read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.pipeline import check_params_named
+from cleanset.edition.roles import check_roles
+from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.ilsvrc import class_indices, image_id, image_number, timm_info, wnids
-from cleanset.images import inspect
-from cleanset.labels import read_reassessed
-from cleanset.params import Dataset, read_params
-from cleanset.pictures import Location, locate, to_table
+from cleanset.images.codec import inspect
+from cleanset.machine import available_cores
 from cleanset.progress import tracked
-from cleanset.raw import check_archive, kaggle_labels_beside, read_md5_list, read_original_labels
 from cleanset.tables import INDEX, LOCATIONS, write_table
 
 
 def run(edition: Edition) -> None:
     """Read the archives that params.yaml names, write data/index.parquet and data/locations.parquet."""
-    dataset = read_params(edition.folder).dataset
+    params = read_params(edition.folder)
+    dataset = params.dataset
+    check_roles(edition, params.models)
+    check_params_named(edition)
+    check_versions(edition, params.root, "preprocess")
     check_raw_files(edition, dataset)
     locations = locate(edition.path(dataset.images))
     check_complete(list(locations), dataset.expect_images, dataset.images)
@@ -33,23 +40,27 @@ def run(edition: Edition) -> None:
 
 
 def check_raw_files(edition: Edition, dataset: Dataset) -> None:
-    """Compare each raw file that params.yaml names with raw.md5; folders are checked picture by picture."""
+    """Compare each raw file that is read with raw.md5; images in folders are checked one by one."""
     names = [name for name in (dataset.images, dataset.devkit, dataset.reassessed) if name and name != "timm"]
+    kaggle = None if dataset.devkit else kaggle_labels_beside(edition.path(dataset.images))
+    if kaggle:
+        inside = kaggle.is_relative_to(edition.folder)
+        names.append((kaggle.relative_to(edition.folder) if inside else kaggle).as_posix())
     files = [name for name in names if not edition.path(name).is_dir()]
-    sums = read_md5_list(edition.raw_md5)
+    digests = read_md5_list(edition.raw_md5)
     for name in files:
-        check_archive(edition, name, sums)
+        check_archive(edition.path(name), name, digests, edition.raw_md5)
 
 
 def check_complete(image_ids: list[str], expected: int | None, where: str) -> None:
-    """Raise CleansetError unless there are as many pictures as params.yaml expects."""
+    """Raise CleansetError unless there are as many images as params.yaml expects."""
     if expected is None or len(image_ids) == expected:
         return
-    there = set(image_ids)
-    missing = next((name for name in map(image_id, range(1, expected + 1)) if name not in there), None)
+    found = set(image_ids)
+    missing = next((name for name in map(image_id, range(1, expected + 1)) if name not in found), None)
     which = f"; the first that is missing is {missing}" if missing else ""
     raise CleansetError(
-        f"{where}: {len(image_ids)} pictures, expected {expected} (dataset.expect_images){which}: "
+        f"{where}: {len(image_ids)} images, expected {expected} (dataset.expect_images){which}: "
         "complete the set or correct params.yaml"
     )
 
@@ -57,10 +68,10 @@ def check_complete(image_ids: list[str], expected: int | None, where: str) -> No
 def original_labels(
     edition: Edition, dataset: Dataset, locations: Mapping[str, Location]
 ) -> tuple[dict[str, int], int | None]:
-    """Class index of each picture, and the size of the whole set (None if only names tell the labels).
+    """Class index of each image, and the size of the whole set (None if the labels come from names only).
 
     Taken from the devkit or Kaggle's list where there is one, else from the wnid in folder or name;
-    where both speak they must agree.
+    where there are both they must agree.
     """
     by_name = {name: class_indices()[at.wnid] for name, at in locations.items() if at.wnid}
     devkit = edition.path(dataset.devkit) if dataset.devkit else kaggle_labels_beside(edition.path(dataset.images))
@@ -76,13 +87,13 @@ def original_labels(
     for name in locations:
         if name not in listed.class_of:
             raise CleansetError(
-                f"{listed.where}: no label for {name}; it lists {listed.count} pictures: remove that picture, "
+                f"{listed.where}: no label for {name}; it lists {listed.count} images: remove that image, "
                 "or take the labels that belong to it (dataset.devkit)"
             )
         if name in by_name and by_name[name] != listed.class_of[name]:
             raise CleansetError(
                 f"{locations[name].path}: {name} lies under {wnids()[by_name[name]]}, but {listed.where} "
-                f"says {wnids()[listed.class_of[name]]}; move it"
+                f"has {wnids()[listed.class_of[name]]}; move it"
             )
     return {name: listed.class_of[name] for name in locations}, listed.count
 
@@ -90,7 +101,7 @@ def original_labels(
 def reassessed_labels(
     edition: Edition, dataset: Dataset, count: int | None, image_ids: list[str]
 ) -> dict[str, list[int]]:
-    """The reassessed labels of each picture; the list's length must be that of the whole set."""
+    """The reassessed labels of each image; the list's length must be that of the whole set."""
     path = timm_info("imagenet_real_labels.json") if dataset.reassessed == "timm" else edition.path(dataset.reassessed)
     where = "timm's reassessed labels" if dataset.reassessed == "timm" else str(path)
     lists = read_reassessed(path.read_bytes(), where)
@@ -98,16 +109,16 @@ def reassessed_labels(
     if len(lists) != (count or len(lists)) or last > len(lists):
         expected = count if count else f"at least {last}"
         raise CleansetError(
-            f"{where}: {len(lists)} lists, expected {expected}, one for each picture: "
-            "take the list that belongs to these pictures (dataset.reassessed)"
+            f"{where}: {len(lists)} lists, expected {expected}, one for each image: "
+            "take the list that belongs to these images (dataset.reassessed)"
         )
     return {name: lists[image_number(name) - 1] for name in image_ids}
 
 
 def measure(locations: Mapping[str, Location]) -> pd.DataFrame:
-    """Size, SHA-256, width, height, mode and pixels' SHA-256 of every picture; every pixel is decoded."""
+    """Size, SHA-256, width, height, mode and pixels' SHA-256 of every image; every pixel is decoded."""
     # threads suffice: Pillow and hashlib release the lock
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(available_cores()) as pool:
         rows = tracked(pool.map(_measure_one, locations.items()), len(locations), "preprocess")
         return pd.DataFrame(list(rows))
 
@@ -133,7 +144,7 @@ def _measure_one(item: tuple[str, Location]) -> dict[str, object]:
 
 
 def join(facts: pd.DataFrame, original: Mapping[str, int], reassessed: Mapping[str, list[int]]) -> pd.DataFrame:
-    """The index: facts and labels of every picture."""
+    """The index: facts and labels of every image."""
     real_classes = [reassessed[name] for name in facts["image_id"]]
     return facts.assign(
         ilsvrc_class=[original[name] for name in facts["image_id"]],

@@ -1,52 +1,56 @@
-"""Stage report: what was found and what was kept, as pages that open without a server or a network."""
+"""Stage report: candidates, sets and reviews as pages that open without a server or a network."""
 
-import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pandas as pd
 
-from cleanset.edition import Edition
+from cleanset.edition.images import verified_images
+from cleanset.edition.params import Params, read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.roles import check_roles
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, write_text
-from cleanset.images import Read
-from cleanset.params import Params, read_params
-from cleanset.pictures import VerifiedPictures
-from cleanset.pipeline_file import check_roles
+from cleanset.exports.confidence import delivered_confidences
+from cleanset.files import read_text, replacing, write_text
+from cleanset.images.codec import Read
+from cleanset.machine import available_cores
+from cleanset.parsing import parse_json
 from cleanset.progress import tracked
 from cleanset.report.figures import (
     Counts,
     by_size,
     class_states,
+    distinct_images,
     funnel,
     histograms,
     overlaps,
     pairwise,
     rejects,
 )
-from cleanset.report.pages import Report, Shot, pages
+from cleanset.report.pages import ReportData, ShownImage, pages
 from cleanset.report.plots import plots
-from cleanset.report.sheets import kept_pictures, sheets
+from cleanset.report.sheets import kept_images, sheets
 from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
-from cleanset.review.agreement import VERDICTS, differences, of_verdicts, overall, pairs, verdict_counts, without_board
-from cleanset.review.folder import Votes, read_reviews
-from cleanset.selection import Filled
-from cleanset.tables import INDEX, REJECTED, SELECTION, SHARED, read_table
+from cleanset.review.agreement import differences, overall, pairs, verdict_agreements, verdict_counts, without_board
+from cleanset.review.store import Votes, read_reviews
+from cleanset.selection.fill import Filled
+from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, read_table
+from cleanset.validation import shown
+from cleanset.vocabulary import VERDICTS
 
-EXAMPLES = 12
-"""Pictures shown for each reason."""
+EXAMPLES_PER_REASON = 12
 
 
 def run(edition: Edition) -> None:
-    """Read what the other stages wrote, and the pictures; write report/."""
+    """Read what the other stages wrote, and the images; write report/."""
     params = read_params(edition.folder)
-    check_roles(edition.folder, "report", params.models, "selection")
+    check_roles(edition, params.models)
     index = read_table(edition.index, INDEX)
-    report = gathered(edition, params, index)
-    read = VerifiedPictures(edition, params.dataset.images, index).read
-    thumbnails = photographed(shots(report), read)
+    report = report_data(edition, params, index)
+    read = verified_images(edition, params.dataset.images, index).read
+    thumbnails = make_thumbnails(shown_images(report), read)
     written = pages(report, thumbnails)
     for name, text in plots(report.steps, report.states, report.histograms, report.roles).items():
         written[f"plots/{name}"] = text
@@ -55,44 +59,57 @@ def run(edition: Edition) -> None:
             write_text(folder / name, text)
 
 
-def gathered(edition: Edition, params: Params, index: pd.DataFrame) -> Report:
-    """The numbers, and which pictures go with them."""
+def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> ReportData:
+    """The numbers, and which images go with them."""
     sets = {
         role: Filled(read_table(edition.selection(role), SELECTION), read_table(edition.rejected(role), REJECTED))
         for role in params.models
     }
+    delivered = {
+        role: delivered_confidences(filled.selection, read_table(edition.crop_scores(role), CROP_SCORES))
+        for role, filled in sets.items()
+    }
     votes = read_reviews(edition.reviews)
-    classes, per = params.dataset.class_list(), params.export.images_per_class
-    said = list(without_board(votes).values())
-    counts = verdict_counts(said)
-    states, overlap = class_states(sets, classes, per), overlaps(sets)
-    return Report(
+    classes, per_class = params.dataset.class_list(), params.export.images_per_class
+    verdicts = list(without_board(votes).values())
+    counts = verdict_counts(verdicts)
+    states, overlap = class_states(sets, classes, per_class), overlaps(sets)
+    return ReportData(
         roles=tuple(sets),
-        images_per_class=per,
+        images_per_class=per_class,
         steps=tuple(funnel(index, read_table(edition.shared, SHARED), sets, votes)),
         states=tuple(states),
-        by_size=by_size(states, sets, per),
+        by_size=by_size(states, sets, per_class),
         histograms=tuple(histograms(sets)),
+        distinct_images=distinct_images(sets),
         overlaps=tuple(overlap),
         pairwise=pairwise(overlap, list(sets)),
-        rejects=tuple(rejects(sets, EXAMPLES)),
+        rejects=tuple(rejects(sets, EXAMPLES_PER_REASON)),
         totals=totals(edition),
         reviewers=by_reviewer(votes),
         agreement=overall(counts),
-        verdicts=of_verdicts(counts),
-        pairs=pairs(said),
+        verdicts=verdict_agreements(counts),
+        pairs=pairs(verdicts),
         differences=len(differences(votes)),
-        kept=kept_pictures(sets, votes),
+        kept=kept_images(sets, delivered, votes),
         sheets=tuple(sheets(states)),
     )
 
 
 def totals(edition: Edition) -> dict[str, dict[str, float]]:
-    """What stage count wrote for each total, by its name: a number for each model that has one."""
+    """The totals that stage count wrote, by name: a number for each model that has one."""
     folder = edition.metrics / "totals"
     if not folder.is_dir():
         raise CleansetError(f"{folder}: missing; run dvc repro")
-    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
+    return {path.stem: _numbers(path) for path in sorted(folder.glob("*.json"))}
+
+
+def _numbers(path: Path) -> dict[str, float]:
+    text = read_text(path, "run dvc checkout to restore it, or dvc repro")
+    numbers = parse_json(text, str(path), "what stage count writes: run dvc repro")
+    if not isinstance(numbers, dict) or not all(type(number) in (int, float) for number in numbers.values()):
+        raise CleansetError(f"{path}: {shown(numbers)}; expected a number for each model: run dvc repro")
+    return numbers
 
 
 def by_reviewer(votes: Votes) -> dict[str, Counts]:
@@ -104,22 +121,22 @@ def by_reviewer(votes: Votes) -> dict[str, Counts]:
     return {name: {verdict: given[name, verdict] for verdict in VERDICTS} for name in names}
 
 
-def shots(report: Report) -> list[Shot]:
-    """Every picture that the pages show, once, in the order of the archive."""
-    kept = {(picture.image_id, picture.crop) for pictures in report.kept.values() for picture in pictures}
+def shown_images(report: ReportData) -> list[ShownImage]:
+    """Every image that the pages show, once, in the order of the archive."""
+    kept = {(image.image_id, image.crop) for images in report.kept.values() for image in images}
     examples = {(image_id, None) for rejects in report.rejects for _, image_id in rejects.examples}
-    return sorted(kept | examples, key=lambda shot: (shot[0], shot[1] or ()))
+    return sorted(kept | examples, key=lambda image: (image[0], image[1] or ()))
 
 
-def photographed(wanted: list[Shot], read: Read) -> dict[Shot, tuple[Thumbnail, ...]]:
-    """The thumbnails of each: one of a whole picture, two of a cropped one."""
+def make_thumbnails(wanted: list[ShownImage], read: Read) -> dict[ShownImage, tuple[Thumbnail, ...]]:
+    """The thumbnails of each: one of a whole image, two of a cropped one."""
     # threads suffice: decoding, scaling and encoding release the lock
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made: Iterable[tuple[Thumbnail, ...]] = pool.map(lambda shot: _made(shot, read), wanted)
-        return dict(zip(wanted, tracked(made, len(wanted), "report"), strict=True))
+    with ThreadPoolExecutor(available_cores()) as pool:
+        thumbnails: Iterable[tuple[Thumbnail, ...]] = pool.map(lambda image: _thumbnails(image, read), wanted)
+        return dict(zip(wanted, tracked(thumbnails, len(wanted), "report"), strict=True))
 
 
-def _made(shot: Shot, read: Read) -> tuple[Thumbnail, ...]:
-    image_id, crop = shot
+def _thumbnails(image: ShownImage, read: Read) -> tuple[Thumbnail, ...]:
+    image_id, crop = image
     data = read(image_id)
     return (thumbnail(data),) if crop is None else before_and_after(data, crop)

@@ -1,6 +1,5 @@
-"""Stage score: what one model says of every picture. No decision is made here."""
+"""Stage score: one model's top-5 classes and probabilities of every image. No decision is made here."""
 
-import json
 import sys
 from dataclasses import replace
 from functools import partial
@@ -8,91 +7,112 @@ from importlib.metadata import version
 
 import pandas as pd
 
-from cleanset import images
-from cleanset.edition import Edition
-from cleanset.files import sha256, write_text
-from cleanset.images import Read
-from cleanset.params import Params, read_params
-from cleanset.pictures import VerifiedPictures
+from cleanset.edition.images import verified_images
+from cleanset.edition.params import Params, read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.roles import check_roles
+from cleanset.edition.versions import check_versions
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.images import codec, jpeg, preprocessing
+from cleanset.images.codec import Read
 from cleanset.progress import rate_bar
-from cleanset.scoring import decoding, models, scorer
+from cleanset.scoring import checkpoints, decoding, models, scorer, weight_files
 from cleanset.scoring.engine import Settings, score_few, score_shards, settings_for
-from cleanset.scoring.exactness import Distance, distance, sample
-from cleanset.scoring.models import LoadedModel, describe, load_model
+from cleanset.scoring.exactness import Distance, distance, sample, sample_size
+from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.on_ray import score_shards_on_ray
-from cleanset.scoring.shards import Shards, fingerprint
+from cleanset.scoring.record import ScoreRecord, write_record
+from cleanset.scoring.shards import Shards, fingerprint, source_code
 from cleanset.tables import INDEX, SCORES, read_table, write_table
+
+LIBRARIES = ("numpy", "pillow", "robustbench", "timm", "torch")
+"""Libraries whose versions are recorded, because they compute the scores."""
 
 
 def run(edition: Edition, role: str) -> None:
-    """Read the index, the pictures and the model's weights, write data/scores/<role>.parquet and .json.
+    """Read the index, the images and the model's weights, write data/scores/<role>.parquet and .json.
 
-    The JSON says what was run; through it DVC locks the weights that were used.
-    What is finished is kept beside them until all of it is, for a run that is interrupted.
+    The JSON records what the scores were computed with; through it DVC locks the weights.
+    Finished shards are kept beside them until the end, so that an interrupted run is continued.
     """
     params = read_params(edition.folder)
+    params.model(role)
+    check_roles(edition, params.models)
+    check_versions(edition, params.root, "score")
+    check_pinned(params)
     index = read_table(edition.index, INDEX)
     image_ids = index["image_id"].tolist()
     settings = settings_for(params.score)
     model = load_model(params.model(role), edition.folder)
-    read = VerifiedPictures(edition, params.dataset.images, index).read
-    facts = described(params, role, model, len(image_ids))
-    name = fingerprint(
-        facts | {"index": sha256(edition.index.read_bytes())} | machine(settings),
-        [str(module.__file__) for module in (decoding, images, models, scorer)],
-    )
+    read = verified_images(edition, params.dataset.images, index).read
+    record = record_of(params, role, model, len(image_ids))
+    name = fingerprint(record.model_dump_json(), sha256(edition.index.read_bytes()), below_float64(settings))
     shards = Shards(edition.partial_scores(role), name, image_ids, settings.batch_size)
     with rate_bar(len(image_ids), f"score {role}") as done:
         done(len(image_ids) - sum(len(shards.image_ids(number)) for number in shards.missing), 0.0)
         if params.score.engine == "ray":
             folder = Edition(edition.folder.resolve())
             load = partial(load_model, params.model(role), folder.folder)
-            score_shards_on_ray(load, partial(open_pictures, folder, params.dataset.images), settings, shards, done)
+            score_shards_on_ray(load, partial(open_images, folder, params.dataset.images), settings, shards, done)
         else:
-            score_shards(model, read, settings, shards, done, say)
+            score_shards(model, read, settings, shards, done, print_notice)
     scores = shards.table()
-    against = None
     if settings.precision != "float64":
         against = against_float64(model, read, settings, index, scores)
-        say(f"score {role}: {settings.precision} against float64: {against}")
+        print_notice(f"score {role}: {settings.precision} against float64: {against}")
+        record = record.model_copy(update={"against_float64": against})
     write_table(edition.scores(role), scores, SCORES)
-    facts["against_float64"] = against and against.as_json()
-    facts["versions"] = {name: number.partition("+")[0] for name, number in versions().items()}
-    write_text(edition.scored_with(role), json.dumps(facts, indent=2) + "\n")
+    write_record(edition.scored_with(role), record)
     shards.remove()
 
 
-def say(text: str) -> None:
-    """A line on standard error."""
+def check_pinned(params: Params) -> None:
+    """Raise CleansetError unless the SHA-256 of all models' weights are in params.yaml: scores are of known weights."""
+    unpinned = [role for role, model in params.models.items() if model.sha256 is None]
+    if unpinned:
+        raise CleansetError(
+            f"params.yaml: no sha256 of the weights of {', '.join(unpinned)}: run cleanset models --pin first, which "
+            "downloads them and writes it"
+        )
+
+
+def print_notice(text: str) -> None:
+    """Print a line on standard error."""
     print(text, file=sys.stderr)
 
 
-def open_pictures(edition: Edition, images: str) -> Read:
-    """What reads the pictures of an edition and checks them."""
-    return VerifiedPictures(edition, images, read_table(edition.index, INDEX)).read
+def open_images(edition: Edition, images: str) -> Read:
+    """A function that reads an image of an edition and checks its SHA-256."""
+    return verified_images(edition, images, read_table(edition.index, INDEX)).read
 
 
-def described(params: Params, role: str, model: LoadedModel, pictures: int) -> dict[str, object]:
-    """What is run, for people and for the fingerprint."""
-    what = describe(params.model(role), model)
-    return {"role": role, **what, "precision": params.score.precision, "pictures": pictures}
+def record_of(params: Params, role: str, model: LoadedModel, images: int) -> ScoreRecord:
+    """The record of a run, in which the exactness of a lower precision is still missing."""
+    entry = params.model(role)
+    return ScoreRecord(
+        role=role,
+        source=entry.source,
+        name=entry.name,
+        threat_model=entry.threat_model,
+        preprocessing=model.preprocessing,
+        weights_sha256=model.weights_sha256,
+        precision=params.score.precision,
+        images=images,
+        against_float64=None,
+        versions={name: version(name).partition("+")[0] for name in LIBRARIES},
+        code=source_code([codec, jpeg, preprocessing, decoding, models, checkpoints, weight_files, scorer]),
+    )
 
 
-def versions() -> dict[str, str]:
-    """Of the libraries that compute."""
-    return {name: version(name) for name in ("numpy", "pillow", "robustbench", "timm", "torch")}
-
-
-def machine(settings: Settings) -> dict[str, object]:
-    """What else a result may depend on while it is in the making; batch and device only below float64."""
-    if settings.precision == "float64":
-        return {**versions()}
-    return {**versions(), "batch_size": settings.batch_size, "device": settings.devices[0].type}
+def below_float64(settings: Settings) -> str:
+    """Batch size and device, on which a result depends in a precision below float64; else nothing."""
+    return "" if settings.precision == "float64" else f"{settings.batch_size} on {settings.devices[0].type}"
 
 
 def against_float64(
     model: LoadedModel, read: Read, settings: Settings, index: pd.DataFrame, scores: pd.DataFrame
 ) -> Distance:
-    """How far `scores` are from what float64 gives for a sample of the pictures."""
-    exact = score_few(model, read, replace(settings, precision="float64"), sample(index))
+    """The difference of `scores` from those in float64, on a sample of the images."""
+    exact = score_few(model, read, replace(settings, precision="float64"), sample(index, sample_size(len(index))))
     return distance(index, exact, scores)

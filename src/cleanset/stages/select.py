@@ -1,22 +1,18 @@
-"""Stage select: for one model, every picture that may stand in a class, with tier and rank; and how close it was."""
+"""Stage select: for one model, the images that may be in a class, with tier and rank; and how close it was."""
 
-from cleanset.edition import Edition
-from cleanset.params import read_params
-from cleanset.ranking import candidates, margins
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.selection.candidates import candidates, check_same_images, margins, of_tiers
 from cleanset.tables import CANDIDATES, INDEX, MARGINS, SCORES, SHARED, read_table, write_table
 
 
 def run(edition: Edition, role: str) -> None:
-    """Read index, scores and shared pictures, write data/candidates/<role>.parquet and data/margins/<role>.parquet."""
+    """Read index, scores and shared images, write data/candidates/<role>.parquet and data/margins/<role>.parquet."""
     params = read_params(edition.folder)
     params.model(role)
-    shared = read_table(edition.shared, SHARED)
-    table = candidates(
-        read_table(edition.index, INDEX),
-        shared,
-        read_table(edition.scores(role), SCORES),
-        params.select.candidates,
-        params.dataset.class_list(),
-    )
-    write_table(edition.candidates(role), table, CANDIDATES)
-    write_table(edition.margins(role), margins(table, shared), MARGINS)
+    index, shared = read_table(edition.index, INDEX), read_table(edition.shared, SHARED)
+    scores = read_table(edition.scores(role), SCORES)
+    check_same_images(index, scores, str(edition.scores(role)))
+    every = candidates(index, shared, scores, params.select.candidates, params.dataset.class_list())
+    write_table(edition.candidates(role), of_tiers(every, params.select.tiers), CANDIDATES)
+    write_table(edition.margins(role), margins(every, shared), MARGINS)

@@ -1,0 +1,1 @@
+"""What two score tables or two exports disagree on."""

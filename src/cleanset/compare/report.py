@@ -1,0 +1,206 @@
+"""The command `compare`: the differences of two score tables or two exports, for people or as JSON."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cleanset.compare.records import compare_records
+from cleanset.compare.sets import CHANGES, ClassChange, by_class, compare_exports, compare_sets
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.params import Params, read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.exports.folder import read_entries
+from cleanset.exports.manifest import Entry
+from cleanset.review.decisions import decide_all
+from cleanset.review.store import checked_reviews
+from cleanset.scoring.comparison import ScoreComparison, compare_scores
+from cleanset.selection.candidates import candidates, of_tiers, shared
+from cleanset.selection.crop_check import predictions_of_crops
+from cleanset.selection.decision import Decision
+from cleanset.selection.fill import Filled, fill, with_decisions
+from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonResult:
+    """The lines for people, the content of the JSON, and whether both sides are the same."""
+
+    lines: list[str]
+    content: dict[str, Any]
+    same: bool
+
+
+def run(a: Path, b: Path, edition: Edition | None, role: str | None, most: int) -> ComparisonResult:
+    """Compare two score tables or two exports; with `edition`, list its classes that would change."""
+    kinds = [_is_export(path) for path in (a, b)]
+    if kinds[0] != kinds[1]:
+        export, table = (a, b) if kinds[0] else (b, a)
+        raise CleansetError(f"{export} is an export, {table} is not; expected two of a kind")
+    if not kinds[0]:
+        return _of_scores(a, b, edition, role, most)
+    if edition or role:
+        raise CleansetError("compare: --edition and --model go with score tables; these are exports")
+    return _of_exports(a, b)
+
+
+def _is_export(path: Path) -> bool:
+    if not path.exists():
+        raise CleansetError(f"{path}: missing; expected a score table (.parquet) or the folder of an export")
+    return path.is_dir() or path.suffix == ".csv"
+
+
+# Score tables
+
+
+def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most: int) -> ComparisonResult:
+    tables = read_table(a, SCORES), read_table(b, SCORES)
+    found = compare_scores(*tables)
+    records = compare_records(a, b)
+    content: dict[str, Any] = {
+        "kind": "scores",
+        "a": str(a),
+        "b": str(b),
+        "same": found.same,
+        "images": found.images,
+        "only_a": found.only_a,
+        "only_b": found.only_b,
+        "different": len(found.different),
+        "top1_changed": found.top1_changed,
+        "largest_difference": found.largest_difference,
+        "most_different": [_json_row(row) for row in found.different.head(most).to_dict("records")],
+        **records.as_json(),
+    }
+    lines = [f"A  {a}", f"B  {b}", *records.lines(), "", *_score_lines(found, most)]
+    if edition:
+        params = read_params(edition.folder)
+        changed = class_changes(edition, params, role or _role_of(params, a, b), *tables)
+        lines += ["", "Classes whose images would change, unreviewed ones taken for clean,"]
+        lines += ["crops that were never scored for correct"]
+        lines += [line for name, classes in changed.items() for line in _class_lines(name, classes)]
+        content["classes"] = {
+            name: [
+                {"wnid": wnids()[change.class_index], "a": list(change.before), "b": list(change.after)}
+                for change in classes
+            ]
+            for name, classes in changed.items()
+        }
+    elif role:
+        raise CleansetError("compare: --model without --edition; expected both, or neither")
+    return ComparisonResult(lines, content, found.same)
+
+
+def _score_lines(found: ScoreComparison, most: int) -> Iterator[str]:
+    only = f"{len(found.only_a)} only in A, {len(found.only_b)} only in B"
+    yield f"images             {found.images} in both, {only}"
+    yield f"other scores         {len(found.different)}"
+    yield f"other top-1 class    {found.top1_changed}"
+    yield f"largest difference   {found.largest_difference:.3g} (in probability)"
+    if len(found.different):
+        yield ""
+        yield f"{'most different':<24}{'difference':>10}  {'A':<18}  B"
+    for row in map(_json_row, found.different.head(most).to_dict("records")):
+        sides = (f"{row[f'top1_{side}']} {row[f'confidence_{side}']:.6f}" for side in "ab")
+        yield f"{row['image_id']:<24}{row['difference']:>10.3g}  {'  '.join(sides)}"
+
+
+def _json_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {**row, **{side: wnids()[row[side]] for side in ("top1_a", "top1_b")}}
+
+
+def _role_of(params: Params, a: Path, b: Path) -> str:
+    """The role that is the name of one of the tables."""
+    for path in (a, b):
+        if path.stem in params.models:
+            return path.stem
+    raise CleansetError(f"compare: whose scores are these? give --model, one of {', '.join(params.models)}")
+
+
+def class_changes(
+    edition: Edition, params: Params, role: str, a: pd.DataFrame, b: pd.DataFrame
+) -> dict[str, list[ClassChange]]:
+    """By model, the classes that change when `b` replaces `a` as the scores of `role`.
+
+    The scores of crops are the edition's on both sides; an image without a verdict counts as clean.
+    """
+    params.model(role)
+    index = read_table(edition.index, INDEX)
+    others = {name: read_table(edition.scores(name), SCORES) for name in params.models if name != role}
+    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels)
+    predictions = {
+        name: predictions_of_crops(read_table(edition.crop_scores(name), CROP_SCORES)) for name in params.models
+    }
+    decided = replace(decide_all(params.review, votes, predictions), unreviewed=Decision("clean"))
+
+    def sets(of_role: pd.DataFrame) -> dict[str, Filled]:
+        ensemble = {name: of_role if name == role else others[name] for name in params.models}
+        common = shared(index, ensemble.values())
+        every = {
+            name: candidates(index, common, scores, params.select.candidates, params.dataset.class_list())
+            for name, scores in ensemble.items()
+        }
+        every = {name: of_tiers(table, params.select.tiers) for name, table in every.items()}
+        return {
+            name: fill(with_decisions(table, partial(decided.for_candidate, name)), params.export.images_per_class)
+            for name, table in every.items()
+        }
+
+    before, after = sets(a), sets(b)
+    return {name: compare_sets(before[name], after[name]) for name in params.models}
+
+
+def _class_lines(role: str, classes: Sequence[ClassChange]) -> Iterator[str]:
+    yield f"{role}: {len(classes) or 'none'}"
+    for change in classes:
+        lost = [f"- {image_id}" for image_id in change.before if image_id not in change.after]
+        won = [f"+ {image_id}" for image_id in change.after if image_id not in change.before]
+        label = wnids()[change.class_index]
+        for line in (lost + won) or ["the same images in another order"]:
+            yield f"  {label:<9}  {line}"
+            label = ""
+
+
+# Exports
+
+
+def _of_exports(a: Path, b: Path) -> ComparisonResult:
+    entries = read_entries(a), read_entries(b)
+    changes = compare_exports(*entries)
+    counts = {what: sum(change.what == what for change in changes) for what in CHANGES}
+    lines = [f"{name}  {path}\n   {_summary(of)}" for name, path, of in zip("AB", (a, b), entries, strict=True)]
+    lines += ["", *(f"{what if what in CHANGES[:2] else 'other ' + what:<23}{counts[what]:>6}" for what in CHANGES)]
+    for wnid, of_class in by_class(changes).items():
+        lines += ["", wnid]
+        for change in of_class:
+            what = f"  {change.image_id}  {change.what:<17}  "
+            values = " -> ".join(filter(None, (_short(change.a), _short(change.b))))
+            lines.append(what + values)
+    content = {
+        "kind": "exports",
+        "a": str(a),
+        "b": str(b),
+        "same": not changes,
+        "counts": counts,
+        "changes": [asdict(change) for change in changes],
+    }
+    return ComparisonResult(lines, content, not changes)
+
+
+def _summary(entries: Sequence[Entry]) -> str:
+    models = ", ".join(sorted({entry.model for entry in entries})) or "empty"
+    return f"{models}: {len(entries)} images of {len({entry.wnid for entry in entries})} classes"
+
+
+def _short(text: str) -> str:
+    """A SHA-256 by its first digits, anything else whole."""
+    return f"{text[:12]}..." if len(text) == 64 else text
+
+
+def printed(result: ComparisonResult, as_json: bool) -> str:
+    """What the command prints."""
+    return json.dumps(result.content, indent=2) if as_json else "\n".join(result.lines)

@@ -1,0 +1,1 @@
+"""ILSVRC2012: its names and numbers, labels, archives, and reading its images."""

@@ -1,0 +1,58 @@
+"""The names of the classes, from timm's tables of WordNet, and the search for a class by name."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from cleanset.dataset.ilsvrc import timm_info, wnids
+
+
+@dataclass(frozen=True, slots=True)
+class ClassName:
+    """A class: `names` are its synonyms, the usual one first; `gloss` is the definition."""
+
+    class_index: int
+    wnid: str
+    names: str
+    gloss: str
+
+    @property
+    def name(self) -> str:
+        """The usual name."""
+        return self.names.partition(", ")[0]
+
+    @property
+    def others(self) -> str:
+        """The other names."""
+        return self.names.partition(", ")[2]
+
+    @property
+    def searched(self) -> str:
+        """The text that a search looks at."""
+        return f"{self.wnid} {self.names}".casefold()
+
+
+@cache
+def class_names() -> tuple[ClassName, ...]:
+    """The 1,000 classes, by class index."""
+    names, glosses = _table("imagenet_synset_to_lemma.txt"), _table("imagenet_synset_to_definition.txt")
+    return tuple(ClassName(index, wnid, names[wnid], glosses[wnid]) for index, wnid in enumerate(wnids()))
+
+
+def found(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
+    """The classes in which every typed word occurs: as a word first, then as the beginning of one, then within."""
+    words = typed.casefold().split()
+
+    def place(each: ClassName) -> int:
+        forms = (r"\b{}\b", r"\b{}", "{}")
+        fits = (all(re.search(form.format(re.escape(word)), each.searched) for word in words) for form in forms)
+        return next((place for place, fit in enumerate(fits) if fit), len(forms))
+
+    hits = [each for each in names if all(word in each.searched for word in words)]
+    return sorted(hits, key=lambda each: (place(each), each.class_index))[:most]
+
+
+def _table(name: str) -> dict[str, str]:
+    lines = timm_info(name).read_text(encoding="utf-8").splitlines()
+    return dict(line.split("\t", 1) for line in lines)

@@ -1,0 +1,1 @@
+"""What an edition is: its params, its paths, the models it names; making a new one."""

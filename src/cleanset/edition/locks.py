@@ -1,0 +1,150 @@
+"""What a kill while DVC writes leaves broken: an empty or cut dvc.lock, a cut `.dvc/tmp/rwlock`."""
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from cleanset.errors import CleansetError
+from cleanset.files import write_text
+
+_MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
+
+
+def repair_locks(edition: Path) -> list[str]:
+    """Put back what DVC cannot read any more; return a line for each file that was put back or removed.
+
+    A dvc.lock comes from git's HEAD or from the copy that is kept here whenever the file is whole, whichever is newer.
+    What that lacks, `dvc repro` takes from its run cache. Raises CleansetError while a DVC process is at work, and if
+    there is nothing to put back.
+    """
+    tmp = edition / ".dvc" / "tmp"
+    check_idle(tmp)
+    done = []
+    rwlock = tmp / "rwlock"
+    if rwlock.is_file() and not isinstance(_json(rwlock), dict):
+        rwlock.unlink()
+        done.append(f"{rwlock}: empty or cut off, removed")
+    for lock in lock_files(edition):
+        done += _repair(lock, tmp / "whole" / lock.relative_to(edition))
+    return done
+
+
+def _repair(lock: Path, copy: Path) -> list[str]:
+    text = lock.read_bytes().decode("utf-8", errors="replace")
+    versions = _whole_versions(lock, copy)
+    others = [version for version, _ in versions]
+    # cut between two stages it can still be read
+    if is_whole(text) and (text in others or not any(other.startswith(text) for other in others)):
+        if not (copy.is_file() and copy.read_bytes() == text.encode()):
+            write_text(copy, text)
+        return []
+    if not versions:
+        raise CleansetError(
+            f"{lock}: empty or cut off, and neither git nor {copy} has a whole one: remove it; dvc repro then takes "
+            "from its cache what it has run before"
+        )
+    text, origin = versions[0]
+    write_text(lock, text)
+    return [f"{lock}: empty or cut off, put back from {origin}"]
+
+
+def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:
+    """The copy and git's dvc.lock, as far as they are whole, the newer first; each with where it is from."""
+    found = []
+    if copy.is_file():
+        found.append((copy.stat().st_mtime, copy.read_text(encoding="utf-8"), str(copy)))
+    text, time = _git(lock, "show", f"HEAD:./{lock.name}"), _git(lock, "log", "-1", "--format=%ct", "--", lock.name)
+    if text and time:
+        found.append((float(time), text, "git"))
+    return [(text, origin) for _, text, origin in sorted(found, reverse=True) if is_whole(text)]
+
+
+def _git(lock: Path, *arguments: str) -> str:
+    """What git prints in the folder of `lock`; empty outside of a repository."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=lock.parent, capture_output=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.decode("utf-8") if done.returncode == 0 else ""
+
+
+def is_whole(text: str) -> bool:
+    """Whether a dvc.lock is complete: it ends with a line, and every file in it has its path, MD5 and size."""
+    try:
+        stages = yaml.load(text, Loader=yaml.CSafeLoader)["stages"].values() if text.endswith("\n") else None
+        return stages is not None and all(_is_complete(entry) for stage in stages for entry in entries(stage))
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
+        return False
+
+
+def entries(stage: Any) -> list[Any]:
+    """The deps and outs of a stage in a dvc.lock."""
+    return [*stage.get("deps", []), *stage["outs"]]
+
+
+def _is_complete(entry: Any) -> bool:
+    is_folder = str(entry["md5"]).endswith(".dir")
+    needed = {"path", "hash", "size"} | ({"nfiles"} if is_folder else set())
+    return _MD5.fullmatch(str(entry["md5"])) is not None and needed <= set(entry)
+
+
+def lock_files(edition: Path) -> list[Path]:
+    """Every dvc.lock of the edition's DVC project; those of projects inside it are not."""
+    return sorted(_lock_files(edition))
+
+
+def _lock_files(folder: Path) -> Iterator[Path]:
+    if (folder / "dvc.lock").is_file():
+        yield folder / "dvc.lock"
+    for child in folder.iterdir():
+        is_plain = child.is_dir() and not child.is_symlink() and not child.name.startswith(".") and child.name != "data"
+        if is_plain and not (child / ".dvc").is_dir():
+            yield from _lock_files(child)
+
+
+def check_idle(tmp: Path) -> None:
+    """Raise CleansetError if a DVC process is at work in the project whose `.dvc/tmp` this is."""
+    content = _json(tmp / "rwlock")
+    if isinstance(content, dict):
+        readers = [info for infos in content.get("read", {}).values() for info in infos]
+        for info in [*readers, *content.get("write", {}).values()]:
+            if _is_dvc(int(info["pid"])):
+                raise CleansetError(f"{tmp.parent}: DVC is at work (process {info['pid']}): wait until it has ended")
+    for name in ("lock", "rwlock.lock"):
+        if (tmp / name).is_file() and _is_locked(tmp / name):
+            raise CleansetError(f"{tmp.parent}: DVC is at work ({name} is held): wait until it has ended")
+
+
+def _is_dvc(pid: int) -> bool:
+    """Whether a process runs DVC; another program may have got the number of one that was killed."""
+    try:
+        return any("dvc" in Path(part).name for part in psutil.Process(pid).cmdline()[:3])
+    except psutil.Error:
+        return False
+
+
+def _is_locked(path: Path) -> bool:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _json(path: Path) -> object:
+    """The content of a JSON file; None if there is none, or it is broken."""
+    try:
+        return json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None

@@ -1,0 +1,198 @@
+"""Which models an edition has: the entries in params.yaml, and their files in the deps of dvc.yaml."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from ruamel.yaml.comments import CommentedMap
+
+from cleanset.edition.params import Model, Params, read_params
+from cleanset.edition.roles import with_roles
+from cleanset.edition.round_trip import LayoutError, changed, move_what_follows
+from cleanset.errors import CleansetError
+from cleanset.validation import first_problem, shown
+from cleanset.yaml_files import parse_yaml
+
+Models = Mapping[str, Model]
+"""The models of an edition by role, in the order of the ensemble."""
+
+_EXPECTED = (
+    "expected ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME, such as norm_robust=robustbench:Linf/Salman2020Do_R50"
+)
+
+
+def model_from_text(text: str) -> tuple[str, Model]:
+    """Role and model of ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME, as commands take them."""
+    role, _, address = text.partition("=")
+    source, _, name = address.partition(":")
+    fields: dict[str, Any] = {"source": source, "name": name}
+    if source == "robustbench":
+        threat_model, _, name = name.partition("/")
+        fields |= {"threat_model": threat_model, "name": name}
+    if not (role and name) or source not in ("timm", "robustbench"):
+        raise CleansetError(f"{shown(text)}: {_EXPECTED}")
+    try:
+        return role, Model.model_validate(fields)
+    except ValidationError as error:
+        raise CleansetError(f"{shown(text)}: {first_problem(error)}") from None
+
+
+def models_from_texts(texts: Iterable[str]) -> dict[str, Model]:
+    """Models by role, each as `model_from_text` takes it. Raises CleansetError for a role that comes twice."""
+    models: dict[str, Model] = {}
+    for text in texts:
+        role, model = model_from_text(text)
+        if role in models:
+            raise CleansetError(f"{shown(text)}: role {role} a second time; expected another role for each model")
+        models[role] = model
+    return models
+
+
+def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
+    """Remove models of the edition, with their published accuracies, then add others behind those that stay.
+
+    Changes params.yaml and dvc.yaml: both, or neither.
+    """
+    params = read_params(edition)
+    for role in removed:
+        params.model(role)
+    kept = {role: model for role, model in params.models.items() if role not in removed}
+    for role in new:
+        if role in kept:
+            raise CleansetError(f"params.yaml: there is a model {role} already; choose another role, or remove it")
+    if not (kept or new):
+        raise CleansetError("params.yaml: no model would be left; an edition needs one: add another, too")
+    set_models(edition, {**kept, **new})
+
+
+def pin_models(edition: Path, digests: Mapping[str, str]) -> None:
+    """Write the SHA-256 of weights, by role, into params.yaml."""
+    models = read_params(edition).models
+    set_models(
+        edition,
+        {role: model.model_copy(update={"sha256": digests.get(role, model.sha256)}) for role, model in models.items()},
+    )
+
+
+def set_models(edition: Path, models: Models) -> None:
+    """Change params.yaml and dvc.yaml so that the ensemble is exactly `models`: both files, or neither.
+
+    All else in them stays as it was. Raises CleansetError that says what to write by hand, if one of the files is
+    written in a layout in which that cannot be done.
+    """
+    texts = {}
+    for name, change in (("params.yaml", with_models), ("dvc.yaml", with_files_of)):
+        path = edition / name
+        if name == "params.yaml" or path.is_file():
+            before = path.read_bytes().decode("utf-8")
+            after = change(before, models)
+            if after != before:
+                texts[path] = after
+    write_together(texts)
+
+
+def with_models(text: str, models: Models) -> str:
+    """The text of a params.yaml with exactly these models, and no published accuracy of any other."""
+    before = parse(text).models
+    new = [f"{role}: {_flow(model)}" for role, model in models.items() if before.get(role) != model]
+    surplus = [f"no {role}" for role in before if role not in models]
+    advice = f"change section models by hand: {'; '.join(new + surplus)}"
+    others = [role for role, model in before.items() if role not in models or _name(models[role]) != _name(model)]
+    after = _changed(text, lambda content: _set_models(content, models, others), "params.yaml", advice)
+    if list(parse(after).models.items()) != list(models.items()):
+        raise CleansetError(f"params.yaml: {advice}")
+    return after
+
+
+def parse(text: str) -> Params:
+    """The content of a params.yaml. Raises CleansetError naming the first wrong key."""
+    try:
+        return Params.model_validate(parse_yaml(text, "params.yaml"))
+    except ValidationError as error:
+        raise CleansetError(f"params.yaml: {first_problem(error)}") from None
+
+
+def with_files_of(text: str, models: Models) -> str:
+    """The text of a dvc.yaml whose joint stages list the files of exactly these models."""
+    advice = f"list by hand the files of {', '.join(models)}, and no others, in the deps of intersect, count and report"
+    return _changed(text, lambda content: with_roles(content, list(models)), "dvc.yaml", advice)
+
+
+def _changed(text: str, change: Callable[[Any], None], name: str, advice: str) -> str:
+    try:
+        return changed(text, change)
+    except LayoutError:
+        raise CleansetError(f"{name}: in this layout a change would touch other lines or comments; {advice}") from None
+
+
+def _name(model: Model) -> tuple[object, ...]:
+    return model.source, model.name, model.threat_model
+
+
+def _set_models(content: Any, models: Models, unpublished: list[str]) -> None:
+    table = content["models"]
+    present = [role for role in table if role in models]
+    if list(models)[: len(present)] != present:  # another order: write the section anew
+        for role in list(table):
+            del table[role]
+    for role, model in models.items():
+        _set_entry(table, role, model)
+    for role in [role for role in table if role not in models]:
+        roles = list(table)
+        if roles.index(role) > 0:
+            move_what_follows(table, role, roles[roles.index(role) - 1])
+        del table[role]
+    published = content.get("count", {}).get("published_top1", {})
+    for role in unpublished:
+        published.pop(role, None)
+
+
+def _set_entry(table: CommentedMap, role: str, model: Model) -> None:
+    """Make an entry of section models this one; keys that it has already keep their lines."""
+    fields = model.model_dump(exclude_none=True)
+    if role not in table:
+        entry = CommentedMap(fields)
+        if model.sha256 is None:
+            entry.fa.set_flow_style()
+        _append(table, role, entry)
+    entry = table[role]
+    for key in [key for key in entry if key not in fields]:
+        del entry[key]
+    for key, value in fields.items():
+        if key not in entry:
+            _append(entry, key, value)
+        elif entry[key] != value:
+            entry[key] = value
+
+
+def _append(table: CommentedMap, key: str, value: object) -> None:
+    last = next(reversed(table), None)
+    table[key] = value
+    if last is not None:
+        move_what_follows(table, last, key)
+
+
+def _flow(model: Model) -> str:
+    return "{" + ", ".join(f"{key}: {value}" for key, value in model.model_dump(exclude_none=True).items()) + "}"
+
+
+def write_together(texts: Mapping[Path, str]) -> None:
+    """Write text files: all of them or, where writing fails, none. After a kill they may disagree: see check_roles."""
+    partials = {path: path.with_name(f"{path.name}.partial") for path in texts}
+    before = {path: path.read_bytes() for path in texts}
+    replaced: list[Path] = []
+    try:
+        for path, partial in partials.items():
+            partial.write_bytes(texts[path].encode())
+        for path, partial in partials.items():
+            partial.replace(path)
+            replaced.append(path)
+    except OSError:
+        for path in replaced:
+            partials[path].write_bytes(before[path])
+            partials[path].replace(path)
+        raise
+    finally:
+        for partial in partials.values():
+            partial.unlink(missing_ok=True)

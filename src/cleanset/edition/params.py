@@ -1,0 +1,211 @@
+"""`params.yaml`, checked on reading."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from cleanset.dataset.ilsvrc import class_indices, wnids
+from cleanset.errors import CleansetError, cut
+from cleanset.validation import first_problem, shown
+from cleanset.vocabulary import TIERS
+from cleanset.yaml_files import read_yaml
+
+Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, section: object) -> object:
+        unknown = [key for key in section if key not in cls.model_fields] if isinstance(section, dict) else []
+        if unknown:
+            raise ValueError(f"unknown key {shown(unknown[0])}; expected {', '.join(cls.model_fields)}")
+        return section
+
+
+class Dataset(_Section):
+    """Where images and labels come from; paths are relative to the edition's folder."""
+
+    images: str
+    devkit: str | None = None
+    reassessed: str = "timm"
+    expect_images: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    classes: Literal["all"] | list[str] = "all"
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _known(cls, classes: object) -> object:
+        wanted = "expected all, or a list of distinct wnids of ILSVRC2012"
+        if isinstance(classes, list):
+            for position, wnid in enumerate(classes):
+                if not isinstance(wnid, str) or wnid not in class_indices() or wnid in classes[:position]:
+                    raise ValueError(f"{shown(wnid)} is unknown or doubled; {wanted}")
+        if classes != "all" and not (isinstance(classes, list) and classes):
+            raise ValueError(wanted)
+        return classes
+
+    def class_list(self) -> list[int]:
+        """Class indices of the classes that get a set, sorted."""
+        names = wnids() if self.classes == "all" else self.classes
+        return sorted(class_indices()[wnid] for wnid in names)
+
+
+class Model(_Section):
+    """One member of the ensemble: where it comes from, and its weights."""
+
+    source: Literal["timm", "robustbench"]
+    name: str
+    threat_model: Literal["Linf", "L2", "corruptions"] | None = None
+    weights: str | None = None
+    sha256: Sha256 | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.source == "robustbench") != (self.threat_model is not None):
+            raise ValueError("threat_model is needed for source robustbench, and for no other")
+        if self.weights is not None and self.sha256 is None:
+            raise ValueError(
+                f"weights without sha256: a change would go unseen; add what sha256sum {self.weights} prints"
+            )
+        return self
+
+
+class Score(_Section):
+    """How models are run. In float64, nothing else here changes what comes out.
+
+    `engine: ray` spreads the work over a Ray cluster, `local` over the devices of this machine.
+    """
+
+    engine: Literal["local", "ray"] = "local"
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
+    precision: Literal["float64", "float32", "tf32", "bfloat16"] = "float64"
+    batch_size: Annotated[int, Field(ge=1, le=65_536)] = 256
+
+
+class Select(_Section):
+    """Which images are candidates.
+
+    `candidates`: how many of the images that all models classify correctly make up tier top5. `tiers`: the
+    tiers that a class may be filled from, in the order in which it is: the first, the first two, or all three.
+    """
+
+    candidates: Annotated[int, Field(ge=1, le=100_000)] = 5
+    tiers: list[str] = list(TIERS)
+
+    @field_validator("tiers")
+    @classmethod
+    def _first_tiers(cls, tiers: list[str]) -> list[str]:
+        if not tiers or tuple(tiers) != TIERS[: len(tiers)]:
+            choices = " or ".join(str(list(TIERS[:count])).replace("'", "") for count in range(1, len(TIERS) + 1))
+            raise ValueError(f"expected {choices}")
+        return tiers
+
+
+class ReviewPolicy(_Section):
+    """How the verdicts of several reviewers become one, and what an unreviewed image counts as.
+
+    `min_crop_pixels`: no edge of a crop may be shorter.
+    `wrong_after_crop`: what becomes of an image that the model misclassifies once it is cropped.
+    `box_tolerance`: how far the edges of two reviewers' boxes may be apart for their verdicts to agree, as a share of
+    the shorter side of the box that keeps less, which is then taken.
+    """
+
+    policy: Literal["single", "majority", "unanimous"] = "single"
+    min_reviewers: Annotated[int, Field(ge=1, le=1000)] = 1
+    min_crop_pixels: Annotated[int, Field(ge=1, le=65_535)] = 32
+    box_tolerance: Annotated[float, Field(ge=0, le=0.5)] = 0.02
+    unreviewed: Literal["pending", "clean"] = "pending"
+    wrong_after_crop: Literal["reject", "accept"] = "reject"
+
+    @property
+    def unreviewed_are_clean(self) -> bool:
+        """Whether an image without a verdict counts as clean."""
+        return self.unreviewed == "clean"
+
+    @property
+    def wrong_crops_are_rejected(self) -> bool:
+        """Whether a crop that the model misclassifies is rejected."""
+        return self.wrong_after_crop == "reject"
+
+    @model_validator(mode="after")
+    def _single_needs_one(self) -> Self:
+        if self.policy == "single" and self.min_reviewers != 1:
+            raise ValueError("policy single goes with min_reviewers 1; for more take majority or unanimous")
+        return self
+
+
+class Export(_Section):
+    """`strict`: a class that cannot be filled is an error."""
+
+    images_per_class: Annotated[int, Field(ge=1, le=1000)] = 3
+    strict: bool = False
+
+
+class Count(_Section):
+    """`published_top1`: a model's published top-1 accuracy in percent, by role, to compare the measured one with."""
+
+    published_top1: dict[Role, Annotated[float, Field(ge=0, le=100)]] = {}
+
+
+class Params(_Section):
+    """The whole file. `root` leads from the edition's folder to the one that holds `src/`."""
+
+    root: str
+    dataset: Dataset
+    models: Annotated[dict[Role, Model], Field(min_length=1)]
+    score: Score = Score()
+    select: Select = Select()
+    review: ReviewPolicy = ReviewPolicy()
+    export: Export = Export()
+    count: Count = Count()
+
+    @model_validator(mode="after")
+    def _published_of_known_models(self) -> Self:
+        for role in self.count.published_top1:
+            if role not in self.models:
+                raise ValueError(
+                    f"count.published_top1: no model {shown(role)}; expected one of {_listed(self.models)}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _distinct_models(self) -> Self:
+        """One network under two roles would count twice in the ensemble."""
+        roles: dict[tuple[str, str], str] = {}
+        for role, model in self.models.items():
+            for key in ("weights", "sha256"):
+                value = getattr(model, key)
+                if value is None:
+                    continue
+                if (key, value) in roles:
+                    raise ValueError(
+                        f"models.{role}.{key}: that of models.{roles[key, value]}; expected another network for "
+                        "each role: correct it, or remove one of the two"
+                    )
+                roles[key, value] = role
+        return self
+
+    def model(self, role: str) -> Model:
+        """The model of a role. Raises CleansetError for a role that is not there."""
+        if role not in self.models:
+            raise CleansetError(f"params.yaml: no model {shown(role)}; expected one of {_listed(self.models)}")
+        return self.models[role]
+
+
+def _listed(roles: Iterable[str]) -> str:
+    return cut(", ".join(roles), 100)
+
+
+def read_params(edition: Path) -> Params:
+    """Read and check `params.yaml` of an edition. Raises CleansetError naming the first wrong key."""
+    path = edition / "params.yaml"
+    content = read_yaml(path, "expected the folder of an edition, with params.yaml in UTF-8 (see README)")
+    try:
+        return Params.model_validate(content)
+    except ValidationError as error:
+        raise CleansetError(f"{path}: {first_problem(error)}") from None

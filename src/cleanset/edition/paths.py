@@ -1,0 +1,97 @@
+"""Where an edition keeps what: every path that a stage reads or writes, relative to its folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """The paths of the edition in `folder`."""
+
+    folder: Path
+
+    def path(self, relative: str) -> Path:
+        """A path that params.yaml names."""
+        return self.folder / relative
+
+    @property
+    def params_yaml(self) -> Path:
+        return self.folder / "params.yaml"
+
+    @property
+    def dvc_yaml(self) -> Path:
+        return self.folder / "dvc.yaml"
+
+    @property
+    def raw_md5(self) -> Path:
+        return self.folder / "raw.md5"
+
+    @property
+    def tables_md5(self) -> Path:
+        """The MD5 of the tables that the metrics were computed from."""
+        return self.folder / "tables.md5"
+
+    @property
+    def reviews(self) -> Path:
+        return self.folder / "reviews"
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report"
+
+    @property
+    def index(self) -> Path:
+        return self.folder / "data" / "index.parquet"
+
+    @property
+    def locations(self) -> Path:
+        return self.folder / "data" / "locations.parquet"
+
+    @property
+    def shared(self) -> Path:
+        return self.folder / "data" / "shared.parquet"
+
+    @property
+    def crops(self) -> Path:
+        """Every crop that a reviewer has drawn."""
+        return self.folder / "data" / "crops.parquet"
+
+    @property
+    def short_classes(self) -> Path:
+        return self.folder / "data" / "short_classes.csv"
+
+    def scores(self, role: str) -> Path:
+        return self.folder / "data" / "scores" / f"{role}.parquet"
+
+    def scored_with(self, role: str) -> Path:
+        """What the scores were computed with: model, preprocessing, SHA-256 of the weights."""
+        return self.folder / "data" / "scores" / f"{role}.json"
+
+    def partial_scores(self, role: str) -> Path:
+        return self.folder / "data" / "scores" / f"{role}.partial-shards"
+
+    def candidates(self, role: str) -> Path:
+        return self.folder / "data" / "candidates" / f"{role}.parquet"
+
+    def margins(self, role: str) -> Path:
+        return self.folder / "data" / "margins" / f"{role}.parquet"
+
+    def crop_scores(self, role: str) -> Path:
+        return self.folder / "data" / "crop_scores" / f"{role}.parquet"
+
+    def votes(self, role: str) -> Path:
+        """The votes that decided the model's set."""
+        return self.folder / "data" / "votes" / f"{role}.parquet"
+
+    def selection(self, role: str) -> Path:
+        return self.folder / "data" / "selection" / f"{role}.parquet"
+
+    def rejected(self, role: str) -> Path:
+        return self.folder / "data" / "rejected" / f"{role}.parquet"
+
+    def export(self, role: str) -> Path:
+        return self.folder / "data" / "export" / role

@@ -1,0 +1,144 @@
+"""Files that have other bytes than DVC believes: the outs in dvc.lock, in the workspace and in DVC's cache.
+
+DVC hashes a file once and then trusts its size, time and inode; it never notices that a disk has changed it.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from cleanset.edition.locks import lock_files
+from cleanset.progress import tracked
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A file or folder that a stage writes, as dvc.lock names it; `is_cached`: not with `cache: false` in dvc.yaml."""
+
+    stage: str
+    path: Path
+    md5: str
+    is_cached: bool
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether `md5` is that of DVC's list of a folder's files."""
+        return self.md5.endswith(".dir")
+
+
+@dataclass(frozen=True, slots=True)
+class Rotten:
+    """A file with other bytes than dvc.lock says, and the commands that bring the right ones back."""
+
+    path: Path
+    found: str
+    expected: str
+    repair: str
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of an out: its two places, and the MD5 that both should have."""
+
+    out: Out
+    md5: str
+    in_cache: Path
+    in_workspace: Path
+
+
+def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten]]:
+    """How many files were hashed, and those that have other bytes: cached ones first, each by path.
+
+    `cache`: the folder of DVC's objects by MD5. What is not there is no fault: it was never made, or not pulled.
+    """
+    outs = list(outs_of(edition))
+    lists = {cached(cache, out.md5): out for out in outs if out.is_folder}
+    wrong_lists = _wrong({path: out.md5.removesuffix(".dir") for path, out in lists.items()})
+    files = [file for out in outs for file in _files(out, cache, wrong_lists)]
+    md5s = {file.in_cache: file.md5 for file in files} | {file.in_workspace: file.md5 for file in files}
+    wrong = _wrong(md5s)
+    found = [
+        Rotten(path, md5, lists[path].md5, _from_elsewhere(edition, path, lists[path]))
+        for path, md5 in sorted(wrong_lists.items())
+    ]
+    for path, file in sorted({file.in_cache: file for file in files if file.in_cache in wrong}.items()):
+        is_good_here = file.in_workspace.is_file() and file.in_workspace not in wrong
+        repair = _from_workspace if is_good_here else _from_elsewhere
+        found.append(Rotten(path, wrong[path], file.md5, repair(edition, path, file.out)))
+    for path, file in sorted({file.in_workspace: file for file in files if file.in_workspace in wrong}.items()):
+        out = os.path.relpath(file.out.path, edition)
+        is_restorable = file.out.is_cached and file.in_cache.is_file()
+        remedy = f"dvc checkout {out}" if is_restorable else f"dvc repro -f -s {file.out.stage}"
+        found.append(Rotten(path, wrong[path], file.md5, f"rm -r {out} && {remedy}"))
+    return sum(path.is_file() for path in [*lists, *md5s]), found
+
+
+def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_File]:
+    """The file of an out, or those of a folder whose list is in the cache and good."""
+    path = cached(cache, out.md5)
+    if not out.is_folder:
+        yield _File(out, out.md5, path, out.path)
+    elif path.is_file() and path not in unreadable:
+        for entry in json.loads(path.read_bytes()):
+            yield _File(out, entry["md5"], cached(cache, entry["md5"]), out.path / entry["relpath"])
+
+
+def _from_workspace(edition: Path, path: Path, out: Out) -> str:
+    return f"rm -f {os.path.relpath(path, edition)} && dvc commit -f {out.stage}"
+
+
+def _from_elsewhere(edition: Path, path: Path, out: Out) -> str:
+    here, cached_at = os.path.relpath(out.path, edition), os.path.relpath(path, edition)
+    # with the out in place, which it takes for good, dvc pull would fetch nothing
+    return f"rm -rf {here} {cached_at} && (dvc pull {here} || dvc repro -f -s {out.stage})"
+
+
+def outs_of(edition: Path) -> Iterator[Out]:
+    """The outs of every dvc.lock of an edition."""
+    for lock in lock_files(edition):
+        uncached = set(_uncached(lock.with_name("dvc.yaml")))
+        for stage, content in yaml.load(lock.read_bytes(), Loader=yaml.CSafeLoader)["stages"].items():
+            name = stage if lock.parent == edition else f"{(lock.parent / 'dvc.yaml').relative_to(edition)}:{stage}"
+            for entry in content["outs"]:
+                path = Path(os.path.normpath(lock.parent / entry["path"]))
+                yield Out(name, path, entry["md5"], entry["path"] not in uncached)
+
+
+def _uncached(pipeline: Path) -> Iterator[str]:
+    """The outs with `cache: false` in a dvc.yaml."""
+    stages = yaml.load(pipeline.read_bytes(), Loader=yaml.CSafeLoader)["stages"] if pipeline.is_file() else {}
+    for stage in stages.values():
+        for entry in (entry for kind in ("outs", "metrics", "plots") for entry in stage.get(kind, [])):
+            if isinstance(entry, dict):
+                yield from (path for path, options in entry.items() if options.get("cache") is False)
+
+
+def cached(cache: Path, md5: str) -> Path:
+    """Where DVC keeps the object of an MD5."""
+    return cache / md5[:2] / md5[2:]
+
+
+def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:
+    """The MD5 of the files that are there and have another than `md5s` says; links to one file are read once."""
+    by_file: dict[tuple[int, int], list[Path]] = {}
+    for path in md5s:
+        if path.is_file():
+            state = path.stat()
+            by_file.setdefault((state.st_dev, state.st_ino), []).append(path)
+    groups = list(by_file.values())
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # threads suffice: hashlib releases the lock
+        found = tracked(pool.map(md5_of_file, (group[0] for group in groups)), len(groups), "doctor")
+        pairs = [(path, md5) for group, md5 in zip(groups, found, strict=True) for path in group]
+    return {path: md5 for path, md5 in pairs if md5 != md5s[path]}
+
+
+def md5_of_file(path: Path) -> str:
+    """MD5 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "md5").hexdigest()

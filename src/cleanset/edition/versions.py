@@ -1,0 +1,71 @@
+"""The libraries that decide the bytes of a stage's outputs: the installed versions against the locked ones.
+
+DVC sees files, not installed packages: without this a new Pillow or torch would give other bytes unseen.
+"""
+
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.files import read_text
+
+DECISIVE = {
+    "preprocess": ("pillow", "pyarrow"),
+    "score": ("numpy", "pillow", "pyarrow", "robustbench", "timm", "torch"),
+    "export": ("pillow",),
+}
+"""By stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, the others compute."""
+
+_VERSION_FILE = {"preprocess": "dataset", "score": "scoring"}
+
+
+def check_versions(edition: Edition, root: str, stage: str) -> None:
+    """Raise CleansetError if a library that decides the bytes of `stage` is installed in another version than locked.
+
+    `root` (of params.yaml) leads to the folder with requirements.txt. Where there is none, as beside an
+    installed package, nothing is locked and nothing is compared.
+    """
+    lock = edition.path(root) / "requirements.txt"
+    if not lock.is_file():
+        return
+    locked = locked_versions(read_text(lock, "expected what make lock writes"), DECISIVE[stage])
+    for name in DECISIVE[stage]:
+        found = _installed(name)
+        if name in locked and found != locked[name]:
+            raise CleansetError(_difference(name, found, locked[name], lock, stage))
+
+
+def locked_versions(text: str, names: Iterable[str]) -> dict[str, str]:
+    """The version of each of these libraries that a requirements file pins for this Python and platform."""
+    wanted = set(names)
+    versions: dict[str, str] = {}
+    for line in text.splitlines():
+        name, pinned, _ = line.partition("==")
+        if pinned and canonicalize_name(name) in wanted:
+            requirement = Requirement(line.removesuffix("\\").partition(" --hash")[0].strip())
+            if requirement.marker is None or requirement.marker.evaluate():
+                versions[canonicalize_name(name)] = next(iter(requirement.specifier)).version
+    return versions
+
+
+def _installed(name: str) -> str | None:
+    """The installed version without its local part: 2.11.0 for 2.11.0+cpu."""
+    try:
+        return version(name).partition("+")[0]
+    except PackageNotFoundError:
+        return None
+
+
+def _difference(name: str, found: str | None, locked: str, lock: Path, stage: str) -> str:
+    folder = _VERSION_FILE.get(stage)
+    anew = f"raise src/cleanset/{folder}/VERSION" if folder else f"run dvc repro --force {stage}"
+    installed = "not installed" if found is None else f"{found} is installed"
+    return (
+        f"{name}: {installed}, {locked} is locked in {lock}; expected the locked version, which decides the bytes of "
+        f"stage {stage}: install it (pip install {name}=={locked}), or lock anew (make lock) and {anew}"
+    )

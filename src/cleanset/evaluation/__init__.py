@@ -1,1 +1,0 @@
-"""What is measured with scores and pictures beside the pipeline."""

@@ -1,0 +1,94 @@
+"""The folder of a finished set: what lies in it beside the folders of the classes."""
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+from cleanset.exports.croissant import croissant_json
+from cleanset.exports.manifest import MANIFEST, Entry, manifest_csv
+from cleanset.exports.manifest_check import read_manifest
+from cleanset.files import sha256, write_text
+
+METADATA = "metadata.csv"
+"""The manifest once more, as the library `datasets` wants it: its column of files is called file_name."""
+CROISSANT = "croissant.json"
+CARD = "README.md"
+CHECKSUMS = "checksums.sha256"
+"""The digests of the other four, as `sha256sum` writes and checks them; those of the images are in the manifest."""
+DESCRIPTIONS = (CARD, CROISSANT, MANIFEST, METADATA)
+"""Sorted. A set that was rebuilt from its manifest has no CARD."""
+
+MAX_FILE_BYTES = 1 << 29
+"""More than any image or manifest has: 100 million pixels are 300 MB."""
+
+
+def metadata_csv(manifest: str) -> str:
+    """METADATA of a manifest."""
+    return manifest.replace(",file,", ",file_name,", 1)
+
+
+def checksums(digests: dict[str, str]) -> str:
+    """CHECKSUMS of files, from their SHA-256 by name."""
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+
+
+def write_descriptions(folder: Path, entries: Sequence[Entry], card: str | None) -> None:
+    """Write the manifest, what is made from it alone, the card if there is one, and the digests of them all."""
+    manifest = manifest_csv(entries)
+    texts = {
+        MANIFEST: manifest,
+        METADATA: metadata_csv(manifest),
+        CROISSANT: croissant_json(entries, sha256(manifest.encode())),
+    }
+    if card is not None:
+        texts[CARD] = card
+    texts[CHECKSUMS] = checksums({name: sha256(text.encode()) for name, text in texts.items()})
+    for name, text in texts.items():
+        write_text(folder / name, text)
+
+
+def read_regular_file(path: Path | str) -> bytes:
+    """The bytes of a file, or of the one that a link leads to.
+
+    Raises CleansetError for a pipe or a device, which could be read for ever, and OSError as `open` does.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # much faster than a Path
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise CleansetError(f"{path}: no regular file; expected a file of a finished set")
+        if status.st_size > MAX_FILE_BYTES:
+            raise CleansetError(f"{path}: {status.st_size:,} bytes; expected at most {MAX_FILE_BYTES:,}")
+        return file.read()
+
+
+def manifest_text(path: Path, expected: str = "the folder of an export, or its manifest.csv") -> tuple[str, str]:
+    """The text of a manifest, and its name for messages; `path` is that of the manifest or of its folder."""
+    manifest = path / MANIFEST if path.is_dir() else path
+    try:
+        return read_regular_file(manifest).decode(), str(manifest)
+    except (FileNotFoundError, NotADirectoryError):
+        raise CleansetError(f"{manifest}: missing; expected {expected}") from None
+    except UnicodeDecodeError as error:
+        raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """The entries of an export. Raises CleansetError for the first problem of its manifest."""
+    return read_manifest(*manifest_text(path))
+
+
+def read_image(folder: Path, entry: Entry) -> bytes:
+    """The bytes of an exported image. Raises CleansetError if they are missing or not those of the manifest."""
+    path = folder / entry.file
+    try:
+        data = read_regular_file(path)
+    except FileNotFoundError:
+        raise CleansetError(f"{path}: missing; see cleanset verify {folder}, and fetch the set again") from None
+    if (found := sha256(data)) != entry.file_sha256:
+        raise CleansetError(
+            f"{path}: SHA-256 {found}, expected {entry.file_sha256} as in the manifest; see cleanset verify {folder}"
+        )
+    return data

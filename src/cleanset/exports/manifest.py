@@ -1,0 +1,164 @@
+"""The manifest of a finished set: one line per image, everything that is needed to check or rebuild it."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from cleanset.dataset.ilsvrc import CLASSES, class_indices
+from cleanset.images.boxes import Box
+from cleanset.vocabulary import Tier
+
+MANIFEST = "manifest.csv"
+COLUMNS = (
+    "model", "wnid", "class_index", "rank", "image_id", "tier", "confidence", "source_confidence",
+    "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
+    "file", "source_sha256", "file_sha256", "pixels_sha256", "encoder",
+)  # fmt: skip
+
+VALIDATION_IMAGES = 50_000
+"""In ILSVRC2012's validation set."""
+
+MAX_EDGE = 65_535
+"""Pixels: the longest side that a JPEG can have."""
+
+_IMAGE_ID = re.compile(r"ILSVRC2012_val_([0-9]{8})")
+_VERSION = "[0-9][0-9A-Za-z.+-]{0,30}"
+
+
+def _known_wnid(wnid: str) -> str:
+    if wnid not in class_indices():
+        raise ValueError
+    return wnid
+
+
+def _official_id(image_id: str) -> str:
+    match = _IMAGE_ID.fullmatch(image_id)
+    if match is None or not match[1].isascii() or not 1 <= int(match[1]) <= VALIDATION_IMAGES:
+        raise ValueError
+    return image_id
+
+
+def _sorted(classes: tuple[int, ...]) -> tuple[int, ...]:
+    if not classes or list(classes) != sorted(set(classes)):
+        raise ValueError
+    return classes
+
+
+# the descriptions are what messages give as expected
+_ClassIndex = Annotated[int, Field(ge=0, lt=CLASSES, description="0 to 999")]
+_Probability = Annotated[
+    float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(lambda number: number + 0.0)
+]  # no -0
+_Edge = Annotated[int, Field(ge=0, le=MAX_EDGE)]
+_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hexadecimal digits")]
+
+
+class Entry(BaseModel):
+    """One exported image; the same check wherever a manifest is read or written.
+
+    `rank` counts from 1 within the class. `confidence` is the model's softmax probability of the class on the
+    delivered pixels, `source_confidence` that on the whole image (both float32, and equal for a whole image);
+    `confidence` is None where the crop's five most probable classes lack the class. `ilsvrc_class` and `real_classes`
+    are the class indices of the original and of all reassessed labels; `reviewers` is how many judged the image in
+    this class, the board not counted. `crop` is None for a whole image; `file` is relative to the folder of the
+    manifest; `pixels_sha256` is of the decoded RGB bytes of that file, row by row; `encoder` wrote the PNG of a
+    cropped one: other versions may write the same pixels in other bytes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="small letters, digits and _")]
+    wnid: Annotated[str, AfterValidator(_known_wnid), Field(description="one of the 1,000 of ILSVRC2012")]
+    class_index: _ClassIndex
+    rank: Annotated[int, Field(ge=1, le=VALIDATION_IMAGES, description="at least 1")]
+    image_id: Annotated[
+        str, AfterValidator(_official_id), Field(description="ILSVRC2012_val_ and eight digits, 00000001 to 00050000")
+    ]
+    tier: Annotated[Tier, Field(description="top5, reserve or relaxed")]
+    confidence: Annotated[_Probability | None, Field(description="0 to 1")]
+    source_confidence: Annotated[_Probability, Field(description="0 to 1")]
+    ilsvrc_class: _ClassIndex
+    real_classes: Annotated[
+        tuple[_ClassIndex, ...], AfterValidator(_sorted), Field(description="class indices, each once, sorted")
+    ]
+    reviewers: Annotated[int, Field(ge=0, le=1_000_000, description="at least 0")]
+    crop: Annotated[
+        tuple[_Edge, _Edge, _Edge, _Edge] | None,
+        Field(description=f"four edges from 0 to {MAX_EDGE:,}, or none for a whole image"),
+    ]
+    file: str
+    source_sha256: _Sha256
+    file_sha256: _Sha256
+    pixels_sha256: _Sha256
+    encoder: Annotated[
+        str,
+        Field(
+            pattern=f"^(Pillow {_VERSION} with zlib(-ng)? {_VERSION})?$",
+            description="Pillow <version> with zlib or zlib-ng <version>",
+        ),
+    ] = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Raise ValueError, as "found; expected ...", for the first pair of values that contradict each other."""
+        index, labels = class_indices()[self.wnid], len(self.real_classes)
+        if self.class_index != index:
+            raise ValueError(f"class_index {self.class_index}; expected {index} of {self.wnid}")
+        if index not in self.real_classes:
+            raise ValueError(f"real_classes {_words(self.real_classes)}; expected the class {index} among them")
+        if (self.tier == "relaxed") != (labels > 1):
+            raise ValueError(f"tier {self.tier} with labels: {labels}; expected relaxed with several, else another")
+        if self.file != (name := file_name(self.wnid, self.image_id, self.crop)):
+            raise ValueError(f"file {self.file}; expected {name}")
+        if self.crop is None:
+            self._check_whole()
+        else:
+            self._check_cropped(*self.crop)
+        return self
+
+    def _check_whole(self) -> None:
+        if self.file_sha256 != self.source_sha256:
+            found, expected = self.file_sha256[:12], self.source_sha256[:12]
+            raise ValueError(f"file {found}... of a whole image; expected its source {expected}...")
+        if self.confidence != self.source_confidence:
+            raise ValueError(f"confidence {self.confidence} of a whole image; expected {self.source_confidence:.9g}")
+        if self.encoder:
+            raise ValueError(f"encoder {self.encoder} of a whole image; expected none")
+
+    def _check_cropped(self, left: int, top: int, right: int, bottom: int) -> None:
+        if not (left < right and top < bottom):
+            raise ValueError(f"crop box {left} {top} {right} {bottom}; expected left < right and top < bottom")
+        if not self.encoder:
+            raise ValueError("no encoder of a cropped image; expected Pillow <version> with zlib <version>")
+
+    def row(self) -> tuple[str, ...]:
+        """The values of COLUMNS; a confidence has the digits that tell one float32 from the next."""
+        values = (
+            self.model, self.wnid, self.class_index, self.rank, self.image_id, self.tier,
+            "" if self.confidence is None else f"{self.confidence:.9g}", f"{self.source_confidence:.9g}",
+            self.ilsvrc_class, _words(self.real_classes), self.reviewers, *(self.crop or ("", "", "", "")),
+            self.file, self.source_sha256, self.file_sha256, self.pixels_sha256, self.encoder,
+        )  # fmt: skip
+        return tuple(map(str, values))
+
+
+def _words(classes: Iterable[int]) -> str:
+    return " ".join(map(str, classes))
+
+
+def file_name(wnid: str, image_id: str, crop: Box | None) -> str:
+    """Where an image lies in the folder of its set: a whole one is a JPEG, a cropped one a PNG."""
+    return f"{wnid}/{image_id}{'.JPEG' if crop is None else '.png'}"
+
+
+def manifest_csv(entries: Iterable[Entry]) -> str:
+    """The manifest as CSV with a header, sorted by class index and rank."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(entry.row() for entry in sorted(entries, key=lambda entry: (entry.class_index, entry.rank)))
+    return out.getvalue()

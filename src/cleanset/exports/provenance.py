@@ -1,0 +1,66 @@
+"""Where a finished set comes from: its model, parameters, and the digests of the tables that it was made from."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cleanset.edition.params import Params
+from cleanset.files import sha256
+from cleanset.scoring.record import ScoreRecord
+
+_DETERMINING: dict[str, Any] = {
+    "dataset": {"classes"},
+    "models": {"__all__": {"source", "name", "threat_model", "sha256"}},  # not the path of the weights
+    "select": True,
+    "review": True,
+    "export": True,
+}
+"""The parameters that decide what is in a set, beside those of the scores, which their record has."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputDigest:
+    """A file that the set was made from: its path in the edition, its SHA-256, and its MD5, as in dvc.lock."""
+
+    path: str
+    sha256: str
+    md5: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How a set was made: for which model and classes, with what scores, parameters and tables.
+
+    `unreviewed_clean`: images that nobody has reviewed were taken for clean.
+    """
+
+    model: str
+    classes: Sequence[int]
+    images_per_class: int
+    unreviewed_clean: bool
+    scored: ScoreRecord
+    params: Mapping[str, Any]
+    inputs: Sequence[InputDigest]
+
+    @property
+    def params_sha256(self) -> str:
+        """Of the parameters as JSON with sorted keys and no spaces."""
+        return sha256(json.dumps(self.params, sort_keys=True, separators=(",", ":")).encode())
+
+
+def determining_params(params: Params) -> dict[str, Any]:
+    """The parameters that decide what is in a set, as far as params.yaml has them: defaults are left out."""
+    return params.model_dump(mode="json", include=_DETERMINING, exclude_unset=True)
+
+
+def input_digests(folder: Path, paths: Sequence[Path]) -> list[InputDigest]:
+    """The digests of files below `folder`."""
+    found = []
+    for path in paths:
+        data = path.read_bytes()
+        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
+        found.append(InputDigest(path.relative_to(folder).as_posix(), sha256(data), md5))
+    return found

@@ -1,0 +1,108 @@
+"""The command `rebuild`: a finished set from its manifest and one's own copy of the images."""
+
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleanset.dataset.layouts import Location, locate
+from cleanset.exports.folder import manifest_text, write_descriptions
+from cleanset.exports.image_file import image_file
+from cleanset.exports.manifest import Entry
+from cleanset.exports.manifest_check import check_manifest, duplicates
+from cleanset.exports.problems import Problem
+from cleanset.files import new_folder, sha256
+from cleanset.images.codec import decode, decoder, pixels_sha256
+from cleanset.machine import available_cores
+from cleanset.progress import tracked
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """The images that could not be made as the manifest has them; if there is any, nothing was written."""
+
+    out: str
+    images: int
+    problems: list[Problem]
+
+
+class _IncompleteError(Exception):
+    """Raised to leave nothing behind."""
+
+
+def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
+    """Write the set of `manifest` into `out`, its images made from those under `images`.
+
+    Source, file and pixels of each must be those of the manifest. Raises CleansetError for a manifest that cannot
+    be read, and for images that cannot be found.
+    """
+    checked = check_manifest(*manifest_text(manifest))
+    problems = [*checked.problems, *duplicates(checked.entries)]
+    if not problems:
+        locations = locate(images)
+        try:
+            with new_folder(out) as folder:
+                folder.mkdir()
+                problems = _write_images(folder, checked.entries, locations)
+                if problems:
+                    raise _IncompleteError
+                write_descriptions(folder, list(checked.entries.values()), card=None)
+        except _IncompleteError:
+            pass
+    return RebuildResult(str(out), checked.lines, problems)
+
+
+def printed(result: RebuildResult) -> str:
+    """The lines that the command prints: one for each problem, and a summary."""
+    bad = {problem.line for problem in result.problems}
+    if None in bad:
+        summary = "not written, for the manifest is not as it was written"
+    elif bad:
+        summary = f"not written, for {len(bad):,} of {result.images:,} images do not match"
+    else:
+        summary = f"{result.images:,} images; source, file and pixels of each are those of the manifest"
+    return "\n".join([*map(str, result.problems), f"{result.out}: {summary}"])
+
+
+def _write_images(folder: Path, entries: Mapping[int, Entry], locations: dict[str, Location]) -> list[Problem]:
+    for wnid in {entry.wnid for entry in entries.values()}:
+        (folder / wnid).mkdir()
+
+    def write(numbered: tuple[int, Entry]) -> list[Problem]:
+        line, entry = numbered
+        return list(_write_one(folder, entry, locations.get(entry.image_id), line))
+
+    with ThreadPoolExecutor(available_cores()) as pool:
+        written = pool.map(write, entries.items())
+        return [problem for problems in tracked(written, len(entries), "rebuild") for problem in problems]
+
+
+def _write_one(folder: Path, entry: Entry, location: Location | None, line: int) -> Iterator[Problem]:
+    if location is None:
+        yield Problem("missing", entry.image_id, "nothing", entry.source_sha256, line)
+        return
+    source = location.read()
+    if (found := sha256(source)) != entry.source_sha256:
+        yield Problem("source", entry.image_id, found, entry.source_sha256, line)
+        return
+    try:
+        made = image_file(source, entry.crop)
+        pixels = pixels_sha256(decode(source) if made.part is None else made.part)
+    except ValueError as error:
+        yield Problem("undecodable", entry.image_id, str(error), entry.pixels_sha256, line)
+        return
+    if pixels != entry.pixels_sha256:
+        found = f"{pixels[:12]}... as {decoder()} decodes it"
+        yield Problem("pixels", entry.file, found, entry.pixels_sha256, line)
+    elif sha256(made.data) != entry.file_sha256:
+        found = f"the same pixels, in the bytes of {made.encoder}"
+        yield Problem("reencoded", entry.file, found, f"those of {_to_install(entry.encoder)}", line)
+    else:
+        (folder / entry.file).write_bytes(made.data)
+
+
+def _to_install(encoder: str) -> str:
+    """An encoder, and how to get it."""
+    pillow = re.match(r"Pillow (\S+)", encoder)
+    return f"{encoder}: pip install pillow=={pillow[1]}" if pillow else encoder or "another encoder"

@@ -1,0 +1,199 @@
+"""The command `verify`: the folder of a finished set against its manifest."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+
+from cleanset.exports.croissant import croissant_json
+from cleanset.exports.folder import (
+    CARD,
+    CHECKSUMS,
+    CROISSANT,
+    DESCRIPTIONS,
+    METADATA,
+    checksums,
+    manifest_text,
+    metadata_csv,
+    read_regular_file,
+)
+from cleanset.exports.manifest import MANIFEST, Entry
+from cleanset.exports.manifest_check import CheckedManifest, check_manifest, duplicates
+from cleanset.exports.problems import Problem
+from cleanset.files import sha256
+from cleanset.machine import available_cores
+
+BATCH_FILES = 32
+"""Files that a thread takes at a time."""
+
+_IMAGE_ENDINGS = (".jpeg", ".jpg", ".png")
+_CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The problems of a set, and how many of the manifest's images have none; `card`: whether it has a data card."""
+
+    folder: str
+    images: int
+    good: int
+    decoded: bool
+    card: bool
+    problems: list[Problem]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A line of the manifest, and its file: where it should be, or in another folder."""
+
+    line: int
+    entry: Entry
+    file: str
+
+
+def run(folder: Path, decode: bool) -> Verification:
+    """Compare the folder of an export with its manifest, and what describes it with its checksums.
+
+    Where the SHA-256 of a file is that of the manifest, its pixels are taken for those of the manifest too; they are
+    decoded only where it differs, or with `decode`. Raises CleansetError if no manifest can be read.
+    """
+    manifest = check_manifest(*manifest_text(folder / MANIFEST))
+    problems = [*manifest.problems, *duplicates(manifest.entries)]
+    files, empty, others = _contents(folder)
+    placed = _placed(manifest.entries, files)
+    found = {each.line for each in placed}
+    for line, entry in manifest.entries.items():
+        if line not in found:
+            problems.append(Problem("missing", entry.file, "nothing", entry.file_sha256, line))
+    problems += _of_files(folder, placed, decode)
+    known = {each.file for each in placed} | {*DESCRIPTIONS, CHECKSUMS} | set(manifest.invalid_files)
+    problems += [Problem("surplus", file, "a file", "nothing") for file in sorted(files - known)]
+    problems += [Problem("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
+    problems += [Problem("surplus", name, "no regular file", "nothing") for name in sorted(others)]
+    if not manifest.problems:
+        problems += _of_derived(folder, files, manifest)
+    problems += _of_checksums(folder, files)
+    bad = {problem.line for problem in problems}
+    good = sum(line not in bad for line in manifest.entries)
+    return Verification(str(folder), manifest.lines, good, decode, CARD in files, problems)
+
+
+def printed(verification: Verification, as_json: bool) -> str:
+    """The lines that the command prints: one for each problem and a summary; or JSON."""
+    if as_json:
+        return json.dumps(asdict(verification), indent=2)
+    summary = f"{verification.folder}: {verification.good:,} of {verification.images:,} images are good"
+    if verification.problems:
+        summary += f"; problems: {len(verification.problems):,}"
+    if not verification.card:
+        summary += f"; no data card ({CARD})"
+    return "\n".join([*map(str, verification.problems), summary])
+
+
+def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[str]]:
+    """Paths of the files, of the empty folders, and of pipes, devices and links that lead to no file.
+
+    Relative to `folder`. Hidden files such as .DS_Store are left out, unless a program might take them for images.
+    """
+    files, empty, others = set(), set(), set()
+    with os.scandir(folder) as there:
+        for entry in there:
+            name = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                inside = _contents(Path(entry.path), f"{name}/")
+                files |= inside[0]
+                empty |= inside[1] if any(inside) else {f"{name}/"}
+                others |= inside[2]
+            elif not entry.name.startswith(".") or entry.name.lower().endswith(_IMAGE_ENDINGS):
+                (files if entry.is_file() else others).add(name)
+    return files, empty, others
+
+
+def _placed(entries: Mapping[int, Entry], files: set[str]) -> list[_Placed]:
+    """For each line its file: in its place, or else one of the same name that no line claims."""
+    claimed = {entry.file for entry in entries.values()}
+    elsewhere: dict[str, list[str]] = {}
+    for file in sorted(files - claimed - {*DESCRIPTIONS, CHECKSUMS}):
+        elsewhere.setdefault(PurePosixPath(file).name, []).append(file)
+    placed = []
+    for line, entry in entries.items():
+        if entry.file in files:
+            placed.append(_Placed(line, entry, entry.file))
+        elif same_name := elsewhere.get(PurePosixPath(entry.file).name):
+            placed.append(_Placed(line, entry, same_name.pop(0)))
+    return placed
+
+
+def _of_files(folder: Path, placed: Sequence[_Placed], decode: bool) -> list[Problem]:
+    """Read every file, on all cores: reading, hashing and decoding release the lock."""
+    batches = [placed[start : start + BATCH_FILES] for start in range(0, len(placed), BATCH_FILES)]
+    with ThreadPoolExecutor(available_cores()) as pool:
+        found = pool.map(lambda batch: [each for one in batch for each in _of_file(folder, one, decode)], batches)
+        return [problem for problems in found for problem in problems]
+
+
+def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
+    entry, line = placed.entry, placed.line
+    if placed.file != entry.file:
+        yield Problem("misplaced", placed.file, "here", entry.file, line)
+    data = read_regular_file(f"{folder}/{placed.file}")
+    found = sha256(data)
+    same_bytes = found == entry.file_sha256
+    if same_bytes and not decode:
+        return
+    pixels = _pixels(data)
+    if isinstance(pixels, ValueError):
+        yield Problem("undecodable", placed.file, str(pixels), entry.file_sha256, line)
+    elif not same_bytes:
+        same_pixels = pixels == entry.pixels_sha256
+        yield Problem("reencoded" if same_pixels else "changed", placed.file, found, entry.file_sha256, line)
+    elif pixels != entry.pixels_sha256:
+        yield Problem("pixels", placed.file, pixels, entry.pixels_sha256, line)
+
+
+def _pixels(data: bytes) -> str | ValueError:
+    """SHA-256 of the pixels, or why there are none."""
+    from cleanset.images import codec
+
+    try:
+        return codec.pixels_sha256(codec.decode(data, ("JPEG", "PNG")))
+    except ValueError as error:
+        return error
+
+
+def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest) -> Iterator[Problem]:
+    """Whether what is made from the manifest alone is there, and made from this one."""
+    entries = list(manifest.entries.values())
+    texts = {
+        METADATA: metadata_csv(manifest.text),
+        CROISSANT: croissant_json(entries, sha256(manifest.text.encode())),
+    }
+    for name, text in texts.items():
+        if name not in files:
+            yield Problem("missing", name, "nothing", f"what is made from {MANIFEST}")
+        elif read_regular_file(folder / name) != text.encode():
+            yield Problem("unlike", name, "something else", f"what is made from {MANIFEST}")
+
+
+def _of_checksums(folder: Path, files: set[str]) -> Iterator[Problem]:
+    """Whether the files that describe the set are those that CHECKSUMS lists."""
+    if CHECKSUMS not in files:
+        yield Problem("missing", CHECKSUMS, "nothing", "the digests of the files that describe the set")
+        return
+    text = read_regular_file(folder / CHECKSUMS).decode("utf-8", "replace")
+    listed = {name: digest for digest, name in _CHECKSUM.findall(text)}
+    if checksums(listed) != text or {*listed, CARD} != set(DESCRIPTIONS):
+        yield Problem(
+            "unlike", CHECKSUMS, "something else", f"a SHA-256 and a name for each of {', '.join(DESCRIPTIONS)}"
+        )
+        return
+    for name, digest in listed.items():
+        if name not in files:
+            yield Problem("missing", name, "nothing", digest)
+        elif (found := sha256(read_regular_file(folder / name))) != digest:
+            yield Problem("changed", name, found, digest)
+    if CARD in files and CARD not in listed:
+        yield Problem("surplus", CARD, "a file", f"nothing, for {CHECKSUMS} does not list it")

@@ -1,0 +1,1 @@
+"""Signs that an image may have been modified. They hint; people decide."""

@@ -1,0 +1,74 @@
+"""Hints at modification, measured in the background for the images that are shown or come next."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from cleanset.errors import CleansetError
+from cleanset.images.codec import Read
+
+if TYPE_CHECKING:  # they import SciPy, which would delay the start
+    from cleanset.hints.hints import Hint
+    from cleanset.hints.measures import Fingerprint, Measures
+
+MAX_MEASURED = 300
+"""Images whose measures are kept, the last ones shown: some 0.1 MB each."""
+
+
+class BackgroundHints:
+    """Hints by image id, as far as the images are measured. They help to look; they decide nothing.
+
+    The measuring is a process of its own, so that turning the page never waits for it.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._measured: OrderedDict[str, tuple[Measures, Fingerprint]] = OrderedDict()
+        self._requested: set[str] = set()
+        self._queue = ThreadPoolExecutor(1, "hints")
+        self._process: Executor | None = None
+
+    def request(self, image_ids: Iterable[str]) -> None:
+        """Have these images measured, in this order, unless they are."""
+        for image_id in image_ids:
+            if image_id in self._measured:
+                self._measured.move_to_end(image_id)
+            elif image_id not in self._requested:
+                self._requested.add(image_id)
+                self._queue.submit(self._measure, image_id)
+
+    def of(self, image_ids: Iterable[str]) -> "Mapping[str, list[Hint]]":
+        """The hints on each of these images, and between them."""
+        found = {image_id: self._measured.get(image_id) for image_id in image_ids}
+        measured = {image_id: each for image_id, each in found.items() if each is not None}
+        if not measured:
+            return {}
+        from cleanset.hints.hints import between, hints
+
+        others = between({image_id: fingerprint for image_id, (_, fingerprint) in measured.items()})
+        return {image_id: [*hints(measures), *others[image_id]] for image_id, (measures, _) in measured.items()}
+
+    def close(self) -> None:
+        """Measure no more."""
+        self._queue.shutdown(wait=False, cancel_futures=True)
+        if self._process is not None:
+            self._process.shutdown(wait=False, cancel_futures=True)
+
+    def _measure(self, image_id: str) -> None:
+        from cleanset.hints.worker import measure_jpeg, start
+
+        if self._process is None:
+            self._process = ProcessPoolExecutor(1, get_context("spawn"), initializer=start)
+        # an image that cannot be read is told where it is shown
+        with suppress(CleansetError, OSError, ValueError):
+            try:
+                self._measured[image_id] = self._process.submit(measure_jpeg, self._read(image_id)).result()
+            except BrokenProcessPool:  # killed from outside: the next image gets a new process
+                self._process = None
+        while len(self._measured) > MAX_MEASURED:
+            self._measured.popitem(last=False)
+        self._requested.discard(image_id)

@@ -1,0 +1,1 @@
+"""Pixels: boxes, decoding, cropping, encoding, and the preprocessings of models."""

@@ -1,0 +1,133 @@
+"""Decoding JPEGs, cropping, and encoding PNGs.
+
+No EXIF orientation is applied anywhere: models see the pixels as they are stored, and boxes are
+given in stored pixels; only viewers turn them.
+"""
+
+import io
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from PIL import Image, UnidentifiedImageError, features
+from PIL import __version__ as _pillow
+
+from cleanset.errors import reason
+from cleanset.files import sha256
+from cleanset.images.boxes import Box, Crop, check_box
+from cleanset.images.jpeg import orientation, scans, without_metadata
+
+Read = Callable[[str], bytes]
+"""From an image id to the bytes of the image."""
+
+Source = Callable[[str], bytes | Image.Image]
+"""From a name to the bytes of a JPEG, or to a part of it that is decoded already."""
+
+MAX_AREA = 100_000_000
+"""Pixels. ImageNet's largest validation image has under 20 million; a bomb has far more."""
+
+MAX_SCANS = 64
+"""Of a progressive JPEG, which usually has ten; each costs as much time as a whole baseline image."""
+
+MAX_ASPECT_RATIO = 200
+"""Long side by short side. A preprocessing scales the short side to some 256 pixels, the long one with it."""
+
+_ORIENTATION = 0x0112
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is measured once on every image; `mode` is Pillow's: RGB, L or CMYK."""
+
+    width: int
+    height: int
+    mode: str
+    pixels_sha256: str
+
+
+def decode(data: bytes, formats: tuple[str, ...] = ("JPEG",)) -> Image.Image:
+    """The whole JPEG as Pillow reads it, with its EXIF orientation and no other metadata.
+
+    Raises ValueError, with the reason, if that fails.
+    """
+    content = without_metadata(data)
+    if content[:2] == b"\xff\xd8" and scans(content) > MAX_SCANS:
+        raise ValueError(f"{scans(content)} scans, more than {MAX_SCANS}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            image = Image.open(io.BytesIO(content), formats=formats)
+        if image.width * image.height > MAX_AREA:
+            raise ValueError(f"{image.width} x {image.height} pixels, more than {MAX_AREA:,}")
+        image.load()
+    except UnidentifiedImageError:
+        raise ValueError("empty" if not data else f"not a {' or '.join(formats)}") from None
+    except Exception as error:  # Pillow raises whatever damaged bytes lead it to
+        raise ValueError(reason(error)) from None
+    if content is not data:
+        _set_orientation(image, orientation(data))
+    return image
+
+
+def _set_orientation(image: Image.Image, value: int) -> None:
+    exif = image.getexif()
+    exif.clear()
+    if value != 1:
+        exif[_ORIENTATION] = value
+
+
+def inspect(data: bytes) -> Facts:
+    """Decode a JPEG and measure it. Raises ValueError as `decode` does, and for extreme shapes."""
+    image = decode(data)
+    if max(image.size) > MAX_ASPECT_RATIO * min(image.size):
+        raise ValueError(
+            f"{image.width} x {image.height} pixels, one side more than {MAX_ASPECT_RATIO} times the other"
+        )
+    return Facts(image.width, image.height, image.mode, pixels_sha256(image))
+
+
+def pixels_sha256(image: Image.Image) -> str:
+    """SHA-256 of the RGB bytes, row by row, three bytes a pixel."""
+    return sha256(image.convert("RGB").tobytes())
+
+
+def cropped(data: bytes, box: Box) -> Image.Image:
+    """The part of a JPEG inside `box`, as RGB, with the image's EXIF orientation and no other metadata.
+
+    Raises ValueError as `decode` does, and for a box that is not inside the image.
+    """
+    image = decode(data)
+    check_box(box, image.width, image.height)
+    part = image.convert("RGB").crop(box)
+    part.info = {}
+    _set_orientation(part, orientation(data))
+    return part
+
+
+def part(read: Read, crops: Mapping[str, Crop], name: str) -> Image.Image:
+    """The crop of that name, read with `read`. Raises ValueError as `decode` does."""
+    crop = crops[name]
+    return cropped(read(crop.image_id), crop.box)
+
+
+def png(image: Image.Image) -> bytes:
+    """PNG of an image: fixed settings; of its metadata only an EXIF orientation, so that viewers turn it."""
+    out = io.BytesIO()
+    exif = image.getexif()
+    image.save(out, format="PNG", compress_level=6, exif=exif if len(exif) else None)
+    return out.getvalue()
+
+
+def encoder() -> str:
+    """What writes PNGs here; other versions may write the same pixels in other bytes."""
+    # with zlib-ng, "zlib" is only the version that it stands in for; Pillow before 11.1 did not know it
+    if "zlib_ng" in features.features and features.check_feature("zlib_ng"):
+        return f"Pillow {_pillow} with zlib-ng {features.version_feature('zlib_ng')}"
+    return f"Pillow {_pillow} with zlib {features.version_codec('zlib')}"
+
+
+def decoder() -> str:
+    """What decodes JPEGs here."""
+    if features.check_feature("libjpeg_turbo"):
+        return f"Pillow {_pillow} with libjpeg-turbo {features.version_feature('libjpeg_turbo')}"
+    return f"Pillow {_pillow} with libjpeg {features.version_codec('jpg')}"

@@ -1,0 +1,70 @@
+"""Parsing JSON and CSV; any problem is one line."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any
+
+from cleanset.errors import CleansetError, reason
+from cleanset.validation import shown
+
+MAX_DEPTH = 100
+_NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
+
+
+def parse_json(text: str | bytes, where: str, expected: str) -> Any:
+    """The value of a JSON text.
+
+    Raises CleansetError, naming `where` and what is `expected`, for what is not strict JSON.
+
+    Refused beside bad syntax: a key twice, NaN and infinities, endless digits, deep nesting.
+    """
+    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if _depth(content) > MAX_DEPTH:
+        raise CleansetError(f"{where}: not JSON (lists or tables more than {MAX_DEPTH} deep); expected {expected}")
+    try:
+        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise CleansetError(f"{where}, line {error.lineno}: not JSON ({error.msg}); expected {expected}") from None
+    except ValueError as error:  # not UTF-8, too many digits
+        raise CleansetError(f"{where}: not JSON ({reason(error)}); expected {expected}") from None
+
+
+def _depth(content: bytes) -> int:
+    """How deep brackets nest, also those inside text; json itself may crash on some 10,000."""
+    brackets = content.translate(None, _NO_BRACKETS)
+    return max(accumulate(1 if each in b"[{" else -1 for each in brackets), default=0)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in entries:
+            raise ValueError(f"the key {shown(key)} a second time")
+        entries[key] = value
+    return entries
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
+def parse_csv(text: str, columns: tuple[str, ...], where: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line number and cells, by column, of each row below a header that has exactly these columns.
+
+    Raises CleansetError, naming `where` and the line, for anything else.
+    """
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    expected = ",".join(columns)
+    try:
+        header = next(rows, [])
+        if tuple(header) != columns:
+            raise CleansetError(f"{where}, line 1: {shown(','.join(header))}; expected the header {expected}")
+        for row in rows:
+            if len(row) != len(columns):
+                raise CleansetError(f"{where}, line {rows.line_num}: {len(row)} cells; expected {expected}")
+            yield rows.line_num, dict(zip(columns, row, strict=True))
+    except csv.Error as error:
+        raise CleansetError(f"{where}, line {rows.line_num}: not CSV ({reason(error)}); expected {expected}") from None

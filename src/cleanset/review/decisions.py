@@ -1,0 +1,80 @@
+"""The decisions of an edition, from the votes and the review policy of its params."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cleanset.edition.params import Params, ReviewPolicy
+from cleanset.edition.paths import Edition
+from cleanset.review.consensus import Policy, consensus
+from cleanset.review.queue import DecideInClass, for_reviewer
+from cleanset.review.store import BOARD, Votes
+from cleanset.review.verdicts import Review, Vote
+from cleanset.selection.crop_check import Predictions, after_crop, predictions_of_crops
+from cleanset.selection.decision import UNREVIEWED, Decision
+from cleanset.tables import CROP_SCORES, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The decisions on the images of each class; by role, the predictions on crops that may cost a candidate."""
+
+    decisions: Mapping[tuple[int, str], Decision]
+    predictions: Mapping[str, Predictions]
+    unreviewed: Decision
+
+    def for_candidate(self, role: str, class_index: int, image_id: str) -> Decision:
+        """The decision on one candidate of a model."""
+        decision = self.decisions.get((class_index, image_id), self.unreviewed)
+        return after_crop(decision, image_id, class_index, self.predictions[role])
+
+    def for_class(self, class_index: int) -> dict[str, DecideInClass]:
+        """By role, the decisions on one class, by image id."""
+        return self._by_role(self._by_reviewers(class_index), class_index)
+
+    def for_reviewer(
+        self, reviewer: str, own_reviews: Mapping[str, Review], class_index: int
+    ) -> dict[str, DecideInClass]:
+        """As `for_class`, to choose what one reviewer is asked; `own_reviews` are theirs in the class, by image id."""
+        return self._by_role(for_reviewer(reviewer, own_reviews, self._by_reviewers(class_index)), class_index)
+
+    def _by_reviewers(self, class_index: int) -> DecideInClass:
+        return lambda image_id: self.decisions.get((class_index, image_id), self.unreviewed)
+
+    def _by_role(self, decide: DecideInClass, class_index: int) -> dict[str, DecideInClass]:
+        def counted(predictions: Predictions) -> DecideInClass:
+            return lambda image_id: after_crop(decide(image_id), image_id, class_index, predictions)
+
+        return {role: counted(predictions) for role, predictions in self.predictions.items()}
+
+
+def decisions(
+    votes: Votes, policy: Policy, min_reviewers: int, box_tolerance: float = 0.0
+) -> Mapping[tuple[int, str], Decision]:
+    """The decision on each reviewed image, by class index and image id."""
+    return {key: _decide(by_reviewer, policy, min_reviewers, box_tolerance) for key, by_reviewer in votes.items()}
+
+
+def _decide(by_reviewer: Mapping[str, Vote], policy: Policy, min_reviewers: int, box_tolerance: float) -> Decision:
+    board = by_reviewer.get(BOARD)
+    others = [vote.review for reviewer, vote in sorted(by_reviewer.items()) if reviewer != BOARD]
+    return consensus(others, board.review if board else None, policy, min_reviewers, box_tolerance)
+
+
+def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Predictions]) -> Decided:
+    """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
+    return Decided(
+        decisions(votes, policy.policy, policy.min_reviewers, policy.box_tolerance),
+        predictions if policy.wrong_crops_are_rejected else {role: {} for role in predictions},
+        Decision("clean") if policy.unreviewed_are_clean else UNREVIEWED,
+    )
+
+
+def read_decided(edition: Edition, params: Params, votes: Votes) -> Decided:
+    """The decisions that follow from `votes`. A crop that is not scored yet counts as correct."""
+    predictions = {
+        role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+        if edition.crop_scores(role).is_file()
+        else {}
+        for role in params.models
+    }
+    return decide_all(params.review, votes, predictions)

@@ -1,0 +1,1 @@
+"""Reviewing in Label Studio: its formats, export of tasks, import of annotations."""

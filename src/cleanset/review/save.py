@@ -1,0 +1,114 @@
+"""Writing reviews: one verdict at a time into `reviews/<reviewer>/<wnid>.yaml`, losing nothing that is there."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import EllipsisType
+
+from cleanset.dataset.ilsvrc import parse_image_name
+from cleanset.errors import CleansetError
+from cleanset.files import read_text
+from cleanset.review.store import check_note, review_file
+from cleanset.review.verdicts import Review, parse_reviews
+from cleanset.review.yaml_edit import with_review
+
+
+class ChangedMeanwhileError(CleansetError):
+    """A verdict is not the one that the caller last read: somebody else has changed it."""
+
+
+def save(
+    reviews: Path,
+    reviewer: str,
+    wnid: str,
+    image_id: str,
+    review: Review | None,
+    expected: Review | EllipsisType | None = ...,
+) -> None:
+    """Make `review` this reviewer's verdict on an image; None takes the entry away.
+
+    `expected` is the verdict that the caller last read (None: none); without it,
+    any verdict is replaced. Processes and threads may save at once. After a kill the file
+    is the old or the new one, and once this returns the new one survives a power cut, unless the file
+    system cannot sync folders. A file without entries and comments is removed.
+
+    Raises ChangedMeanwhileError if the file has another verdict than `expected` (unless it is the new one);
+    CleansetError for a name that is none, a verdict of the board without a note, and a file that
+    is not valid, which then stays as it is; OSError where the disk fails: then the file is as it was,
+    or the new one if only its folder could not be synced.
+    """
+    path = review_file(reviews, reviewer, wnid)
+    if parse_image_name(f"{image_id}.JPEG") != (image_id, None):
+        raise CleansetError(f"image {image_id!r}: expected an image id such as ILSVRC2012_val_00000001")
+    if review is not None:
+        check_note(reviewer, review, f"{path}, {image_id}")
+    if not reviews.is_dir():
+        raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
+    if not path.parent.is_dir():
+        path.parent.mkdir(exist_ok=True)
+        _sync_folder(reviews)
+    with _locked(path.parent):
+        text = read_text(path, "save it as UTF-8") if path.exists() else ""
+        votes = parse_reviews(text, wnid, str(path))
+        found = next((vote for vote in votes if vote.image_id == image_id), None)
+        current = found.review if found else None
+        if current == review:
+            return
+        if expected is not ... and current != expected:
+            raise ChangedMeanwhileError(
+                f"{found.where if found else f'{path}, {image_id}'}: found {_shown(current)}, expected "
+                f"{_shown(expected)}: it was changed meanwhile; look at it and decide again"
+            )
+        _replace(path, with_review(text, votes, wnid, image_id, review, str(path)).encode())
+
+
+def _shown(review: Review | None) -> str:
+    if review is None:
+        return "no verdict"
+    return ", ".join(f"{name} {value}" for name, value in review.model_dump(exclude={"sha256"}).items() if value)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Nobody else writes in the folder meanwhile. A killed process lets go of it."""
+    with (folder / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write the file, or remove it if there is nothing to write; on the disk when this returns.
+
+    After an OSError the file is the old one; the new one only where the disk failed at the folder.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        if data:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        else:
+            path.unlink()
+        _sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        error.filename = str(path)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk, as far as its file system can: some mounts refuse it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)

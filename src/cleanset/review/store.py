@@ -1,0 +1,157 @@
+"""The folder `reviews/`: one folder per reviewer, in it one YAML file per class."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pandas as pd
+
+from cleanset.dataset.ilsvrc import class_indices
+from cleanset.errors import CleansetError
+from cleanset.files import read_text
+from cleanset.images.boxes import Crop, check_box
+from cleanset.review.verdicts import Review, Vote, parse_reviews
+
+BOARD = "board"
+"""The reviewer whose verdicts overrule, with a note that says why."""
+
+_REVIEWER = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+Votes = dict[tuple[int, str], dict[str, Vote]]
+"""By class index and image id: the vote of each reviewer."""
+
+
+def read_reviews(folder: Path) -> Votes:
+    """All votes under `reviews/`. Raises CleansetError for a file that does not belong there."""
+    votes: Votes = defaultdict(dict)
+    for reviewer in reviewer_folders(folder):
+        for path in _visible(reviewer):
+            _refuse_link(path)
+            if path.suffix != ".yaml" or path.stem not in class_indices() or not path.is_file():
+                raise CleansetError(f"{path}: no class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it")
+            for vote in read_file(path):
+                votes[class_indices()[vote.wnid], vote.image_id][reviewer.name] = vote
+    return dict(votes)
+
+
+def reviewer_folders(folder: Path) -> list[Path]:
+    """The folder of each reviewer, by name. Raises CleansetError for anything else in `folder`."""
+    found = _visible(folder)
+    for reviewer in found:
+        _refuse_link(reviewer)
+        if not reviewer.is_dir() or not _REVIEWER.fullmatch(reviewer.name):
+            raise CleansetError(
+                f"{reviewer}: not the folder of a reviewer; expected a name of small letters, digits, - and _: "
+                "rename, move or remove it"
+            )
+    return found
+
+
+def _refuse_link(path: Path) -> None:
+    """Raise CleansetError for a link: another's verdicts would count as those of a second person."""
+    if path.is_symlink():
+        raise CleansetError(
+            f"{path}: a link to {path.readlink()}; expected a reviewer's own folder and files, else verdicts count "
+            "twice: remove it, or put a copy of what this reviewer has decided in its place"
+        )
+
+
+def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
+    """The file of one reviewer's verdicts on one class. Raises CleansetError for what cannot be either."""
+    if not _REVIEWER.fullmatch(reviewer):
+        raise CleansetError(f"reviewer {reviewer!r}: expected a name of small letters, digits, - and _")
+    if wnid not in class_indices():
+        raise CleansetError(f"class {wnid!r}: no class of ILSVRC2012; expected a wnid such as n01440764")
+    return folder / reviewer / f"{wnid}.yaml"
+
+
+def read_file(path: Path) -> list[Vote]:
+    """The verdicts in one file `<reviewer>/<wnid>.yaml`. Raises CleansetError for anything wrong in it."""
+    votes = parse_reviews(read_text(path, "save it as UTF-8"), path.stem, str(path))
+    for vote in votes:
+        check_note(path.parent.name, vote.review, vote.where)
+    return votes
+
+
+def check_note(reviewer: str, review: Review, where: str) -> None:
+    """Raise CleansetError for a note that is no text, and for a verdict of the board that does not say why."""
+    if any("\ud800" <= character <= "\udfff" for character in review.note or ""):  # a surrogate: no UTF-8 holds it
+        raise CleansetError(f"{where}: a note with half a character; write it again")
+    if reviewer == BOARD and not (review.note or "").strip():
+        raise CleansetError(f"{where}: no note; the board's reason to overrule is needed")
+
+
+def check_reviews(votes: Votes, index: pd.DataFrame, min_crop_pixels: int = 1) -> None:
+    """Check every vote against the images. Raises CleansetError for the first that does not hold.
+
+    `min_crop_pixels`: no edge of a crop may be shorter (`review.min_crop_pixels` of params.yaml).
+    """
+    reviewed = index[index["image_id"].isin({image_id for _, image_id in votes})]
+    images = {row.image_id: row for row in reviewed.itertuples()}
+    for (class_index, image_id), by_reviewer in votes.items():
+        for vote in by_reviewer.values():
+            if image_id not in images:
+                raise CleansetError(f"{vote.where}: no such image in the index; correct or remove the entry")
+            _check_vote(vote, class_index, images[image_id], min_crop_pixels)
+
+
+def checked_reviews(folder: Path, index: pd.DataFrame, min_crop_pixels: int) -> Votes:
+    """All votes under `reviews/`, checked against the images."""
+    votes = read_reviews(folder)
+    check_reviews(votes, index, min_crop_pixels)
+    return votes
+
+
+def reviews_of_reviewer(votes: Votes, reviewer: str) -> dict[int, dict[str, Review]]:
+    """One reviewer's verdicts, by class index and then by image id."""
+    found: dict[int, dict[str, Review]] = defaultdict(dict)
+    for (class_index, image_id), by_reviewer in votes.items():
+        if reviewer in by_reviewer:
+            found[class_index][image_id] = by_reviewer[reviewer].review
+    return dict(found)
+
+
+def drawn(votes: Votes) -> set[Crop]:
+    """Every crop that anybody has drawn, the board included, whether or not it was decided on."""
+    return {
+        Crop(image_id, vote.review.box)
+        for (_, image_id), by_reviewer in votes.items()
+        for vote in by_reviewer.values()
+        if vote.review.box is not None
+    }
+
+
+def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: int) -> None:
+    real_classes, expected = image.real_classes, image.sha256  # type: ignore[attr-defined]
+    width, height = image.width, image.height  # type: ignore[attr-defined]
+    if class_index not in real_classes:
+        raise CleansetError(
+            f"{vote.where}: reviewed for {vote.wnid}, which is not among the image's reassessed labels; "
+            "move the entry to the file of its class, or remove it"
+        )
+    if vote.review.sha256 != expected:
+        raise CleansetError(
+            f"{vote.where}: sha256 {vote.review.sha256}, but the image has {expected}: other bytes were "
+            "reviewed; look at the image again"
+        )
+    box = vote.review.box
+    if box is None:
+        return
+    try:
+        check_box(box, width, height)
+    except ValueError as error:
+        raise CleansetError(f"{vote.where}: {error}") from None
+    if box == (0, 0, width, height):
+        raise CleansetError(f"{vote.where}: crop {list(box)} is the whole image; expected a box smaller than it")
+    if min(box[2] - box[0], box[3] - box[1]) < min_crop_pixels:
+        raise CleansetError(
+            f"{vote.where}: crop {list(box)} is {box[2] - box[0]} x {box[3] - box[1]} pixels; expected edges of at "
+            f"least {min_crop_pixels} (review.min_crop_pixels): draw a larger box, or give another verdict"
+        )
+
+
+def _visible(folder: Path) -> list[Path]:
+    """What is in a folder, sorted, without hidden files and editors' copies."""
+    if not folder.is_dir():
+        raise CleansetError(f"{folder}: missing; make the folder, empty if nobody has reviewed yet")
+    return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.name.endswith("~"))

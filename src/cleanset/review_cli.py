@@ -1,0 +1,83 @@
+"""The commands `cleanset review …`: what is left to review. Each imports what it needs only when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cleanset.edition.paths import Edition
+from cleanset.options import HERE, Folder
+
+app = typer.Typer(
+    invoke_without_command=True, help="Review images in the browser, or show the progress of the reviews."
+)
+
+
+@app.callback()
+def review(
+    context: typer.Context,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show what is settled and what is still to be reviewed.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --status: print JSON.")] = False,
+    reviewer: Annotated[str | None, typer.Option(help="Your name; your verdicts are saved in reviews/<name>/.")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; others need the printed token.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="0: any free one; without it the one of this name and edition.")
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    edition: Folder = HERE,
+) -> None:
+    """Review images in the browser, or show the progress of the reviews."""
+    if context.invoked_subcommand is not None:
+        return
+    if reviewer is not None:
+        from cleanset.review_page import server
+
+        server.run(Edition(edition), reviewer, host, port, browser)
+        return
+    if not status:
+        typer.echo(context.get_help())
+        return
+    from rich.console import Console
+
+    from cleanset.review import status as review_status
+
+    found = review_status.run(Edition(edition))
+    if as_json:
+        print(review_status.as_json(found))
+    else:
+        Console().print(review_status.as_table(found), highlight=False)
+
+
+@app.command("export")
+def export_tasks(
+    file: Annotated[Path, typer.Argument(help="Tasks for Label Studio, .json; an .xml and images go beside it.")],
+    reviewer: Annotated[str | None, typer.Option(help="Leave out what this reviewer has reviewed.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also images needed only if others are not clean.")] = False,
+    edition: Folder = HERE,
+) -> None:
+    """Write the images still to be reviewed as tasks for Label Studio."""
+    from cleanset.review.label_studio import exchange
+
+    count = exchange.export_tasks(Edition(edition), file, reviewer, every)
+    typer.echo(f"{file}: {count} tasks; configuration in {file.with_suffix('.xml')}")
+
+
+@app.command("import")
+def import_answers(
+    file: Annotated[Path, typer.Argument(help="What Label Studio exported as JSON.")],
+    reviewer: Annotated[str, typer.Option(help="The reviewer whose verdicts these are.")],
+    annotator: Annotated[str | None, typer.Option(help="Take only the answers of this number or address.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace verdicts that differ.")] = False,
+    edition: Folder = HERE,
+) -> None:
+    """Save answers given in Label Studio as reviews.
+
+    All answers are checked before the first is saved. If a review file then
+    cannot be written, what was saved before stays: import again.
+    """
+    from cleanset.review.label_studio import exchange
+
+    found = exchange.import_answers(Edition(edition), file, reviewer, annotator, replace)
+    typer.echo(f"{file}: {found.saved} reviews of {reviewer} saved, {found.there} were there already")

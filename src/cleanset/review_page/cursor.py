@@ -1,0 +1,75 @@
+"""Where a tab is: a class, the images of it that are shown, and the one in focus."""
+
+from dataclasses import dataclass
+
+from cleanset.review.verdicts import Review
+from cleanset.review_page.library import IndexedImage
+from cleanset.review_page.session import ClassStatus, Session
+
+
+@dataclass
+class Cursor:
+    """`every`: all candidates of the class are shown. `focus` is None where nothing can be shown."""
+
+    session: Session
+    class_index: int = -1
+    focus: str | None = None
+    every: bool = False
+
+    @property
+    def status(self) -> ClassStatus:
+        """The status of the class, as it was read last."""
+        return self.session.statuses[self.class_index]
+
+    def images(self) -> list[str]:
+        """Image ids that are shown: reviewed by this reviewer or still asked for; with `every`, all candidates."""
+        ids = list(self.session.library.candidates(self.class_index))
+        if self.every:
+            return ids
+        asked = [question.image_id for question in self.status.questions if question.certain]
+        if not asked and self.status.questions:
+            asked = [self.status.questions[0].image_id]
+        own = {image_id for (_, image_id), votes in self.status.votes.items() if self.session.reviewer in votes}
+        wanted = own.union(asked, {self.focus} if self.focus else ())
+        return [image_id for image_id in ids if image_id in wanted] or ids[:3]
+
+    def image(self) -> IndexedImage | None:
+        """The image in focus."""
+        return self.session.library.images[self.focus] if self.focus else None
+
+    def own(self) -> Review | None:
+        """This reviewer's verdict on the image in focus."""
+        return self.session.own(self.class_index, self.focus) if self.focus else None
+
+    def asked(self) -> list[str]:
+        """Image ids that this reviewer is asked for in this class, the likeliest first."""
+        return [question.image_id for question in self.status.questions]
+
+    def go_to(self, class_index: int, focus: str | None = None) -> None:
+        """Go to a class, and there to an image, else to the first that is asked for."""
+        self.class_index, self.every, self.focus = class_index, False, None
+        asked, shown = self.asked(), self.images()
+        self.focus = focus or next((each for each in shown if each in asked), shown[0] if shown else None)
+
+    def move(self, by: int) -> None:
+        """Focus an image further on or back, round at the ends."""
+        shown = self.images()
+        if self.focus in shown:
+            self.focus = shown[(shown.index(self.focus) + by) % len(shown)]
+
+    def focus_card(self, card: str | None) -> None:
+        """Focus an image that is shown."""
+        if card in self.images():
+            self.focus = card
+
+    def focus_next(self) -> None:
+        """Focus the next image that is asked for, else the next one shown."""
+        assert self.focus is not None
+        asked, shown = self.asked(), self.images()
+        position = shown.index(self.focus) if self.focus in shown else 0
+        later = [image_id for image_id in shown[position + 1 :] if image_id in asked]
+        earlier = [image_id for image_id in shown[:position] if image_id in asked]
+        if later or earlier or asked:
+            self.focus = (later or earlier or asked)[0]
+        elif position + 1 < len(shown):
+            self.focus = shown[position + 1]

@@ -1,0 +1,70 @@
+"""The keys: what each does, in which mode; the help is made from this."""
+
+from dataclasses import dataclass
+
+REASONS = {
+    "w": "watermark",
+    "t": "text",
+    "b": "border",
+    "o": "collage",
+    "f": "filter",
+    "n": "noise",
+    "l": "blur",
+    "d": "drawing",
+    "g": "wrong_class",
+    "s": "several_objects",
+    "k": "duplicate",
+    "h": "other",
+}
+"""What is wrong with an image, by key."""
+
+FILTERS = {"a": "all", "u": "unsettled", "s": "short", "c": "conflicts", "m": "mine"}
+"""Which classes next and previous go to, by key."""
+
+VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One line of the help: the keys as people call them."""
+
+    shown: str
+    does: str
+
+
+HELP: dict[str, tuple[Key, ...]] = {
+    "The image in focus": (
+        Key("c", "clean"),
+        Key("x", "crop: draw the box"),
+        Key("r", "reject: then the key of the reason"),
+        Key("u", "unsure"),
+        Key("d", "take the verdict back"),
+        Key("e", "write a note"),
+        Key("z  or  ⌫", "undo the last step in this tab, as often as you like"),
+    ),
+    "Looking": (
+        Key("← → ↑ ↓  or  1 … 9", "another image"),
+        Key("Enter  or  Space", "look closely, and back"),
+        Key("wheel  or  +  −", "there and in a crop: nearer, farther"),
+        Key("0  1  2  4", "there and in a crop: whole, 100 %, 200 %, 400 %"),
+        Key("Shift+arrows", "look closely: move the image"),
+        Key("m", "show every candidate, or only those asked for"),
+    ),
+    "Classes": (
+        Key("n  or  PgDn", "next"),
+        Key("p  or  PgUp", "previous"),
+        Key("s", "skip: come back to it at the end"),
+        Key("/", "search by name or wnid"),
+        Key("f", "which classes: all, unsettled, short, conflicts, mine"),
+        Key("the browser's Back", "the class shown before"),
+    ),
+    "Drawing a crop": (
+        Key("mouse", "draw, move and resize the box"),
+        Key("Space+mouse", "move the image; the box stays on it"),
+        Key("arrows", "move it by a pixel (held down: by five)"),
+        Key("Shift+arrows", "move its right or bottom edge"),
+        Key("Ctrl+arrows", "move its left or top edge"),
+        Key("v", "the object stays fully visible; ends when the box changes"),
+        Key("Enter  Esc", "save; leave as it was"),
+    ),
+}

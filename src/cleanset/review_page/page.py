@@ -1,0 +1,110 @@
+"""The page itself: NiceGUI's elements around the HTML of `view`, and the messages between browser and tab."""
+
+import asyncio
+from collections.abc import Callable
+
+from fastapi import Request
+from nicegui import events, ui
+
+from cleanset.dataset.ilsvrc import class_indices
+from cleanset.review_page.dialogs import Note, Search
+from cleanset.review_page.session import Session
+from cleanset.review_page.tab import Tab
+from cleanset.review_page.view import render
+
+REFRESH_SECONDS = 1.0
+"""How often a tab looks whether somebody changed a file of its class."""
+
+_HEAD = """
+<link rel="stylesheet" href="/static/cropper.min.css">
+<link rel="stylesheet" href="/static/page.css">
+<script src="/static/cropper.min.js"></script>
+<script type="module" src="/static/page.js"></script>
+"""
+
+
+class TabElements:
+    """The elements in a browser that show one tab, and the keys that come from there."""
+
+    def __init__(self, session: Session, lock: asyncio.Lock, class_index: int | None) -> None:
+        self._lock, self._tab = lock, Tab(session)
+        self._tab.start(class_index)
+        self._parts = {name: ui.html(sanitize=False).classes(name) for name in ("view", "overlay", "panel")}
+        self._search = Search(list(session.library.names.values()), self._leave_search)
+        self._note = Note(self._leave_note)
+        self._show(render(self._tab))
+        ui.on("key", self._press)
+        ui.timer(REFRESH_SECONDS, self._refresh)
+
+    async def _press(self, event: events.GenericEventArguments) -> None:
+        """Answer a key once, however often it is sent: a browser without an answer sends it again."""
+        sent = event.args if isinstance(event.args, dict) else {}
+        key, number, seen = sent.get("key"), sent.get("number"), sent.get("seen")
+        if not isinstance(key, str) or not isinstance(number, int) or not isinstance(seen, list):
+            return
+
+        def press() -> None:
+            if number > self._tab.pressed:
+                if self._tab.mode in ("search", "note"):
+                    self._leave_dialog(key, str(sent.get("text", "")))
+                else:
+                    self._tab.press(key, [str(each) for each in seen], _box(sent.get("box")), str(sent.get("card")))
+                self._tab.pressed = number
+
+        await self._do(press)
+
+    def _leave_dialog(self, key: str, text: str) -> None:
+        """Take what was typed in a dialog, on Enter, or leave it, on Escape."""
+        if self._tab.mode == "note" and key in ("Enter", "Escape"):
+            self._tab.leave_note(text if key == "Enter" else None)
+        elif self._tab.mode == "search" and key == "Escape":
+            self._tab.leave_search(None)
+        elif self._tab.mode == "search" and key == "Enter":
+            chosen = self._search.chosen(text)
+            if chosen is not None:
+                self._tab.leave_search(chosen)
+
+    async def _leave_search(self, class_index: int | None) -> None:
+        await self._do(lambda: self._tab.leave_search(class_index))
+
+    async def _leave_note(self, text: str | None) -> None:
+        await self._do(lambda: self._tab.leave_note(text))
+
+    async def _refresh(self) -> None:
+        if self._tab.mode in ("class", "end"):
+            await self._do(lambda: None)
+
+    async def _do(self, what: Callable[[], None]) -> None:
+        """One after the other, away from the loop that serves the images: writing waits for the disk."""
+
+        def done() -> dict[str, str]:
+            what()
+            return render(self._tab)
+
+        async with self._lock:
+            parts = await asyncio.to_thread(done)
+            self._show(parts)
+
+    def _show(self, parts: dict[str, str]) -> None:
+        for name, html in parts.items():
+            self._parts[name].set_content(html)
+        self._search.show(self._tab.mode == "search")
+        self._note.show(self._tab.note() if self._tab.mode == "note" else None)
+
+
+def _box(box: object) -> list[int] | None:
+    """A crop box as the browser sends it; None for anything else."""
+    if isinstance(box, list) and len(box) == 4 and all(type(edge) is int for edge in box):
+        return box
+    return None
+
+
+def build(session: Session, lock: asyncio.Lock) -> None:
+    """Make the page that each tab opens; `lock` is held while the session is used."""
+
+    @ui.page("/", title=f"cleanset review: {session.reviewer}")
+    async def page(request: Request) -> None:
+        ui.add_head_html(_HEAD)
+        class_index = class_indices().get(request.query_params.get("class", ""))
+        async with lock:
+            TabElements(session, lock, class_index)

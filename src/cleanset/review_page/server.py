@@ -1,0 +1,109 @@
+"""The server: binds, prints its address, opens the browser, serves page and images until Ctrl+C."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from zlib import crc32
+
+import uvicorn
+from fastapi import FastAPI
+from nicegui import ui
+from starlette.staticfiles import StaticFiles
+
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.hints.background import BackgroundHints
+from cleanset.review.store import review_file, reviewer_folders
+from cleanset.review_page import page, routes
+from cleanset.review_page.crop_scores import CropScores
+from cleanset.review_page.library import Library, open_library
+from cleanset.review_page.session import Session
+from cleanset.review_page.stored_votes import StoredVotes
+from cleanset.web.guard import Guard, is_loopback, own_hosts
+from cleanset.web.serving import ANY_HOST, AnnouncingServer, address, bind, bind_usual
+
+STATIC = Path(__file__).parent / "static"
+RESCAN_SECONDS = 5.0
+"""How often all review files are looked at, for the progress over all classes."""
+
+RESCAN_CLASSES = 25
+"""How many classes are looked at before a key is answered that was pressed meanwhile."""
+
+RECONNECT_SECONDS = 60.0
+"""How long tab and server wait for each other before the tab is loaded anew."""
+
+MAX_RESENT_MESSAGES = 200
+"""Kept for each tab in case its connection breaks: some 30 KB each."""
+
+FIRST_PORT, PORTS = 20_000, 10_000
+"""The usual ports lie here, below those that systems hand out."""
+
+
+def run(edition: Edition, reviewer: str, host: str, port: int | None, browser: bool) -> None:
+    """Serve the review page of an edition to one reviewer; `port` None is the usual one, 0 any free one."""
+    bound = bind_usual(host, usual_port(edition, reviewer)) if port is None else bind(host, port)
+    port = bound.getsockname()[1]
+    token = None if is_loopback(host) else secrets.token_urlsafe(24)
+    session = open_session(edition, open_library(edition), reviewer)
+    hosts = None if host in ANY_HOST else own_hosts(host, port)
+    config = uvicorn.Config(
+        Guard(application(session), hosts, token), log_level="warning", access_log=False, timeout_graceful_shutdown=1
+    )
+    announcement = f"Review page: {address(host, port, token)}  (Ctrl+C ends it; every verdict is on disk)"
+    here = address("localhost" if host in ANY_HOST else host, port, token)
+    with suppress(KeyboardInterrupt):
+        AnnouncingServer(config, announcement, here if browser else None).run(sockets=[bound])
+
+
+def usual_port(edition: Edition, reviewer: str) -> int:
+    """The port that is always the same for this edition and reviewer: a tab left open finds its own server again."""
+    return FIRST_PORT + crc32(f"{edition.folder.resolve()} {reviewer}".encode()) % PORTS
+
+
+def open_session(edition: Edition, library: Library, reviewer: str) -> Session:
+    """The session of one reviewer, with every class read. Raises CleansetError for a name that is none."""
+    review_file(edition.reviews, reviewer, wnids()[0])
+    reviewer_folders(edition.reviews)
+    crop_scores = CropScores(edition, list(library.params.models))
+    stored = StoredVotes(edition.reviews, reviewer, library.index, library.params.review.min_crop_pixels)
+    session = Session(library, stored, reviewer, crop_scores, BackgroundHints(library.photos.read))
+    session.refresh()
+    return session
+
+
+def application(session: Session) -> FastAPI:
+    """Page, images and static files."""
+    lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        task = asyncio.create_task(_rescan(session, lock))
+        yield
+        task.cancel()
+        session.hints.close()
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    routes.serve(app, session.library)
+    app.mount("/static", StaticFiles(directory=STATIC))
+    page.build(session, lock)
+    ui.run_with(
+        app, title="cleanset review", favicon="🔍", language="en-US", show_welcome_message=False, tailwind=False,
+        binding_refresh_interval=None, gzip_middleware_factory=None, reconnect_timeout=RECONNECT_SECONDS,
+        message_history_length=MAX_RESENT_MESSAGES,
+    )  # fmt: skip
+    return app
+
+
+async def _rescan(session: Session, lock: asyncio.Lock) -> None:
+    """Read changed review files, few classes at a time, so that no key waits for it."""
+    classes = list(session.library.classes)
+    while True:
+        for start in range(0, len(classes), RESCAN_CLASSES):
+            some = classes[start : start + RESCAN_CLASSES]
+            await asyncio.sleep(RESCAN_SECONDS * len(some) / len(classes))
+            with suppress(CleansetError, OSError):  # a table that is being written: looked at again soon
+                async with lock:
+                    await asyncio.to_thread(session.refresh, some)

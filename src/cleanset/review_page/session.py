@@ -1,0 +1,123 @@
+"""What all tabs of a server share: the votes as they are on disk, and the status of each class."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from cleanset.errors import CleansetError
+from cleanset.hints.background import BackgroundHints
+from cleanset.review.decisions import decide_all
+from cleanset.review.queue import Question, State, class_status, combined_state, questions
+from cleanset.review.store import Votes, reviews_of_reviewer
+from cleanset.review.verdicts import Review
+from cleanset.review_page.crop_scores import CropScores
+from cleanset.review_page.library import Library
+from cleanset.review_page.pace import Pace
+from cleanset.review_page.stored_votes import StoredVotes
+from cleanset.selection.decision import UNREVIEWED
+
+
+@dataclass(frozen=True, slots=True)
+class ClassStatus:
+    """What this reviewer is asked in a class, its state for all models together, and the votes on disk.
+
+    `kept`: by model, how many images it has so far; `conflicts`: images on which the reviewers differ;
+    `clean`: images that the reviewers decided to be clean. `broken` is what is wrong with the class's
+    review files, if anything is: then nothing is asked, and nothing can be saved.
+    """
+
+    votes: Votes
+    questions: tuple[Question, ...]
+    state: State
+    kept: Mapping[str, int]
+    conflicts: tuple[str, ...] = ()
+    clean: frozenset[str] = frozenset()
+    broken: str | None = None
+
+
+@dataclass
+class Session:
+    """One reviewer's work on one edition. Not safe in threads: callers hold a lock.
+
+    `notes`: written, without a verdict yet, by class index and image id; in memory alone.
+    """
+
+    library: Library
+    stored: StoredVotes
+    reviewer: str
+    crop_scores: CropScores
+    hints: BackgroundHints
+    statuses: dict[int, ClassStatus] = field(default_factory=dict)
+    notes: dict[tuple[int, str], str] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
+
+    def refresh(self, classes: Iterable[int] | None = None) -> None:
+        """Read the changed review files of these classes (None: of all); of all, if scores of crops changed."""
+        if self.crop_scores.look() or not self.statuses:
+            self.stored.check(self.library.classes)
+            self.statuses = {index: self._read_status(index, None) for index in self.library.classes}
+            return
+        for class_index in self.library.classes if classes is None else classes:
+            self.refresh_class(class_index)
+
+    def refresh_class(self, class_index: int) -> ClassStatus:
+        """The status of a class now; its files are read again if they changed."""
+        self.statuses[class_index] = self._read_status(class_index, self.statuses.get(class_index))
+        return self.statuses[class_index]
+
+    def _read_status(self, class_index: int, known: ClassStatus | None) -> ClassStatus:
+        """The status of a class now: `known` if nothing changed."""
+        try:
+            votes = self.stored.of_class(class_index)
+        except CleansetError as error:
+            return ClassStatus({}, (), "open", {}, broken=str(error))
+        except OSError as error:
+            return ClassStatus({}, (), "open", {}, broken=f"{error.filename or 'reading'}: {error.strerror or error}")
+        if known is None or known.broken or known.votes is not votes:
+            return self._status_of(class_index, votes)
+        return known
+
+    def own(self, class_index: int, image_id: str) -> Review | None:
+        """This reviewer's verdict as it was read last."""
+        vote = self.statuses[class_index].votes.get((class_index, image_id), {}).get(self.reviewer)
+        return vote.review if vote else None
+
+    def save_verdict(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
+        """Write a verdict (None: remove it) where `expected` stands now, and read the class again.
+
+        Raises CleansetError or OSError as `review.save.save` does.
+        """
+        asked = bool(self.statuses[class_index].questions)
+        try:
+            self.stored.save(class_index, image_id, review, expected)
+        finally:
+            status = self.refresh_class(class_index)
+        self.pace.count_verdict(time.monotonic(), asked and not status.questions)
+
+    def unsettled(self) -> list[int]:
+        """The classes in which this reviewer is asked something, or whose files cannot be read."""
+        return [index for index, status in self.statuses.items() if status.questions or status.broken]
+
+    def _status_of(self, class_index: int, votes: Votes) -> ClassStatus:
+        """The status of a class with these votes.
+
+        Where `review.unreviewed` is clean the page asks nevertheless: there too verdicts are worth giving.
+        """
+        review = self.library.params.review
+        count = self.library.params.export.images_per_class
+        by_role = self.library.classes[class_index]
+        predictions = {role: self.crop_scores.predictions(role) for role in by_role}
+        decided = replace(decide_all(review, votes, predictions), unreviewed=UNREVIEWED)
+        own = reviews_of_reviewer(votes, self.reviewer).get(class_index, {})
+        mine = decided.for_reviewer(self.reviewer, own, class_index)
+        decide = decided.for_class(class_index)
+        of_models = {role: class_status(candidates, decide[role], count) for role, candidates in by_role.items()}
+        by_image = {image_id: decision for (_, image_id), decision in decided.decisions.items()}
+        return ClassStatus(
+            votes,
+            tuple(questions(by_role, mine, count)),
+            combined_state(each.state for each in of_models.values()),
+            {role: each.kept for role, each in of_models.items()},
+            tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),
+            frozenset(image_id for image_id, each in by_image.items() if each.verdict == "clean"),
+        )

@@ -1,0 +1,129 @@
+// The page in the browser. What is shown and what is saved is for the server to decide: nothing here
+// changes a verdict on the page.
+import { answer, isBusy, press } from "./keys.js";
+import { showViewer } from "./viewer.js";
+
+const view = () => document.querySelector("#view");
+
+// --- images of the classes that come next, decoded and held -----------------------------------
+
+const ahead = new Map();
+
+function loadAhead() {
+  const wanted = (document.querySelector("#ahead")?.dataset.images ?? "").split(" ").filter(Boolean);
+  for (const url of ahead.keys()) if (!wanted.includes(url)) ahead.delete(url);
+  for (const url of wanted) {
+    if (ahead.has(url)) continue;
+    const image = new Image();
+    image.src = url;
+    ahead.set(url, image);
+    image.decode().catch(() => ahead.delete(url));
+  }
+}
+
+// --- the browser's Back: to the class before, or out of what lies over the class ---------------
+
+let visiting = null;
+const classInAddress = () => new URLSearchParams(location.search).get("class");
+
+function noteClass() {
+  const { wnid } = view().dataset;
+  if (visiting !== null && wnid !== visiting && isBusy()) return;
+  visiting = null;
+  if (wnid === (classInAddress() ?? "")) return;
+  const address = wnid ? `/?class=${wnid}` : "/";
+  if (noteClass.begun) history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+}
+
+addEventListener("popstate", () => {
+  const wnid = classInAddress();
+  if (!view() || !wnid || wnid === view().dataset.wnid) return;
+  if (document.querySelector("#overlay, .q-dialog")) {
+    history.pushState(null, "", `/?class=${view().dataset.wnid}`);
+    press("Escape");
+  } else {
+    visiting = wnid;
+    press("visit", { card: wnid });
+  }
+});
+
+// --- the keyboard's focus, which every new rendering of the page would lose --------------------
+
+let focused = null; // a selector
+
+addEventListener("focusin", ({ target }) => {
+  const card = target.closest("[data-card]");
+  const button = target.closest("button[data-key]");
+  focused = card ? "[data-card].focus" : button ? `button[data-key="${CSS.escape(button.dataset.key)}"]` : null;
+  if (card && card.dataset.card !== view().dataset.focus) press("focus", { card: card.dataset.card });
+});
+addEventListener("pointerdown", () => (focused = null));
+// a button that is clicked does not take the keyboard's focus: Enter after it is the page's
+addEventListener("mousedown", (event) => {
+  if (!event.target.closest("button[data-key]")) return;
+  event.preventDefault();
+  document.activeElement.blur();
+});
+
+function restoreFocus() {
+  if (document.activeElement !== document.body || focused === null) return;
+  const found = [...document.querySelectorAll(focused)].find((each) => !each.closest("[inert]"));
+  found?.focus({ preventScroll: true });
+}
+
+// --- cards that lie below ----------------------------------------------------------------------
+
+function countBelow() {
+  const more = document.querySelector("#more");
+  const cards = document.querySelector("#cards");
+  if (!more || !cards) return;
+  const { bottom } = cards.getBoundingClientRect();
+  const hidden = [...cards.children].filter((card) => card.getBoundingClientRect().top > bottom - 24).length;
+  more.hidden = hidden === 0;
+  const text = `▼ ${hidden} more`;
+  if (more.textContent !== text) more.textContent = text;
+}
+
+addEventListener("scroll", countBelow, true);
+addEventListener("resize", countBelow);
+
+// --- clicks ------------------------------------------------------------------------------------
+
+addEventListener("click", (event) => {
+  const button = event.target.closest("[data-key]");
+  const card = event.target.closest("[data-card]");
+  if (button) press(button.dataset.key);
+  else if (event.target.closest("#more")) document.querySelector("#cards").scrollBy({ top: innerHeight / 2 });
+  else if (card) press("focus", { card: card.dataset.card });
+});
+addEventListener("dblclick", (event) => {
+  if (event.target.closest("[data-card]")) press("Enter");
+});
+
+// --- what the server shows ---------------------------------------------------------------------
+
+function changed() {
+  if (!view()) return;
+  showViewer(document.querySelector("#overlay img[data-look]"));
+  noteClass();
+  noteClass.begun = true;
+  const focus = document.querySelector("[data-card].focus");
+  if (focus && focus.dataset.card !== changed.focus) focus.scrollIntoView({ block: "nearest" });
+  changed.focus = focus?.dataset.card;
+  restoreFocus();
+  countBelow();
+  loadAhead();
+  answer();
+}
+
+let due = false;
+new MutationObserver(() => {
+  if (due) return;
+  due = true;
+  queueMicrotask(() => {
+    due = false;
+    changed();
+  });
+}).observe(document.body, { childList: true, subtree: true });
+changed();

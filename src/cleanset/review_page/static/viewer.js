@@ -1,0 +1,227 @@
+// Looking closely at an image, and drawing a crop on it. The box lives here, in pixels of the image;
+// Cropper.js only shows it and is dragged: its own box lies on the screen, and would change with the zoom.
+import { answer, press } from "./keys.js";
+
+const PREVIEW_MILLISECONDS = 120;
+const PAN_PIXELS = 60;
+const OPTIONS = { autoCrop: false, background: false, checkOrientation: false, toggleDragModeOnDblclick: false };
+
+let image = null; // the element
+let cropper = null;
+let edges = null; // of the box: left, top, right, bottom; null where none is drawn
+let drag = null; // the action, the box and what was shown of it when the mouse went down
+let kept = null; // the zoom that the next image is shown with: ratio, and the middle as shares of the image
+
+// Show another image, or none.
+export function showViewer(next) {
+  if (next === image) return;
+  if (cropper !== null && image.dataset.ready && image.dataset.look === "zoom") rememberZoom();
+  if (next?.dataset.look !== "zoom") kept = null;
+  cropper?.destroy();
+  [image, cropper, edges, drag] = [next, null, null, null];
+  if (next === null) return;
+  next.addEventListener("error", () => done(next));
+  (next.dataset.look === "crop" ? startCropping : startZooming)(next);
+}
+
+// Whether keys can be answered: the image is there, or never will be.
+export const isReady = () => image === null || "ready" in image.dataset;
+
+function done(element) {
+  element.dataset.ready = "1";
+  answer();
+}
+
+// --- the crop box -------------------------------------------------------------------------------
+
+export const box = () => (image?.dataset.look === "crop" && edges ? [...edges] : null);
+
+function startCropping(element) {
+  cropper = new Cropper(element, {
+    ...OPTIONS,
+    viewMode: 1,
+    dragMode: "crop",
+    rotatable: false,
+    scalable: false,
+    guides: false,
+    center: false,
+    minCropBoxWidth: 2,
+    minCropBoxHeight: 2,
+    ready() {
+      setBox(element.dataset.box ? element.dataset.box.split(",").map(Number) : null);
+      done(element);
+    },
+    cropstart({ detail: { action } }) {
+      drag = { action, edges, from: cropper.cropped ? drawn() : null };
+    },
+    crop: () => drag && follow(),
+    cropmove: () => queueMicrotask(showBox),
+    cropend() {
+      drag = null;
+      showBox();
+    },
+    zoom: () => queueMicrotask(showBox),
+  });
+}
+
+// The box on the screen, in pixels of the image.
+function drawn() {
+  const { x, y, width, height } = cropper.getData();
+  return [x, y, x + width, y + height];
+}
+
+function sizes() {
+  const { naturalWidth, naturalHeight } = cropper.getImageData();
+  return [naturalWidth, naturalHeight, naturalWidth, naturalHeight];
+}
+
+// Take over what the mouse changed; an edge that it left alone stays as it was, to the pixel.
+function follow() {
+  const { action, edges: before, from } = drag;
+  if (action === "move" || action === "zoom" || !cropper.cropped) return;
+  const now = drawn();
+  if (action === "all" && before && from) {
+    edges = shifted(shifted(before, 0, now[0] - from[0]), 1, now[1] - from[1]);
+  } else {
+    edges = now.map((edge, place) => {
+      const isMoved = action === "crop" || !before || Math.abs(edge - from[place]) > 0.001;
+      return isMoved ? Math.min(sizes()[place], Math.max(0, Math.round(edge))) : before[place];
+    });
+    for (const axis of [0, 1]) {
+      if (edges[axis + 2] > edges[axis]) continue;
+      edges[axis] = Math.min(edges[axis], sizes()[axis] - 1);
+      edges[axis + 2] = edges[axis] + 1;
+    }
+  }
+  boxChanged();
+}
+
+// A box moved along an axis, as far as the image reaches.
+function shifted(box, axis, by) {
+  const step = Math.max(-box[axis], Math.min(sizes()[axis] - box[axis + 2], Math.round(by)));
+  return box.map((edge, place) => (place % 2 === axis ? edge + step : edge));
+}
+
+function setBox(next) {
+  edges = next;
+  showBox();
+  boxChanged();
+}
+
+// Draw the box where the image lies now; the part of it that can be seen.
+function showBox() {
+  if (cropper === null || image.dataset.look !== "crop" || (drag && drag.action !== "move" && drag.action !== "zoom")) return;
+  const canvas = cropper.getCanvasData();
+  const container = cropper.getContainerData();
+  const scale = canvas.width / canvas.naturalWidth;
+  const [left, top, right, bottom] = (edges ?? [0, 0, 0, 0]).map((edge, place) =>
+    place % 2 === 0
+      ? Math.min(container.width, Math.max(0, canvas.left + edge * scale))
+      : Math.min(container.height, Math.max(0, canvas.top + edge * scale)),
+  );
+  if (right - left < 1 || bottom - top < 1) cropper.clear();
+  else {
+    if (!cropper.cropped) cropper.crop();
+    cropper.setCropBoxData({ left, top, width: right - left, height: bottom - top });
+  }
+}
+
+addEventListener("resize", () => setTimeout(showBox, 100));
+
+// Arrows move the box, with Shift its right or bottom edge, with Ctrl its left or top edge.
+export function moveBox({ name, shift, ctrl, repeat }) {
+  if (cropper === null) return;
+  const axis = name === "ArrowLeft" || name === "ArrowRight" ? 0 : 1;
+  const step = (name === "ArrowLeft" || name === "ArrowUp" ? -1 : 1) * (repeat ? 5 : 1);
+  const [low, high] = [axis, axis + 2];
+  let next = [...(edges ?? [0, 0, ...sizes().slice(2)])];
+  if (shift) next[high] = Math.min(sizes()[high], Math.max(next[low] + 1, next[high] + step));
+  else if (ctrl) next[low] = Math.max(0, Math.min(next[high] - 1, next[low] + step));
+  else next = shifted(next, axis, step);
+  setBox(next);
+}
+
+let later = 0;
+function boxChanged() {
+  const size = document.querySelector("#crop-size");
+  if (size) {
+    const [width, height] = sizes();
+    size.dataset.box = edges ? edges.join(",") : "";
+    size.textContent = edges
+      ? `${edges[2] - edges[0]} × ${edges[3] - edges[1]} of ${width} × ${height} pixels`
+      : `nothing drawn yet, of ${width} × ${height} pixels`;
+  }
+  clearTimeout(later);
+  later = setTimeout(() => {
+    const shown = edges ? `?box=${edges.join(",")}` : "";
+    for (const preview of document.querySelectorAll("img[data-preview]")) preview.src = preview.dataset.preview + shown;
+    const stated = document.querySelector("#panel [aria-checked=true]");
+    if (stated && stated.dataset.box !== (edges ?? []).join(",")) press("box");
+  }, PREVIEW_MILLISECONDS);
+}
+
+// Let the mouse move the image instead of the box.
+export function pan(isPanning) {
+  if (cropper === null || image.dataset.look !== "crop") return;
+  cropper.setDragMode(isPanning ? "move" : "crop");
+  document.querySelector("#overlay")?.classList.toggle("panning", isPanning);
+}
+
+// --- looking closely ----------------------------------------------------------------------------
+
+function startZooming(element) {
+  cropper = new Cropper(element, {
+    ...OPTIONS,
+    viewMode: 0,
+    dragMode: "move",
+    zoom: ({ detail }) => showRatio(detail.ratio),
+    ready() {
+      const { width, naturalWidth } = cropper.getCanvasData();
+      showRatio(width / naturalWidth);
+      element.dataset.whole = width / naturalWidth;
+      if (kept) restoreZoom();
+      done(element);
+    },
+  });
+}
+
+function showRatio(ratio) {
+  const shown = document.querySelector("#zoom-ratio");
+  if (shown) shown.textContent = `${Math.round(ratio * 100)} %`;
+}
+
+function rememberZoom() {
+  const canvas = cropper.getCanvasData();
+  const container = cropper.getContainerData();
+  const ratio = canvas.width / canvas.naturalWidth;
+  const middle = [(container.width / 2 - canvas.left) / canvas.width, (container.height / 2 - canvas.top) / canvas.height];
+  kept = Math.abs(ratio - Number(image.dataset.whole)) < 0.001 ? null : { ratio, middle };
+}
+
+function restoreZoom() {
+  const container = cropper.getContainerData();
+  cropper.zoomTo(kept.ratio);
+  const { width, height } = cropper.getCanvasData();
+  cropper.moveTo(container.width / 2 - kept.middle[0] * width, container.height / 2 - kept.middle[1] * height);
+}
+
+// Zoom or move the image by a key; whether it is one of these keys.
+export function zoomByKey({ name, shift }, mode) {
+  if (cropper === null) return false;
+  if (mode === "zoom" && shift && name.startsWith("Arrow")) {
+    const by = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[name];
+    cropper.move(PAN_PIXELS * by[0], PAN_PIXELS * by[1]);
+  } else if (name === "+" || name === "=") cropper.zoom(0.2);
+  else if (name === "-") cropper.zoom(-0.2);
+  else if (name === "1" || name === "2" || name === "4") cropper.zoomTo(Number(name));
+  else if (name === "0") resetZoom();
+  else return false;
+  return true;
+}
+
+function resetZoom() {
+  const box = edges;
+  cropper.reset();
+  if (image.dataset.look === "crop") setBox(box);
+  else showRatio(cropper.getCanvasData().width / cropper.getCanvasData().naturalWidth);
+}

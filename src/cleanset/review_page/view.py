@@ -1,0 +1,200 @@
+"""What a tab shows, as HTML: made from templates in which everything is escaped."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from cleanset.images.boxes import Crop
+from cleanset.review.queue import Candidate
+from cleanset.review.store import BOARD
+from cleanset.review.verdicts import Review
+from cleanset.review_page.cursor import Cursor
+from cleanset.review_page.keys import FILTERS, HELP, REASONS
+from cleanset.review_page.library import IndexedImage, Library
+from cleanset.review_page.pace import in_words
+from cleanset.review_page.tab import Tab
+from cleanset.selection.crop_check import is_misclassified
+
+if TYPE_CHECKING:
+    from cleanset.hints.hints import Hint
+
+MAX_EXAMPLES = 3
+_COLUMNS = {1: 1, 2: 2, 3: 2, 4: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An image beside the others.
+
+    `own`: this reviewer's verdict; `others`: whose verdicts may be shown; `misclassified_by`: the
+    models that misclassify the crop; `fault`: why the image cannot be shown.
+    """
+
+    number: int
+    image: IndexedImage
+    url: str
+    models: dict[str, Candidate]
+    serves: frozenset[str]
+    own: Review | None
+    others: Sequence[tuple[str, Review]]
+    in_focus: bool
+    asked: bool
+    hints: "Sequence[Hint]"
+    misclassified_by: Sequence[str]
+    unsaved_note: str | None
+    fault: str | None
+
+
+def url_of(image: IndexedImage, full: bool = False) -> str:
+    """The address of an image; it changes with the bytes, so that a browser may keep what it has."""
+    return f"/image/{'full' if full else 'card'}/{image.image_id}?{image.sha256[:16]}"
+
+
+def cards(tab: Tab) -> list[Card]:
+    """The images of the class, as the tab shows them."""
+    session, status = tab.session, tab.status
+    models = session.library.candidates(tab.class_index)
+    asked = {question.image_id: frozenset(question.serves) for question in status.questions}
+    numbers = {image_id: number for number, image_id in enumerate(tab.images(), start=1)}
+    hints = session.hints.of(numbers)
+    made = []
+    for image_id, number in numbers.items():
+        votes = status.votes.get((tab.class_index, image_id), {})
+        own = votes[session.reviewer].review if session.reviewer in votes else None
+        # the verdicts of others shall not lead who has none yet; the board decides between them
+        visible = own is not None or session.reviewer == BOARD
+        others = [(name, vote.review) for name, vote in sorted(votes.items()) if visible and name != session.reviewer]
+        image = session.library.images[image_id]
+        made.append(
+            Card(
+                number=number,
+                image=image,
+                url=url_of(image),
+                models=models.get(image_id, {}),
+                serves=asked.get(image_id, frozenset()),
+                own=own,
+                others=others,
+                in_focus=image_id == tab.focus,
+                asked=image_id in asked,
+                hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
+                misclassified_by=_misclassified_by(tab, image_id, own),
+                unsaved_note=session.notes.get((tab.class_index, image_id)),
+                fault=session.library.photos.faults.get(image_id),
+            )
+        )
+    return made
+
+
+def _with_numbers(hint: "Hint", numbers: Mapping[str, int]) -> "Hint":
+    """The hint with the numbers of the cards in place of the ids of their images."""
+    text = re.sub(r"ILSVRC2012_val_\d{8}", lambda found: f"card {numbers.get(found[0], found[0])}", hint.text)
+    return replace(hint, text=text)
+
+
+def _misclassified_by(tab: Tab, image_id: str, own: Review | None) -> list[str]:
+    if own is None or own.box is None:
+        return []
+    crop, scores = Crop(image_id, own.box), tab.session.crop_scores
+    roles = tab.session.library.params.models
+    return [role for role in roles if is_misclassified(crop, tab.class_index, scores.predictions(role))]
+
+
+def render(tab: Tab) -> dict[str, str]:
+    """The HTML of each part of the page: view, overlay, panel. The verdicts that it shows are noted in the tab."""
+    tab.session.refresh_class(tab.class_index)
+    shown = cards(tab)
+    if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
+        tab.shown = {card.image.image_id: card.own for card in shown}
+    overlay = tab.mode if tab.mode in ("crop", "zoom", "help") else "zoom" if tab.zoomed else None
+    parts = {
+        "view": "end.html" if tab.ended else "class.html",
+        "overlay": f"{overlay}.html" if overlay else None,
+        "panel": "crop_panel.html" if tab.mode == "crop" else None,
+    }
+    content = _content(tab, shown) | {"overlay": overlay}
+    return {part: _templates().get_template(name).render(content) if name else "" for part, name in parts.items()}
+
+
+def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
+    library = tab.session.library
+    return {
+        "tab": tab,
+        "name": library.names[tab.class_index],
+        "status": tab.status,
+        "cards": shown,
+        "columns": _COLUMNS.get(len(shown), 3),
+        "focus": next((card for card in shown if card.in_focus), None),
+        "examples": [(image, url_of(image)) for image in _examples(tab)],
+        "roles": list(library.params.models),
+        "count": library.params.export.images_per_class,
+        "min_crop_pixels": library.params.review.min_crop_pixels,
+        "seen_by": _distinct_views(library),
+        "progress": _progress(tab),
+        "ahead": " ".join(_ahead(tab)),
+        "reasons": REASONS,
+        "filters": {key: (name, len(tab.order.matching(name))) for key, name in FILTERS.items()}
+        if tab.mode == "filter"
+        else {},
+        "help": HELP,
+        "url_of": url_of,
+    }
+
+
+def _examples(cursor: Cursor) -> list[IndexedImage]:
+    """Images of the class that reviewers found clean, beside those that are shown or asked for."""
+    others = cursor.status.clean.difference(cursor.images(), cursor.asked())
+    return cursor.session.library.surest(cursor.class_index, others, MAX_EXAMPLES)
+
+
+def _progress(tab: Tab) -> dict[str, Any]:
+    session = tab.session
+    left = len(session.unsettled())
+    seconds = session.pace.seconds_left(left)
+    states = [status.state for status in session.statuses.values()]
+    return {
+        "all": len(states),
+        "done": len(states) - left,
+        "left": None if seconds is None or not left else in_words(seconds),
+        "short": states.count("short"),
+        "conflicts": sum(bool(status.conflicts) for status in session.statuses.values()),
+        "verdicts": sum(
+            session.reviewer in votes for status in session.statuses.values() for votes in status.votes.values()
+        ),
+    }
+
+
+def _ahead(tab: Tab) -> Iterator[str]:
+    """The addresses of the images of the classes that come next; their hints are measured meanwhile."""
+    session = tab.session
+    session.hints.request(tab.images())
+    for class_index in tab.order.upcoming(tab.class_index):
+        there = Cursor(session)
+        session.refresh_class(class_index)
+        there.go_to(class_index)
+        session.hints.request(there.images())
+        yield from (url_of(session.library.images[image_id]) for image_id in there.images())
+        yield from (url_of(image) for image in _examples(there))
+
+
+def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
+    """Models whose preprocessing is the same share one view: the role that asks for it, their names, its size."""
+    views: dict[object, list[str]] = {}
+    for role, preprocessing in library.seen_by.items():
+        views.setdefault(preprocessing, []).append(role)
+    return [(roles[0], ", ".join(roles), library.seen_by[roles[0]].size) for roles in views.values()]
+
+
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader("cleanset.review_page"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    templates.filters["words"] = lambda name: name.replace("_", " ")
+    templates.filters["percent"] = lambda share: f"{100 * share:.1f} %"
+    templates.filters["thousands"] = lambda number: f"{number:,}"
+    return templates

@@ -1,0 +1,171 @@
+"""Checkpoints: loading the tensors of a weight file into a network, key by key."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import timm
+import torch
+from torch import Tensor, nn
+
+from cleanset.errors import CleansetError, cut
+from cleanset.scoring.weight_files import MAX_NAME, read_tensors
+
+_CONSTANTS = ("normalize.mean", "normalize.std")
+_COUNTER = ".num_batches_tracked"
+"""End of the keys of counters that are only used in training: they may be missing, and of any type of number."""
+MAX_KEYS = 3
+"""Keys that an error message lists."""
+
+
+def load_checkpoint(network: nn.Module, path: Path, timm_name: str | None) -> None:
+    """Load the weights at `path` into a network; `timm_name` is its name in timm, if it is timm's.
+
+    Raises CleansetError if the file holds anything but tensors, if they do not fit the network key by key, or if one
+    is NaN or infinite.
+    """
+    tensors = read_tensors(path)
+    if not _load_by_key(network, tensors, path) and not (timm_name and _load_as_timm(network, timm_name, tensors)):
+        raise CleansetError(f"{path}: does not fit the model: {_described_differences(network, tensors)}")
+    for key, value in network.state_dict().items():
+        if value.is_floating_point() and not value.isfinite().all():
+            key = key.removeprefix("1.")  # of the network behind our normalisation
+            raise CleansetError(f"{path}: {key!r} holds NaN or infinity; expected finite weights: fetch them again")
+
+
+def _load_by_key(network: nn.Module, tensors: dict[str, Tensor], path: Path) -> bool:
+    """Load tensors whose keys are those of the network, or of the one behind its normalisation.
+
+    A prefix `module.` or `model.` that all keys share is dropped. Constants of a normalisation that
+    come along are loaded where RobustBench does, and must agree with timm's. False if they do not fit.
+    """
+    for form in _forms(tensors):  # a network may itself have a part called model
+        if _fits(network, form):
+            return _load(network, form)
+    tensors = _bare(tensors)
+    constants = {key: tensors[key] for key in _CONSTANTS if key in tensors}
+    inner, rest = _inner(network), _bare({key: value for key, value in tensors.items() if key not in constants})
+    if not _fits(inner, rest) or (constants and inner is network):
+        return False
+    if constants:
+        ours = [value.flatten().float().tolist() for value in network[0].state_dict().values()]  # type: ignore[index]
+        theirs = [value.flatten()[:3].real.float().tolist() for value in constants.values()]
+        if ours != theirs:
+            raise CleansetError(
+                f"{path}: trained with normalisation {theirs}, the model's is {ours}; "
+                "expected the weights of exactly this model"
+            )
+    return _load(inner, rest)
+
+
+def _inner(network: nn.Module) -> nn.Module:
+    """The network behind its normalisation."""
+    return network[1] if isinstance(network, nn.Sequential) and len(network) == 2 else network
+
+
+def _forms(tensors: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    """The tensors as they are, then without what wrappers add: one prefix that all keys share after the other.
+
+    MadryLab's robustness saves the network twice, as `model.` and inside `attacker.`, and calls the
+    constants of the normalisation otherwise than RobustBench does.
+    """
+    yield tensors
+    if not tensors:
+        return
+    while prefix := next((p for p in ("module.", "model.") if all(key.startswith(p) for key in tensors)), ""):
+        tensors = {key.removeprefix(prefix): value for key, value in tensors.items()}
+        yield tensors
+    if "normalizer.new_mean" in tensors and "attacker.normalize.new_mean" in tensors:
+        tensors = {key: value for key, value in tensors.items() if not key.startswith("attacker.")}
+        for ours, theirs in zip(_CONSTANTS, ("normalizer.new_mean", "normalizer.new_std"), strict=True):
+            if theirs in tensors:
+                tensors[ours] = tensors.pop(theirs).flatten().view(1, -1, 1, 1)
+        yield tensors
+
+
+def _bare(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The last of the forms."""
+    return list(_forms(tensors))[-1]
+
+
+class _Differences(NamedTuple):
+    """Keys in which tensors differ from those of a network."""
+
+    missing: list[str]
+    unexpected: list[str]
+    shape_mismatch: list[str]
+    type_mismatch: list[str]
+
+
+def _differences(network: nn.Module, tensors: dict[str, Tensor]) -> _Differences:
+    """How tensors differ from those of a network: types differ where only one of two is floating point."""
+    wanted = network.state_dict()
+    both = sorted(set(wanted) & set(tensors))
+    return _Differences(
+        missing=[key for key in sorted(set(wanted) - set(tensors)) if not key.endswith(_COUNTER)],
+        unexpected=sorted(set(tensors) - set(wanted)),
+        shape_mismatch=[key for key in both if wanted[key].shape != tensors[key].shape],
+        type_mismatch=[key for key in both if not _same_type(key, wanted[key], tensors[key])],
+    )
+
+
+def _same_type(key: str, wanted: Tensor, found: Tensor) -> bool:
+    if found.is_complex():
+        return False
+    return key.endswith(_COUNTER) or wanted.is_floating_point() == found.is_floating_point()
+
+
+def _fits(network: nn.Module, tensors: dict[str, Tensor]) -> bool:
+    return not any(_differences(network, tensors))
+
+
+def _load(network: nn.Module, tensors: dict[str, Tensor]) -> bool:
+    network.load_state_dict(network.state_dict() | tensors)
+    return True
+
+
+def _load_as_timm(network: nn.Module, name: str, tensors: dict[str, Tensor]) -> bool:
+    """Load tensors of an older layout as timm does, which renames keys for many models.
+
+    timm also resamples tensors whose size differs, such as the position embedding of a vision transformer for
+    larger images. That is another model, so False unless every value is taken from the file unchanged.
+    """
+    inner, tensors = _inner(network), _bare(tensors)
+    wanted = inner.state_dict()
+    for key, value in tensors.items():
+        if key in wanted and (value.numel() != wanted[key].numel() or not _same_type(key, wanted[key], value)):
+            return False
+    try:
+        loaded = timm.create_model(name, pretrained=True, pretrained_cfg_overlay={"state_dict": dict(tensors)})
+    except Exception:  # timm's filters raise whatever the keys lead them to
+        return False
+    found = loaded.state_dict()
+    sizes = {value.numel() for value in found.values()}
+    given = {_digest(value) for value in tensors.values() if value.is_floating_point() and value.numel() in sizes}
+    if any(value.is_floating_point() and _digest(value) not in given for value in found.values()):
+        return False
+    return _load(inner, found)
+
+
+def _digest(tensor: Tensor) -> bytes:
+    """SHA-256 of the values in their order, as float32."""
+    return hashlib.sha256(tensor.detach().to(torch.float32).contiguous().numpy().tobytes()).digest()
+
+
+def _described_differences(network: nn.Module, tensors: dict[str, Tensor]) -> str:
+    """How a checkpoint differs from the model, for people."""
+    tensors = _bare(tensors)
+    part = network if any(key in tensors for key in _CONSTANTS) else _inner(network)
+    found = _differences(part, tensors)
+
+    def listed(keys: list[str]) -> str:
+        shown = [cut(key, MAX_NAME) for key in keys[:MAX_KEYS]]
+        more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
+        return f"{shown}{more}" if keys else "none"
+
+    return (
+        f"missing keys {listed(found.missing)}, unexpected keys {listed(found.unexpected)}, shape mismatch "
+        f"{listed(found.shape_mismatch)}, type mismatch {listed(found.type_mismatch)}; "
+        "expected the weights of exactly this model"
+    )

@@ -1,0 +1,58 @@
+"""The record of what a model's scores were computed with: data/scores/<role>.json."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cleanset.errors import CleansetError
+from cleanset.files import read_text, write_text
+from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.scoring.exactness import Distance
+from cleanset.validation import first_problem
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ScoreRecord(BaseModel):
+    """What scores were computed with; nothing in it depends on the machine.
+
+    `code` is a fingerprint of the source files that turn an image into scores. `against_float64` is None for
+    precision float64. `versions` are those of the libraries that compute.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: str
+    source: str
+    name: str
+    threat_model: str | None = None
+    preprocessing: ResizeAndCrop
+    weights_sha256: Sha256
+    precision: str
+    images: Annotated[int, Field(ge=0)]
+    against_float64: Distance | None
+    versions: dict[str, str]
+    code: Sha256
+
+
+def read_record(path: Path) -> ScoreRecord:
+    """Read a record. Raises CleansetError if it is missing or not what stage score writes."""
+    text = read_text(path, "run dvc repro, or dvc pull to fetch it")
+    try:
+        return ScoreRecord.model_validate_json(text)
+    except ValidationError as error:
+        raise CleansetError(
+            f"{path}: {first_problem(error)}; expected what stage score of this version writes: run dvc repro"
+        ) from None
+
+
+def write_record(path: Path, record: ScoreRecord) -> None:
+    """Write a record."""
+    content = record.model_dump(mode="json")
+    if record.threat_model is None:
+        del content["threat_model"]
+    if record.against_float64 is not None:
+        content["against_float64"] = record.against_float64.as_json()
+    write_text(path, json.dumps(content, indent=2) + "\n")

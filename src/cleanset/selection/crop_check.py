@@ -1,0 +1,84 @@
+"""Predictions on cropped images, and which candidates they cost.
+
+A model was correct on the whole image; the part inside a reviewer's box it may misclassify.
+"""
+
+from collections.abc import Mapping
+from math import fsum
+from typing import NamedTuple
+
+import pandas as pd
+
+from cleanset.errors import CleansetError
+from cleanset.images.boxes import Crop, box_of
+from cleanset.selection.candidates import top5_predictions
+from cleanset.selection.decision import Decision
+from cleanset.vocabulary import WRONG_AFTER_CROP
+
+
+class Prediction(NamedTuple):
+    """The top-1 class and its softmax probability."""
+
+    class_index: int
+    confidence: float
+
+
+Predictions = Mapping[Crop, Prediction]
+"""A model's prediction on each crop that was scored."""
+
+
+def predictions_of_crops(crop_scores: pd.DataFrame) -> dict[Crop, Prediction]:
+    """A model's prediction on each crop, from the columns of table CROP_SCORES."""
+    classes, probabilities = top5_predictions(crop_scores)
+    crops = [crop for crop in crops_of(crop_scores) if crop is not None]
+    predictions = map(Prediction, classes[:, 0].tolist(), probabilities[:, 0].tolist())
+    return dict(zip(crops, predictions, strict=True))
+
+
+def crops_of(images: pd.DataFrame) -> list[Crop | None]:
+    """The crop of each row, from columns image_id and crop; None for a whole image."""
+    return [
+        None if box is None else Crop(image_id, box)
+        for image_id, box in zip(images["image_id"], map(box_of, images["crop"]), strict=True)
+    ]
+
+
+def check_scored(images: pd.DataFrame, predictions: Predictions, where: str) -> None:
+    """Raise CleansetError, naming `where`, for the first crop among `images` that has no prediction."""
+    lacking = sorted(crop for crop in crops_of(images) if crop is not None and crop not in predictions)
+    if lacking:
+        raise CleansetError(
+            f"{where}: no scores of {lacking[0]}, which the reviews ask for; "
+            "expected those of every crop: run dvc repro (crops, then score_crops)"
+        )
+
+
+def is_misclassified(crop: Crop, class_index: int, predictions: Predictions) -> bool:
+    """Whether a crop's top-1 class is not `class_index`; False for a crop without a prediction."""
+    return crop in predictions and predictions[crop].class_index != class_index
+
+
+def after_crop(decision: Decision, image_id: str, class_index: int, predictions: Predictions) -> Decision:
+    """The decision as it counts for one model: a crop that it misclassifies is rejected."""
+    if decision.crop is not None and is_misclassified(Crop(image_id, decision.crop), class_index, predictions):
+        return Decision("reject", WRONG_AFTER_CROP)
+    return decision
+
+
+def effect(selection: pd.DataFrame, predictions: Predictions) -> dict[str, int | float]:
+    """The effect of cropping on the images kept.
+
+    `images_wrong_after_crop` counts the misclassified ones. `confidence_change_by_crop` is the mean change over the
+    crops that are classified correctly, in probability with six decimals; missing where there is none.
+    """
+    changes, misclassified = [], 0
+    rows = zip(crops_of(selection), selection["class_index"], selection["confidence"].tolist(), strict=True)
+    for crop, class_index, confidence in rows:
+        if crop is not None and is_misclassified(crop, class_index, predictions):
+            misclassified += 1
+        elif crop is not None:
+            changes.append(predictions[crop].confidence - confidence)
+    numbers: dict[str, int | float] = {f"images_{WRONG_AFTER_CROP}": misclassified}
+    if changes:
+        numbers["confidence_change_by_crop"] = round(fsum(changes) / len(changes), 6)
+    return numbers

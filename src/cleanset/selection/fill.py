@@ -1,0 +1,59 @@
+"""Which candidates fill a class, once reviewed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from cleanset.selection.decision import Decide
+from cleanset.vocabulary import TIERS
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The images kept, and every other candidate with its reason."""
+
+    selection: pd.DataFrame
+    rejected: pd.DataFrame
+
+
+def fill(candidates: pd.DataFrame, images_per_class: int) -> Filled:
+    """Fill each class in the order top5 clean, top5 crop, reserve clean, reserve crop, relaxed clean, relaxed crop.
+
+    `candidates` has, beside its own columns, `verdict` (clean, crop, reject, or undecided: no
+    verdict that counts yet), `reason` (why rejected or undecided) and `crop` (box or None). Within
+    a step, the lower rank (higher confidence) goes first.
+
+    `selection` gets `place` from 1. `rejected` gets the `reason`, which for an image that may be
+    in the class but is not needed is `not_needed`; and `open`: an undecided image that, if it were
+    found clean, would be among the class's images. A class without open images is settled.
+    """
+    frame = candidates.assign(
+        tier_order=candidates["tier"].map(TIERS.index),
+        accepted=candidates["verdict"].isin(["clean", "crop"]),
+        # an undecided image is sorted as if it were clean: the best it can become
+        needs_crop=candidates["verdict"] == "crop",
+    ).sort_values(["class_index", "tier_order", "needs_crop", "rank"])
+    accepted_before = frame.groupby("class_index")["accepted"].cumsum() - frame["accepted"]
+    in_reach = accepted_before < images_per_class
+    kept = frame["accepted"] & in_reach
+    selection = frame[kept]
+    selection = selection.assign(place=selection.groupby("class_index").cumcount() + 1)
+    rejected = frame[~kept]
+    undecided = rejected["verdict"] == "undecided"
+    is_open = undecided & in_reach[~kept]
+    needless = rejected["accepted"] | (undecided & ~is_open)
+    return Filled(
+        selection,
+        rejected.assign(open=is_open, reason=np.where(needless, "not_needed", rejected["reason"])),
+    )
+
+
+def with_decisions(candidates: pd.DataFrame, decide: Decide) -> pd.DataFrame:
+    """The candidates with columns verdict, reason and crop."""
+    each = [decide(*key) for key in zip(candidates["class_index"], candidates["image_id"], strict=True)]
+    return candidates.assign(
+        verdict=[decision.verdict for decision in each],
+        reason=pd.Series([decision.reason for decision in each], index=candidates.index, dtype=object),
+        crop=pd.Series([decision.crop for decision in each], index=candidates.index, dtype=object),
+    )

@@ -1,0 +1,93 @@
+"""The numbers that become metrics, for one model."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from cleanset.selection.candidates import check_same_images, correct, top5_predictions
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
+
+
+def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, int]:
+    """Number of images kept in each class."""
+    counts = selection["class_index"].value_counts()
+    return {index: int(counts.get(index, 0)) for index in classes}
+
+
+def totals(
+    selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: int
+) -> dict[str, int]:
+    """Images by tier and verdict, classes by state, rejected candidates by reason."""
+    counts = per_class(selection, classes)
+    tiers, reasons = selection["tier"].value_counts(), rejected["reason"].value_counts()
+    return {
+        "images": len(selection),
+        "images_cropped": int(selection["crop"].notna().sum()),
+        **{f"images_{tier}": int(tiers.get(tier, 0)) for tier in TIERS},
+        "classes_full": sum(count == images_per_class for count in counts.values()),
+        "classes_short": sum(count < images_per_class for count in counts.values()),
+        "classes_unsettled": int(rejected.loc[rejected["open"], "class_index"].nunique()),
+        **{f"rejected_{reason}": int(reasons.get(reason, 0)) for reason in EXCLUSION_REASONS},
+    }
+
+
+def accuracy(index: pd.DataFrame, scores: pd.DataFrame) -> dict[str, float | int]:
+    """The model's accuracy on all images, in percent with two decimals, and its correct images with one label.
+
+    Top-1 and top-5 are on the original labels; ReaL accuracy is the share of the images with any
+    reassessed label whose top-1 class is among them (Beyer et al. 2020). Raises CleansetError unless the
+    scores are of exactly the images of the index.
+    """
+    check_same_images(index, scores)
+    joined = index.merge(scores, on="image_id", validate="one_to_one")
+    classes, _ = top5_predictions(joined)
+    hits = classes == joined["ilsvrc_class"].to_numpy()[:, None]
+    any_label = joined["real_classes"].str.len() > 0
+    among = [top in labels for top, labels in zip(classes[:, 0], joined["real_classes"], strict=True)]
+    return {
+        "accuracy_top1": _percent(hits[:, 0]),
+        "accuracy_top5": _percent(hits.any(axis=1)),
+        "accuracy_real": _percent(np.array(among)[any_label]),
+        "correct_of_one_label": len(correct(index, scores)),
+    }
+
+
+def top1_minus_published(top1: float, published: float | None) -> dict[str, float]:
+    """A model's top-1 accuracy minus the published one, in percentage points; nothing where there is none."""
+    return {} if published is None else {"accuracy_top1_minus_published": round(top1 - published, 2)}
+
+
+def closeness(margins: pd.DataFrame) -> dict[str, float | int]:
+    """The number of classes with a margin below 1e-5, and the smallest margin in millionths (six digits).
+
+    In millionths, for `dvc metrics show` rounds to five decimals.
+    """
+    numbers: dict[str, float | int] = {"margins_below_1e-5": int((margins["margin"] < 1e-5).sum())}
+    if len(margins):
+        numbers["margin_smallest_ppm"] = float(f"{1e6 * margins['margin'].min():.6g}")
+    return numbers
+
+
+def _percent(hits: "np.ndarray[tuple[int], np.dtype[np.bool]]") -> float:
+    return round(100 * float(hits.mean()), 2) if len(hits) else 0.0
+
+
+def short_classes(
+    selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: int
+) -> pd.DataFrame:
+    """The classes with too few images, and why: kept, candidates, reasons as "watermark 2, blur 1"."""
+    rows = []
+    for index, kept in per_class(selection, classes).items():
+        if kept < images_per_class:
+            others = rejected.loc[rejected["class_index"] == index, "reason"].value_counts()
+            by_reason = sorted(others.items(), key=lambda item: (-item[1], str(item[0])))
+            rows.append(
+                {
+                    "class_index": index,
+                    "kept": kept,
+                    "candidates": kept + int(others.sum()),
+                    "rejected": ", ".join(f"{reason} {count}" for reason, count in by_reason),
+                }
+            )
+    return pd.DataFrame(rows, columns=["class_index", "kept", "candidates", "rejected"])

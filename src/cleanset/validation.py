@@ -1,0 +1,34 @@
+"""A problem that pydantic found, and a value, as one short line."""
+
+import reprlib
+
+from pydantic import ValidationError
+
+from cleanset.errors import cut, one_line
+
+MAX_VALUE = 80
+"""Characters of a value in a message."""
+
+_repr = reprlib.Repr()
+_repr.maxstring = _repr.maxother = _repr.maxlong = 10 * MAX_VALUE
+_repr.maxlist = _repr.maxtuple = _repr.maxdict = 10
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it, on one line, cut in the middle where it is long."""
+    if isinstance(value, str):
+        return cut(repr(value), MAX_VALUE)
+    return cut(one_line(_repr.repr(value)), MAX_VALUE)
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first wrong key, what was expected and what was found."""
+    first = error.errors()[0]
+    key = ".".join(cut(one_line(str(part)), MAX_VALUE) for part in first["loc"])
+    if first["type"] == "model_type":
+        key, what = key or "the file", "expected keys and values"
+    else:
+        what = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+        what = what.replace("a valid integer", "an integer").replace("a valid ", "a ")
+    found = "" if isinstance(first["input"], dict) else f"; found {shown(first['input'])}"
+    return f"{key + ': ' if key else ''}{cut(one_line(what), 3 * MAX_VALUE)}{found}"

@@ -1,0 +1,1 @@
+"""What any local page of this project needs: who may talk to it, and its images."""

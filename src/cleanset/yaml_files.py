@@ -1,0 +1,140 @@
+"""Reading params.yaml and dvc.yaml, so that the stages and DVC read the same from them.
+
+PyYAML reads YAML 1.1, DVC (by ruamel.yaml) 1.2: `012` is 10 to the one and 12 to the other. What the
+versions read differently is refused here, and so is what such files do not need: tags, anchors, dates.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from cleanset.errors import CleansetError, reason
+from cleanset.files import read_text
+from cleanset.validation import shown
+
+MAX_DEPTH = 20
+MAX_FILE_BYTES = 2**20
+
+_NULL = re.compile(r"~|null|Null|NULL|")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\.[0-9]{1,18}|\.[0-9]{1,18}")
+_LINE_BREAK_IN_1_1 = re.compile("[\x85\u2028\u2029\ufeff]")
+_NUMBER_IN_1_2 = re.compile(
+    r"[-+]?(0b?[01_]+|0o?[0-7_]+|[0-9_]+|0x[0-9a-fA-F_]+"
+    r"|([0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))|\.(nan|NaN|NAN)"
+)
+"""Numbers in the reading of ruamel.yaml, which takes underscores as 1.1 does."""
+
+
+def read_yaml(path: Path, remedy: str) -> object:
+    """The content of a YAML file. Raises CleansetError, which ends in `remedy`, if it is missing or no UTF-8."""
+    text = read_text(path, remedy)
+    if len(text) > MAX_FILE_BYTES:
+        raise CleansetError(f"{path}: {len(text):,} characters; expected at most {MAX_FILE_BYTES:,}")
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, where: str) -> object:
+    """Dicts with text as keys, lists, text, whole and decimal numbers, booleans and None from one YAML document.
+
+    Raises CleansetError, naming `where` and the line, for anything else: bad syntax, a key twice, deep
+    nesting, a tag, an anchor, and a plain scalar that YAML 1.1 and 1.2 read differently.
+    """
+    found = _LINE_BREAK_IN_1_1.search(text)
+    if found:
+        raise CleansetError(f"{where}: the character {found[0]!a}; expected it escaped, in double quotes")
+    try:
+        events = yaml.parse(text, Loader=yaml.CSafeLoader)
+        return _Reader(events, where).document()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = error.problem or error.context or "bad syntax"
+        raise CleansetError(f"{where}{line}: not YAML: {problem}") from None
+    except yaml.YAMLError as error:
+        raise CleansetError(f"{where}: not YAML: {reason(error)}") from None
+
+
+class _Reader:
+    """Builds the values from the events of a document; so nothing is built of what is refused."""
+
+    def __init__(self, events: Iterator[yaml.Event], where: str) -> None:
+        self._events = events
+        self._where = where
+
+    def document(self) -> object:
+        next(self._events)  # the stream
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        content = self._value(next(self._events), 0)
+        next(self._events)  # the document's end
+        after = next(self._events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise self._error(after, "a second document; expected one")
+        return content
+
+    def _value(self, event: yaml.Event, depth: int) -> object:
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            raise self._error(event, "an anchor or alias; expected the values themselves")
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise self._error(
+                event,
+                f"a tag, {shown(tag.replace('tag:yaml.org,2002:', '!!'))}; expected text, numbers, lists and tables",
+            )
+        if isinstance(event, yaml.ScalarEvent):
+            return event.value if event.style else self._plain(event)
+        if depth == MAX_DEPTH:
+            raise self._error(event, f"lists or tables more than {MAX_DEPTH} deep")
+        return self._mapping(depth) if isinstance(event, yaml.MappingStartEvent) else self._list(depth)
+
+    def _list(self, depth: int) -> list[object]:
+        items = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._value(event, depth + 1))
+        return items
+
+    def _mapping(self, depth: int) -> dict[str, object]:
+        entries: dict[str, object] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._value(event, depth + 1)
+            if not isinstance(key, str):
+                raise self._error(event, f"the key {shown(key)}; expected text: put it in quotes")
+            if key in entries:
+                raise self._error(event, f"the key {shown(key)} a second time; expected it once: remove one")
+            entries[key] = self._value(next(self._events), depth + 1)
+        return entries
+
+    def _plain(self, event: yaml.ScalarEvent) -> object:
+        """The value of a scalar without quotes."""
+        text = event.value
+        if _NULL.fullmatch(text):
+            return None
+        if _BOOL.fullmatch(text):
+            return text.lower() == "true"
+        if _INT.fullmatch(text):
+            return int(text)
+        if _FLOAT.fullmatch(text):
+            return float(text)
+        if _NUMBER_IN_1_2.fullmatch(text) or _tag_in_1_1(text) != "tag:yaml.org,2002:str":
+            raise self._error(
+                event,
+                f"{shown(text)} without quotes, which is no text to every YAML reader; expected a plain decimal "
+                "number, true, false or null: put it in quotes if it is text",
+            )
+        return text
+
+    def _error(self, event: yaml.Event, what: str) -> CleansetError:
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        return CleansetError(f"{self._where}, line {line}: {what}")
+
+
+_resolver = yaml.resolver.Resolver()
+
+
+def _tag_in_1_1(text: str) -> str:
+    tag: str = _resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return tag

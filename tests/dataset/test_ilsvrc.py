@@ -1,0 +1,114 @@
+import io
+import json
+import tarfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cleanset.dataset.archives import read_original_labels
+from cleanset.dataset.ilsvrc import class_indices, image_id, image_number, parse_image_name, read_meta, timm_info, wnids
+from cleanset.dataset.real_labels import read_reassessed
+from tests.ten_images import DEVKIT, meta_mat
+
+
+@pytest.fixture(scope="module")
+def class_of_id(real: Path) -> dict[int, int]:
+    with tarfile.open(real / DEVKIT) as archive:
+        file = archive.extractfile("ILSVRC2012_devkit_t12/data/meta.mat")
+        assert file is not None
+        return read_meta(file.read(), "meta.mat")
+
+
+@pytest.mark.parametrize(
+    ("ilsvrc_id", "wnid", "class_index"),
+    [
+        (1, "n02119789", 278),  # kit fox
+        (2, "n02100735", 212),  # English setter
+        (3, "n02110185", 250),  # Siberian husky
+        (100, "n02489166", 376),  # proboscis monkey
+        (490, "n01751748", 65),  # sea snake, the label of image 1
+        (500, "n01644373", 31),  # tree frog
+        (999, "n07831146", 959),  # carbonara
+        (1000, "n03255030", 543),  # dumbbell
+    ],
+)
+def test_real_devkit_numbers(class_of_id: dict[int, int], ilsvrc_id: int, wnid: str, class_index: int) -> None:
+    assert class_of_id[ilsvrc_id] == class_index
+    assert wnids()[class_index] == wnid
+    assert class_indices()[wnid] == class_index
+
+
+def test_real_devkit_is_a_bijection(class_of_id: dict[int, int]) -> None:
+    assert sorted(class_of_id) == list(range(1, 1001))
+    assert sorted(class_of_id.values()) == list(range(1000))
+
+
+def test_class_indices_are_the_sorted_order() -> None:
+    assert list(wnids()) == sorted(wnids())
+    assert (len(wnids()), wnids()[0], wnids()[999]) == (1000, "n01440764", "n15075141")
+
+
+def test_real_ground_truth(real: Path) -> None:
+    labels = read_original_labels(real / DEVKIT)
+    assert labels.count == 50_000
+    assert set(Counter(labels.class_of.values()).values()) == {50}
+    first = [labels.class_of[image_id(number)] for number in range(1, 6)]
+    assert [wnids()[index] for index in first] == ["n01751748", "n09193705", "n02105855", "n04263257", "n03125729"]
+    assert first == [65, 970, 230, 809, 516]
+
+
+def test_reassessed_list_of_timm() -> None:
+    lists = read_reassessed(timm_info("imagenet_real_labels.json").read_text(), "real.json")
+    assert len(lists) == 50_000
+    lengths = Counter(map(len, lists))
+    assert lengths == {0: 3163, 1: 39394, 2: 5408, 3: 1319, 4: 411, 5: 161, 6: 88, 7: 41, 8: 13, 9: 2}
+    assert sum(map(len, lists)) == 57_553
+    assert lists[:5] == [[], [795, 970], [230, 231], [809], [516, 850]]
+    assert lists[-1] == [355]
+
+
+def test_real_labels_and_reassessed_labels_meet_on_the_same_images(real: Path) -> None:
+    """Numbers computed apart from this project; a shift by one image or a mixed-up numbering breaks them."""
+    original = read_original_labels(real / DEVKIT).class_of
+    lists = json.loads(timm_info("imagenet_real_labels.json").read_text())
+    pairs = [(original[image_id(number)], labels) for number, labels in enumerate(lists, start=1)]
+    assert sum(labels == [label] for label, labels in pairs) == 35_716
+    assert sum(label in labels for label, labels in pairs) == 42_164
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("ILSVRC2012_val_00000001.JPEG", ("ILSVRC2012_val_00000001", None)),
+        ("ILSVRC2012_val_00000001_n01751748.JPEG", ("ILSVRC2012_val_00000001", "n01751748")),
+        ("ILSVRC2012_val_00000000.JPEG", None),
+        ("ILSVRC2012_val_0000001.JPEG", None),
+        ("ILSVRC2012_val_00000001.jpg", None),
+        ("ILSVRC2012_val_00000001.JPEG\n", None),
+        ("ILSVRC2012_val_0000000\N{ARABIC-INDIC DIGIT ONE}.JPEG", None),
+        ("ILSVRC2012_test_00000001.JPEG", None),
+        ("xILSVRC2012_val_00000001.JPEG", None),
+    ],
+)
+def test_image_names(name: str, parsed: tuple[str, str | None] | None) -> None:
+    assert parse_image_name(name) == parsed
+
+
+def test_image_id_and_number() -> None:
+    assert image_id(50_000) == "ILSVRC2012_val_00050000"
+    assert image_number("ILSVRC2012_val_00050000") == 50_000
+
+
+def test_inner_nodes_of_wordnet_are_left_out() -> None:
+    assert read_meta(meta_mat(wnids()), "meta.mat") == {number: number - 1 for number in range(1, 1001)}
+
+
+def test_damaged_meta_mat_never_escapes() -> None:
+    """Whatever scipy raises on broken bytes becomes the one error for people."""
+    from cleanset.errors import CleansetError
+
+    whole = meta_mat(wnids())
+    for damaged in (b"", b"PK", whole[:200], whole[:-100], b"\0" * 300, whole[:130] + b"\xff" * 60 + whole[190:]):
+        with pytest.raises(CleansetError, match=r"^meta\.mat: no table of synsets as in ILSVRC2012's devkit \("):
+            read_meta(io.BytesIO(damaged).read(), "meta.mat")

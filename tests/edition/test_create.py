@@ -1,0 +1,107 @@
+"""New editions: what is written, under which models, and that it is all or nothing."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cleanset.cli import main
+from cleanset.edition.create import make_edition
+from cleanset.edition.models import models_from_texts
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.roles import JOINT_STAGES, check_roles
+from cleanset.errors import CleansetError
+
+TEXTS = ["standard=timm:resnet50.tv_in1k", "robust=robustbench:Linf/Salman2020Do_R50"]
+
+
+def test_the_models_are_those_given(tmp_path: Path) -> None:
+    make_edition(tmp_path / "mine", models_from_texts(TEXTS))
+    params = read_params(tmp_path / "mine")
+    named = {role: (model.source, model.name, model.threat_model) for role, model in params.models.items()}
+    assert named == {
+        "standard": ("timm", "resnet50.tv_in1k", None),
+        "robust": ("robustbench", "Salman2020Do_R50", "Linf"),
+    }
+    assert list(named) == ["standard", "robust"]
+    assert params.count.published_top1 == {}
+    check_roles(Edition(tmp_path / "mine"), named)
+    deps = (tmp_path / "mine" / "dvc.yaml").read_text()
+    assert deps.count("/robust.parquet\n") == deps.count("/standard.parquet\n") == sum(map(len, JOINT_STAGES.values()))
+    assert "norm_robust" not in deps
+    assert (tmp_path / "mine" / params.root / "src" / "cleanset" / "cli.py").is_file()
+
+
+def test_without_models_they_are_those_of_the_imagenet_edition(tmp_path: Path, repository: Path) -> None:
+    make_edition(tmp_path / "mine")
+    original, made = read_params(repository / "imagenet"), read_params(tmp_path / "mine")
+    assert made.model_copy(update={"root": ".."}) == original
+    assert (tmp_path / "mine" / "dvc.yaml").read_bytes() == (repository / "imagenet" / "dvc.yaml").read_bytes()
+
+
+def test_it_is_what_dvc_works_in(tmp_path: Path) -> None:
+    """Outside of any git repository, with a cache of its own."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    make_edition(folder, models_from_texts(TEXTS))
+    listed = subprocess.run(["dvc", "stage", "list"], cwd=folder, capture_output=True, text=True, check=True)
+    assert "score@robust" in listed.stdout
+    cache = subprocess.run(["dvc", "cache", "dir"], cwd=folder, capture_output=True, text=True, check=True)
+    assert Path(cache.stdout.strip()) == folder / ".dvc" / "cache"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_inside_a_git_repository(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    make_edition(tmp_path / "editions" / "mine")
+    status = subprocess.run(
+        ["dvc", "status"], cwd=tmp_path / "editions" / "mine", capture_output=True, text=True, check=False
+    )
+    assert "not a git repository" not in status.stderr
+    assert "no_scm" not in (tmp_path / "editions" / "mine" / ".dvc" / "config").read_text()
+
+
+def test_no_program_but_git_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "git").symlink_to(str(shutil.which("git")))
+    monkeypatch.setenv("PATH", str(programs))
+    make_edition(tmp_path / "mine")
+    assert (tmp_path / "mine" / ".dvc" / "config").is_file()
+
+
+def test_nothing_is_left_when_it_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copyfile", full)
+        with pytest.raises(OSError, match="No space left"):
+            make_edition(tmp_path / "mine")
+    assert list(tmp_path.iterdir()) == []
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path))  # no git
+        with pytest.raises(OSError, match="git"):
+            make_edition(tmp_path / "mine")
+    assert list(tmp_path.iterdir()) == []
+    make_edition(tmp_path / "mine")
+    with pytest.raises(CleansetError, match="expected a new or empty folder"):
+        make_edition(tmp_path / "mine")
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("robust=timm:no_such_net", "'no_such_net': .*expected a model name of timm"),
+        ("Robust=timm:resnet18", r"models\.Robust"),
+        ("robust", "'robust': expected ROLE=timm:NAME or"),
+    ],
+)
+def test_a_model_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, message: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["cleanset", "edition", str(tmp_path / "mine"), "--model", model])
+    with pytest.raises(SystemExit, match=f"^error: .*{message}"):
+        main()
+    assert list(tmp_path.iterdir()) == []

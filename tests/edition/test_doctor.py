@@ -1,0 +1,253 @@
+"""What kills and failing disks leave, in real DVC repositories: found, and repaired by the commands that are named."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cleanset.edition.doctor import as_text, examine
+from cleanset.edition.locks import is_whole, repair_locks
+from cleanset.errors import CleansetError
+
+pytestmark = pytest.mark.slow
+
+PIPELINE = """\
+stages:
+  one:
+    cmd: cp given one
+    deps: [given]
+    outs: [one]
+  many:
+    cmd: mkdir -p many/deep && cp one many/a && tr a-z A-Z < one > many/deep/b
+    deps: [one]
+    outs: [many]
+  counted:
+    cmd: mkdir -p counted && wc -c < one > counted/bytes
+    deps: [one]
+    metrics:
+      - counted:
+          cache: false
+"""
+
+
+def run(folder: Path, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "GIT_CONFIG_GLOBAL": os.devnull, "DVC_SITE_CACHE_DIR": str(folder / ".dvc" / "tmp" / "site"),
+        "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
+        "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
+    }  # fmt: skip
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0 or not check, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline that has run, committed, with all of it on a remote."""
+    folder = tmp_path_factory.mktemp("doctor") / "edition"
+    folder.mkdir()
+    (folder / "dvc.yaml").write_text(PIPELINE)
+    (folder / "given").write_text("given\n" * 1000)
+    run(folder, "git", "init", "--quiet")
+    run(folder, "dvc", "init", "--quiet")
+    run(folder, "dvc", "config", "core.analytics", "false")
+    run(folder, "dvc", "remote", "add", "--default", "origin", str(folder.parent / "remote"))
+    run(folder, "dvc", "repro")
+    run(folder, "dvc", "push")
+    run(folder, "git", "add", "--all")
+    run(folder, "git", "commit", "--quiet", "--message", "Run")
+    return folder
+
+
+@pytest.fixture
+def edition(original: Path, tmp_path: Path) -> Path:
+    copy = Path(shutil.copytree(original, tmp_path / "edition", symlinks=True))
+    run(copy, "dvc", "status")  # hashes once, and trusts from then on
+    return copy
+
+
+def flip(path: Path) -> None:
+    """Change one bit; size, time and inode stay, as when a disk does it."""
+    state, mode = path.stat(), path.stat().st_mode
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.chmod(0o644)
+    with path.open("r+b") as file:
+        file.write(data)
+    path.chmod(mode)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+def object_of(edition: Path, out: str) -> Path:
+    """The cached object of an out."""
+    lines = (edition / "dvc.lock").read_text().split(f"path: {out}\n")[1].splitlines()
+    md5 = next(line.split()[1] for line in lines if "md5: " in line)
+    return edition / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
+
+
+class TestLocks:
+    @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9, 0.99])
+    def test_an_empty_or_cut_lock_is_put_back(self, edition: Path, share: float) -> None:
+        lock = edition / "dvc.lock"
+        whole = lock.read_text()
+        lock.write_text(whole[: int(share * len(whole))])
+        assert run(edition, "dvc", "status", check=False).stdout != "Data and pipelines are up to date.\n"
+        assert repair_locks(edition) == [f"{lock}: empty or cut off, put back from git"]
+        assert lock.read_text() == whole
+        assert run(edition, "dvc", "status").stdout == "Data and pipelines are up to date.\n"
+        assert repair_locks(edition) == []
+
+    def test_no_cut_goes_unseen(self, edition: Path) -> None:
+        whole = (edition / "dvc.lock").read_text()
+        for end in range(0, len(whole), 7):
+            (edition / "dvc.lock").write_text(whole[:end])
+            assert len(repair_locks(edition)) == 1, whole[:end]
+            assert (edition / "dvc.lock").read_text() == whole
+
+    def test_what_is_not_committed_comes_from_the_copy(self, edition: Path) -> None:
+        lock = edition / "dvc.lock"
+        (edition / "given").write_text("other\n")
+        run(edition, "dvc", "repro")
+        newer = lock.read_text()
+        assert repair_locks(edition) == []
+        lock.write_text("")
+        copy = edition / ".dvc/tmp/whole/dvc.lock"
+        assert repair_locks(edition) == [f"{lock}: empty or cut off, put back from {copy}"]
+        assert lock.read_text() == newer
+
+    def test_an_older_commit_is_no_cut_lock(self, edition: Path) -> None:
+        """Its lock may be the beginning of a later one."""
+        lock = edition / "dvc.lock"
+        repair_locks(edition)
+        shorter = "".join(re.split(r"(?m)^(?=  \w+:$)", lock.read_text())[:-1])
+        assert is_whole(shorter)
+        lock.write_text(shorter)
+        run(edition, "git", "commit", "--quiet", "--all", "--message", "Shorter")
+        assert repair_locks(edition) == []
+        assert lock.read_text() == shorter
+
+    def test_without_any_whole_one_it_says_so(self, edition: Path) -> None:
+        shutil.rmtree(edition / ".git")
+        (edition / "dvc.lock").write_text("")
+        with pytest.raises(
+            CleansetError, match=r"dvc\.lock: empty or cut off, and neither git nor \S+ has a whole one"
+        ):
+            repair_locks(edition)
+
+    @pytest.mark.parametrize("content", ["", '{"write": {"/some/wh', "null"])
+    def test_a_broken_rwlock_is_removed(self, edition: Path, content: str) -> None:
+        rwlock = edition / ".dvc/tmp/rwlock"
+        rwlock.write_text(content)
+        assert run(edition, "dvc", "repro", check=False).returncode != 0
+        assert repair_locks(edition) == [f"{rwlock}: empty or cut off, removed"]
+        run(edition, "dvc", "repro")
+        assert repair_locks(edition) == []
+
+    def test_nothing_is_touched_while_dvc_is_at_work(self, edition: Path) -> None:
+        rwlock = edition / ".dvc/tmp/rwlock"
+        (edition / "dvc.lock").write_text("")
+        program = "import time; print(flush=True); time.sleep(60)"
+        with subprocess.Popen([sys.executable, "-c", program, "dvc"], stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            rwlock.write_text(json.dumps({"write": {"/x": {"pid": other.pid, "cmd": "dvc"}}, "read": {}}))
+            other.kill()
+        (edition / ".dvc/tmp/whole").mkdir(exist_ok=True)
+        assert len(repair_locks(edition)) == 1  # it was killed
+        program = (
+            "import fcntl, time, sys; f = open(sys.argv[1], 'a'); fcntl.flock(f, 2); print(flush=True); time.sleep(60)"
+        )
+        guard = str(edition / ".dvc/tmp/rwlock.lock")
+        with subprocess.Popen([sys.executable, "-c", program, guard], stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            rwlock.write_text("")
+            (edition / "dvc.lock").write_text("")
+            with pytest.raises(CleansetError, match=r"DVC is at work \(rwlock.lock is held\): wait"):
+                repair_locks(edition)
+            other.kill()
+        assert len(repair_locks(edition)) == 2
+
+    def test_a_running_stage_is_waited_for(self, edition: Path) -> None:
+        (edition / "dvc.yaml").write_text("stages: {slow: {cmd: touch started && sleep 60, outs: [x]}}\n")
+        with subprocess.Popen(["dvc", "repro"], cwd=edition, start_new_session=True) as repro:
+            while not (edition / "started").exists():
+                assert repro.poll() is None
+            with pytest.raises(CleansetError, match=rf"DVC is at work \(process {repro.pid}\): wait"):
+                repair_locks(edition)
+            os.killpg(repro.pid, 9)
+
+
+class TestRot:
+    def test_a_healthy_edition(self, edition: Path) -> None:
+        findings = examine(edition, quick=False)
+        assert (findings.repaired, findings.rotten, findings.leftovers) == ([], [], [])
+        # in the cache two lists and three files (many/a is `one`), counted/bytes for DVC's runs; in the workspace four
+        assert findings.hashed == 2 + 3 + 4
+        assert as_text(findings) == "9 files hashed, 0 with other bytes than dvc.lock says"
+
+    @pytest.mark.parametrize("remote", [True, False])
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            ("one",), ("many/deep/b",), ("counted/bytes",), ("object of one",), ("object of many",),
+            ("object of many/deep/b",), ("one", "object of one"), ("many/deep/b", "object of many/deep/b"),
+        ],
+    )  # fmt: skip
+    def test_a_flipped_bit_is_found_and_repaired(self, edition: Path, bad: tuple[str, ...], remote: bool) -> None:
+        if not remote:
+            run(edition, "dvc", "remote", "remove", "origin")
+        contents = {name: (edition / name).read_bytes() for name in ("one", "many/deep/b", "counted/bytes")}
+        listed = json.loads(object_of(edition, "many").read_bytes())
+        deep = next(entry["md5"] for entry in listed if entry["relpath"] == "deep/b")
+        paths = {
+            "object of one": object_of(edition, "one"),
+            "object of many": object_of(edition, "many"),
+            "object of many/deep/b": edition / ".dvc/cache/files/md5" / deep[:2] / deep[2:],
+        }
+        for name in bad:
+            flip(paths.get(name, edition / name))
+        findings = examine(edition, quick=False)
+        assert {rotten.path for rotten in findings.rotten} == {paths.get(name, edition / name) for name in bad}
+        for line, rotten in zip(as_text(findings).splitlines(), findings.rotten, strict=False):
+            assert line == f"{rotten.path}: MD5 {rotten.found}, expected {rotten.expected}: {rotten.repair}"
+        for rotten in findings.rotten:
+            run(edition, "bash", "-c", rotten.repair)
+        assert examine(edition, quick=False).rotten == []
+        assert {name: (edition / name).read_bytes() for name in contents} == contents
+        assert run(edition, "dvc", "status").stdout == "Data and pipelines are up to date.\n"
+
+    def test_what_is_not_there_is_no_fault(self, edition: Path) -> None:
+        shutil.rmtree(edition / ".dvc/cache")
+        shutil.rmtree(edition / "many")
+        findings = examine(edition, quick=False)
+        assert (findings.hashed, findings.rotten) == (1, [])
+
+    def test_leftovers_are_listed(self, edition: Path) -> None:
+        (edition / "data/export/standard.partial/n01440764").mkdir(parents=True)
+        (edition / "data/export/standard.partial/n01440764/x.partial").touch()
+        (edition / "params.yaml.partial").touch()
+        expected = [edition / "data/export/standard.partial", edition / "params.yaml.partial"]
+        assert examine(edition, quick=False).leftovers == expected
+
+    def test_the_command(self, edition: Path) -> None:
+        command = [sys.executable, "-c", "from cleanset.cli import main; main()", "doctor"]
+        flip(edition / "one")
+        done = run(edition, *command, "--json", check=False)
+        assert done.returncode == 1
+        found = json.loads(done.stdout)
+        assert [bad["path"] for bad in found["rotten"]] == ["one"]
+        assert found["rotten"][0]["repair"] == "rm -r one && dvc checkout one"
+        (edition / "dvc.lock").write_text("")
+        done = run(edition, *command, "--quick")
+        assert done.stdout == "dvc.lock: empty or cut off, put back from .dvc/tmp/whole/dvc.lock\n"
+        assert run(edition, *command, "--quick").stdout == ""
+        shutil.rmtree(edition / ".dvc")
+        assert run(edition, *command, check=False).stderr == (
+            "error: .: no DVC project; expected the folder of an edition: run it there\n"
+        )

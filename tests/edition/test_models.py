@@ -1,0 +1,326 @@
+"""Models added, removed and pinned in the texts of params.yaml and dvc.yaml."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cleanset.edition.models import change_models, model_from_text, models_from_texts, with_files_of, with_models
+from cleanset.edition.params import Model, Params, read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.roles import check_roles
+from cleanset.errors import CleansetError
+
+A, B, C = "a" * 64, "b" * 64, "c" * 64
+MINE = Model(source="timm", name="resnet50.tv_in1k")
+LOCAL = Model(source="timm", name="resnet18", weights="mine.pt", sha256=A)
+
+PARAMS = f"""\
+# an edition of mine
+root: .
+dataset: {{images: none.tar, devkit: null}} # never read here
+
+models:                         # three of them
+  standard: {{source: timm, name: resnet50.a1_in1k}}    # downloaded
+  # trained here
+  robust:
+    source: timm                # mine
+    name: "resnet18"
+    weights: w.pt
+    sha256: {B}
+  third: {{source: robustbench, name: Salman2020Do_R50, threat_model: Linf}} # last
+
+# and how
+review: {{policy: single}}
+count:
+  # in percent
+  published_top1: {{standard: 80.38, third: 64.02}}
+"""
+PIPELINE = """\
+# the pipeline
+stages:
+  score:
+    matrix:
+      model: ${models}
+    cmd: cleanset score --model ${item.model}
+    deps:
+      - data/index.parquet
+    outs:
+      - data/scores/${item.model}.parquet
+
+  intersect:
+    cmd: cleanset intersect
+    deps:
+      - data/index.parquet
+      - data/scores/standard.parquet
+      - data/scores/robust.parquet # mine
+      - data/scores/third.parquet
+      - ${root}/src/cleanset/selection/candidates.py
+
+  report:
+    cmd: cleanset report
+    deps:
+      - data/crop_scores/standard.parquet
+      - data/crop_scores/robust.parquet
+      - data/crop_scores/third.parquet
+      - data/selection/standard.parquet
+      - data/selection/robust.parquet
+      - data/selection/third.parquet
+      - data/rejected/standard.parquet
+      - data/rejected/robust.parquet
+      - data/rejected/third.parquet
+      - data/scores/standard.json
+      - data/scores/robust.json
+      - data/scores/third.json
+"""
+
+
+def models_of(text: str) -> dict[str, Model]:
+    return Params.model_validate(yaml.safe_load(text)).models
+
+
+def difference(before: str, after: str) -> tuple[list[str], list[str]]:
+    """The lines that went, and those that came."""
+    old, new = before.splitlines(), after.splitlines()
+    return [line for line in old if line not in new], [line for line in new if line not in old]
+
+
+class TestTexts:
+    def test_adding_adds_lines_and_no_more(self) -> None:
+        models = models_of(PARAMS) | {"mine": MINE, "local": LOCAL}
+        params, pipeline = with_models(PARAMS, models), with_files_of(PIPELINE, models)
+        last = "  third: {source: robustbench, name: Salman2020Do_R50, threat_model: Linf} # last\n"
+        assert params == PARAMS.replace(
+            last,
+            f"{last}  mine: {{source: timm, name: resnet50.tv_in1k}}\n"
+            f"  local:\n    source: timm\n    name: resnet18\n    weights: mine.pt\n    sha256: {A}\n",
+        )
+        expected = PIPELINE
+        for folder, ending in (
+            ("scores", "parquet"),
+            ("crop_scores", "parquet"),
+            ("selection", "parquet"),
+            ("rejected", "parquet"),
+            ("scores", "json"),
+        ):
+            line = f"      - data/{folder}/third.{ending}\n"
+            assert expected.count(line) == 1
+            new = "".join(line.replace("third", role) for role in ("mine", "local"))
+            expected = expected.replace(line, line + new)
+        assert pipeline == expected
+
+    @pytest.mark.parametrize("role", ["standard", "third"])
+    def test_removing_removes_its_lines_and_its_published_accuracy(self, role: str) -> None:
+        text = PARAMS.replace("  # trained here\n", "")
+        rest = {name: model for name, model in models_of(PARAMS).items() if name != role}
+        gone, came = difference(text, with_models(text, rest))
+        assert [line.split(":")[0] for line in gone] == [f"  {role}", "  published_top1"]
+        assert came == [
+            "  published_top1: {third: 64.02}" if role == "standard" else "  published_top1: {standard: 80.38}"
+        ]
+        gone, came = difference(PIPELINE, with_files_of(PIPELINE, rest))
+        assert (len(gone), came) == (5, [])
+        assert all(f"/{role}." in line for line in gone)
+
+    def test_what_is_added_can_be_removed_to_the_same_text(self) -> None:
+        models = models_of(PARAMS)
+        more = models | {"local": LOCAL}
+        assert with_models(with_models(PARAMS, more), models) == PARAMS
+        assert with_files_of(with_files_of(PIPELINE, more), models) == PIPELINE
+
+    @pytest.mark.parametrize("role", ["robust", "standard"])
+    def test_a_comment_above_a_model_is_not_left_above_another_nor_lost(self, role: str) -> None:
+        models = models_of(PARAMS)
+        del models[role]
+        with pytest.raises(CleansetError, match=rf"^params\.yaml: .* change section models by hand: no {role}$"):
+            with_models(PARAMS, models)
+
+    def test_a_comment_beside_a_file_goes_with_it(self) -> None:
+        roles = {"standard": MINE, "third": MINE}
+        assert "# mine" not in with_files_of(PIPELINE, roles)
+
+    def test_other_models_in_another_order(self) -> None:
+        text = with_models(
+            PARAMS.replace("  # trained here\n", "").replace("\n# and how", ""), {"mine": MINE, "standard": MINE}
+        )
+        assert list(models_of(text)) == ["mine", "standard"]
+        assert "published_top1: {}\n" in text
+        pipeline = with_files_of(PIPELINE.replace(" # mine", ""), {"mine": MINE, "standard": MINE})
+        assert yaml.safe_load(pipeline)["stages"]["intersect"]["deps"] == [
+            "data/index.parquet",
+            "data/scores/mine.parquet",
+            "data/scores/standard.parquet",
+            "${root}/src/cleanset/selection/candidates.py",
+        ]
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("{images: none.tar, devkit: null}", "{images: none.tar,\n  devkit: null}"),
+            ("{images: none.tar, devkit: null}", "{images: none.tar, devkit: }"),
+            ("\n    name: ", "\n    name:   "),
+            ("root: .\n", "root: !!str .\n---\n"),
+        ],
+    )
+    def test_another_layout_is_refused(self, old: str, new: str) -> None:
+        assert PARAMS.count(old) == 1
+        models = models_of(PARAMS) | {"mine": MINE, "local": LOCAL}
+        with pytest.raises(CleansetError) as refused:
+            with_models(PARAMS.replace(old, new), models) if "---" not in new else with_files_of(
+                PIPELINE.replace("# the pipeline", "a: [1,\n 2]"), models
+            )
+        assert "in this layout a change would touch other lines or comments" in str(refused.value)
+
+    def test_the_refusal_says_what_to_write(self) -> None:
+        text = PARAMS.replace('name: "', 'name:  "')
+        models = {role: model for role, model in models_of(text).items() if role != "third"} | {"local": LOCAL}
+        with pytest.raises(CleansetError) as refused:
+            with_models(text, models)
+        assert str(refused.value) == (
+            "params.yaml: in this layout a change would touch other lines or comments; change section models by hand: "
+            f"local: {{source: timm, name: resnet18, weights: mine.pt, sha256: {A}}}; no third"
+        )
+        with pytest.raises(CleansetError) as refused:
+            with_files_of(PIPELINE.replace("cmd: cleanset i", "cmd:  cleanset i"), models)
+        assert str(refused.value) == (
+            "dvc.yaml: in this layout a change would touch other lines or comments; list by hand the files of "
+            "standard, robust, local, and no others, in the deps of intersect, count and report"
+        )
+
+    def test_windows_line_ends_stay(self) -> None:
+        text = PARAMS.replace("\n", "\r\n")
+        changed = with_models(text, models_of(PARAMS) | {"mine": MINE})
+        assert changed.replace("  mine: {source: timm, name: resnet50.tv_in1k}\r\n", "") == text
+
+
+class TestPinning:
+    @staticmethod
+    def pinned(text: str, digests: dict[str, str]) -> str:
+        return with_models(
+            text,
+            {
+                role: model.model_copy(update={"sha256": digests.get(role, model.sha256)})
+                for role, model in models_of(text).items()
+            },
+        )
+
+    def test_all_else_stays(self) -> None:
+        gone, came = difference(PARAMS, self.pinned(PARAMS, {"standard": A, "third": C}))
+        assert gone == [
+            "  standard: {source: timm, name: resnet50.a1_in1k}    # downloaded",
+            "  third: {source: robustbench, name: Salman2020Do_R50, threat_model: Linf} # last",
+        ]
+        assert came == [
+            re.sub("} +", f", sha256: {digest}}} ", line) for line, digest in zip(gone, (A, C), strict=True)
+        ]
+
+    @pytest.mark.parametrize(
+        "model",
+        [
+            "  a:\n    source: timm\n    name: x # y@\nexport: {}\n",
+            "  a:\n    source: timm\n    name: x@\n\n# how\nexport: {}\n",
+            "  a:\r\n    source: timm\r\n    name: x@\r\n",
+            "  a: {source: timm, name: x@}\n",
+            "  a: {source: timm, sha256: null#, name: ü}\n",
+        ],
+        ids=["block", "comment below", "windows", "flow", "null"],
+    )
+    def test_styles(self, model: str) -> None:
+        """`@` marks where a line or an entry comes in, `#` behind a null where the digest does."""
+        newline = "\r\n" if "\r\n" in model else "\n"
+        head = f"root: .{newline}dataset: {{images: ü.tar}}{newline}models:{newline}"
+        entry = f", sha256: {A}" if "{source" in model else f"{newline}    sha256: {A}"
+        bare = model.replace("@", "").replace("null#", "null")
+        assert self.pinned(head + bare, {"a": A}) == head + model.replace("@", entry).replace("null#", A)
+
+    def test_an_anchor_is_refused(self) -> None:
+        text = "root: .\ndataset: {images: x}\nmodels:\n  a: &m {source: timm, name: x}\n  b: *m\n"
+        with pytest.raises(CleansetError, match=r"^params.yaml, line 4: an anchor or alias"):
+            self.pinned(text, {"a": A})
+
+    @settings(max_examples=30, deadline=None, derandomize=True)
+    @given(
+        st.lists(st.tuples(st.booleans(), st.sampled_from(["", "  # note", " # b"])), min_size=1, max_size=4),
+        st.sampled_from(["\n", "\r\n"]),
+    )
+    def test_adds_digests_and_nothing_else(self, models: list[tuple[bool, str]], newline: str) -> None:
+        lines = ["root: .", "dataset: {images: x}  # y", "models:"]
+        for number, (flow, note) in enumerate(models):
+            lines += (
+                [f"  m{number}: {{source: timm, name: x}}{note}"]
+                if flow
+                else [f"  m{number}:{note}", "    source: timm", f"    name: x{note}", ""]
+            )
+        text = newline.join([*lines, "select: {candidates: 4}", ""])
+        digests = {f"m{number}": f"{number:063x}a" for number in range(len(models))}
+        result = self.pinned(text, digests)
+        assert {role: model.sha256 for role, model in models_of(result).items()} == digests
+        for digest in digests.values():
+            result = result.replace(f", sha256: {digest}", "").replace(f"{newline}    sha256: {digest}", "")
+        assert re.sub(" +#", " #", result) == re.sub(" +#", " #", text)
+
+
+class TestFiles:
+    @pytest.fixture
+    def edition(self, tmp_path: Path) -> Path:
+        (tmp_path / "params.yaml").write_text(PARAMS)
+        (tmp_path / "dvc.yaml").write_text(PIPELINE)
+        return tmp_path
+
+    def test_both_files_agree_afterwards(self, edition: Path) -> None:
+        change_models(edition, {"mine": MINE}, ["third"])
+        assert list(read_params(edition).models) == ["standard", "robust", "mine"]
+        check_roles(Edition(edition), ["standard", "robust", "mine"])
+        assert sorted(path.name for path in edition.iterdir()) == ["dvc.yaml", "params.yaml"]
+
+    def test_neither_is_written_when_the_second_cannot_be(self, edition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        rename = Path.replace
+
+        def failing(path: Path, target: Path) -> Path:
+            if Path(target).name == "dvc.yaml":
+                raise OSError(28, "No space left on device", str(target))
+            return rename(path, target)
+
+        monkeypatch.setattr(Path, "replace", failing)
+        with pytest.raises(OSError, match="No space left"):
+            change_models(edition, {"mine": MINE}, [])
+        assert (edition / "params.yaml").read_text() == PARAMS
+        assert (edition / "dvc.yaml").read_text() == PIPELINE
+        assert sorted(path.name for path in edition.iterdir()) == ["dvc.yaml", "params.yaml"]
+
+    def test_neither_is_written_when_one_is_refused(self, edition: Path) -> None:
+        (edition / "dvc.yaml").write_text(PIPELINE.replace("cmd: cleanset i", "cmd:  cleanset i"))
+        with pytest.raises(CleansetError, match=r"^dvc\.yaml"):
+            change_models(edition, {"mine": MINE}, [])
+        assert (edition / "params.yaml").read_text() == PARAMS
+
+    def test_without_a_pipeline_only_params_change(self, edition: Path) -> None:
+        (edition / "dvc.yaml").unlink()
+        change_models(edition, {"mine": MINE}, [])
+        assert "mine" in read_params(edition).models
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=timm:resnet18.a1_in1k", ("a", {"source": "timm", "name": "resnet18.a1_in1k"})),
+        ("b_2=robustbench:L2/X", ("b_2", {"source": "robustbench", "name": "X", "threat_model": "L2"})),
+    ],
+)
+def test_a_model_from_text(text: str, expected: tuple[str, dict[str, str]]) -> None:
+    role, model = model_from_text(text)
+    assert (role, model.model_dump(exclude_none=True)) == expected
+
+
+@pytest.mark.parametrize("text", ["a", "a=b:c", "=timm:x", "a=timm:", "a=robustbench:x", "a=robustbench:Linf/", "a:b"])
+def test_no_model_from_other_text(text: str) -> None:
+    with pytest.raises(CleansetError, match=f"^'{text}': expected ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME"):
+        model_from_text(text)
+
+
+def test_a_role_comes_once() -> None:
+    with pytest.raises(CleansetError, match=r"^'a=timm:y': role a a second time"):
+        models_from_texts(["a=timm:x", "a=timm:y"])

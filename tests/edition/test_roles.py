@@ -1,0 +1,68 @@
+"""A disagreement between params.yaml and the deps of dvc.yaml is one line."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.roles import JOINT_STAGES, check_roles
+from cleanset.errors import CleansetError
+from tests.ten_images import Made
+
+ROLES = ("standard", "norm_robust", "corruption_robust")
+
+
+def joint_lines(text: str) -> list[str]:
+    return re.findall(r"(?m)^      - data/\w+/(?:standard|norm_robust|corruption_robust)\.parquet\n", text)
+
+
+@pytest.fixture
+def folder(repository: Path, tmp_path: Path) -> Path:
+    shutil.copyfile(repository / "dvc.yaml", tmp_path / "dvc.yaml")
+    return tmp_path
+
+
+def test_the_editions_agree(repository: Path) -> None:
+    for edition in (repository, repository / "imagenet"):
+        check_roles(Edition(edition), read_params(edition).models)
+
+
+def test_every_file_of_a_model_is_missed(folder: Path) -> None:
+    text = (folder / "dvc.yaml").read_text()
+    lines = joint_lines(text)
+    assert len(lines) == 3 * sum(map(len, JOINT_STAGES.values()))
+    starts = [match.start() for line in dict.fromkeys(lines) for match in re.finditer(re.escape(line), text)]
+    for start in starts:
+        line = text[start : text.index("\n", start) + 1]
+        (folder / "dvc.yaml").write_text(text[:start] + text[start + len(line) :])
+        with pytest.raises(CleansetError, match=rf"lack {line.strip()[2:]}, of a model in params\.yaml: add it"):
+            check_roles(Edition(folder), ROLES)
+
+
+def test_every_surplus_file_is_named(folder: Path) -> None:
+    text = (folder / "dvc.yaml").read_text()
+    for line in dict.fromkeys(joint_lines(text)):
+        (folder / "dvc.yaml").write_text(text.replace(line, line + "      - data/scores/fourth.json\n", 1))
+        with pytest.raises(
+            CleansetError, match=r"the deps of \w+ (lack data/scores/\w+\.json|name data/scores/fourth\.json)"
+        ):
+            check_roles(Edition(folder), ROLES)
+    (folder / "dvc.yaml").write_text(text)
+    with pytest.raises(
+        CleansetError,
+        match=r"^\S+dvc\.yaml: the deps of intersect name data/scores/standard\.parquet, of a model that "
+        r"params\.yaml lacks: remove it$",
+    ):
+        check_roles(Edition(folder), ROLES[1:])
+
+
+def test_preprocess_says_it_before_anything_is_read(made: Made, repository: Path) -> None:
+    made.archives()
+    shutil.copyfile(repository / "dvc.yaml", made.folder / "dvc.yaml")
+    made.fails(
+        "dvc.yaml: the deps of intersect name data/scores/corruption_robust.parquet, of a model that params.yaml "
+        "lacks: remove it"
+    )

@@ -1,0 +1,274 @@
+"""The data card of an export."""
+
+import hashlib
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+import cleanset
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.exports import verify
+from cleanset.exports.attribution import CITATION
+from cleanset.exports.card import card
+from cleanset.exports.provenance import InputDigest, Provenance
+from cleanset.scoring.record import ScoreRecord
+from cleanset.stages import export
+from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
+from tests.exports.conftest import edit, make_edition
+from tests.ten_images import SCORED
+
+EMPTY = pd.DataFrame(columns=["image_id", "class_index", "tier", "crop", "reason", "open"]).astype({"open": bool})
+
+
+def section(text: str, name: str) -> str:
+    """What stands under a heading."""
+    return text.split(f"\n## {name}\n\n")[1].split("\n\n## ")[0].rstrip("\n")
+
+
+def provenance(**changes: Any) -> Provenance:
+    inputs = [InputDigest("data/index.parquet", "1" * 64, "2" * 32)]
+    scored = ScoreRecord.model_validate(SCORED | changes)
+    return Provenance("standard", [0, 278], 3, False, scored, {"select": {"candidates": 5}}, inputs)
+
+
+def test_what_is_counted(export_folder: Path) -> None:
+    text = (export_folder / "README.md").read_text()
+    assert "\n# cleanset-standard\n\n6 images of 4 classes, up to 3 of each, out of 10 images: those that" in text
+    assert "\n\n**Made from 10 images, not from the 50,000 of ImageNet's validation set: a sample or a trial" in text
+    assert section(text, "Images").startswith(
+        "| what | number |\n"
+        "|---|--:|\n"
+        "| images | 6 |\n"
+        "| tier `top5` | 3 |\n"
+        "| tier `reserve` | 1 |\n"
+        "| tier `relaxed` | 2 |\n"
+        "| cropped | 2 |\n"
+        "| classes that are full | 1 |\n"
+        "| classes that are short | 3 |\n"
+        "| classes with an image not reviewed yet | 1 |\n"
+        "\n"
+    )
+    assert section(text, "Candidates that are not in it, by reason") == (
+        "| reason | number |\n|---|--:|\n| blur | 1 |\n| unreviewed | 1 |\n| not_needed | 1 |"
+    )
+    assert section(text, "Short classes") == (
+        "| class | images | candidates | not taken |\n"
+        "|---|--:|--:|---|\n"
+        "| n01440764 | 2 | 4 | blur 1, not_needed 1 |\n"
+        "| n02123045 | 1 | 2 | unreviewed 1 |\n"
+        "| n02606052 | 0 | 0 | none |"
+    )
+
+
+def test_how_it_was_computed(export_folder: Path) -> None:
+    """From what stage score has written, whatever is installed here."""
+    assert section((export_folder / "README.md").read_text(), "Scores") == (
+        "- model: test_efficientnet of timm\n"
+        f"- SHA-256 of its weights: {'5' * 64}\n"
+        "- preprocessing timm-bicubic-182-160: short side to 182 pixels (bicubic), central 160 x 160\n"
+        "- precision: float64\n"
+        "- computed with numpy 2.4.6, pillow 13.0.0, robustbench 1.1.1, timm 1.0.9, torch 2.11.0"
+    )
+
+
+def test_below_float64_it_says_how_far_it_is() -> None:
+    distance = {
+        "images": 1000,
+        "top1_agreement": 0.999,
+        "largest_difference": 0.0031,
+        "classes": 20,
+        "classes_reordered": 7,
+        "classes_changed": 2,
+    }
+    facts = {"precision": "tf32", "against_float64": distance, "threat_model": "Linf"}
+    text = section(card(provenance(**facts), EMPTY, EMPTY), "Scores")
+    assert "- model: test_efficientnet of timm, threat model Linf\n" in text
+    assert (
+        "- precision: tf32\n"
+        "- against float64: top-1 agreement 99.90% of 1,000 images, largest difference in probability 0.0031, "
+        "of 20 classes 7 with another order of the five easiest, 2 with other three\n"
+    ) in text
+
+
+def test_one_label_only_where_all_have_one(export_folder: Path) -> None:
+    """Two of the images have several labels; without them none is mentioned."""
+    text = (export_folder / "README.md").read_text()
+    several = " (or, where the tier is `relaxed`, carry several labels, the class among them)"
+    assert f"that show exactly one thing{several}, and that carry no watermark" in text
+    assert "that show exactly one thing, and that carry no watermark" in card(provenance(), EMPTY, EMPTY)
+    croissant = json.loads((export_folder / "croissant.json").read_text())
+    assert "each with one label, or several where its tier is relaxed, without" in croissant["description"]
+
+
+def test_both_confidences(export_folder: Path) -> None:
+    """Of the crops by hand: image 8 is surer of its class as cropped, image 10 less sure and taken for another."""
+    lines = (export_folder / "manifest.csv").read_text().splitlines()[1:]
+    found = [line.split(",")[4:11] for line in lines]
+    assert [[line[0][-2:], *line[2:4]] for line in found] == [
+        ["01", "0.75", "0.75"], ["08", "0.875", "0.5"], ["04", "0.5", "0.5"], ["09", "0.25", "0.25"],
+        ["10", "0.375", "0.125"], ["06", "0.99999994", "0.99999994"],
+    ]  # fmt: skip
+    text = (export_folder / "README.md").read_text()
+    assert "`source_confidence` that on the\nwhole image" in text
+    assert "Cropped images, whose two confidences differ: 2.\n" in text
+
+
+def test_labels_and_reviewers(export_folder: Path) -> None:
+    """The board is no reviewer; votes on other images do not count."""
+    lines = (export_folder / "manifest.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[8:11] for line in lines] == [
+        ["0", "0", "1"], ["970", "0", "2"], ["278", "278", "0"], ["998", "278 281", "0"], ["999", "278 999", "0"],
+        ["281", "281", "0"],
+    ]  # fmt: skip
+
+
+def test_a_class_that_a_crop_lacks(edition: Edition, tmp_path: Path) -> None:
+    """The model no longer has it among its five: nothing is known of its probability."""
+    other = make_edition(tmp_path)
+    scores = read_table(other.crop_scores("standard"), CROP_SCORES)
+    scores["top5_class"] = [[500, 501, 502, 503, 504]] * 3
+    write_table(other.crop_scores("standard"), scores, CROP_SCORES)
+    export.run(other, "standard")
+    lines = (other.export("standard") / "manifest.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[6:8] for line in lines][1] == ["", "0.5"]
+    images = cleanset.load("standard", other.export("standard"))
+    assert math.isnan(images[1][2]["confidence"])
+    assert verify.run(other.export("standard"), decode=True).problems == []
+
+
+def test_a_crop_without_scores(tmp_path: Path) -> None:
+    other = make_edition(tmp_path)
+    scores = read_table(other.crop_scores("standard"), CROP_SCORES)
+    write_table(other.crop_scores("standard"), scores.head(1), CROP_SCORES)
+    with pytest.raises(CleansetError, match=r"crop_scores/standard.parquet: no scores of ILSVRC2012_val_00000008 crop"):
+        export.run(other, "standard")
+
+
+def test_origin(edition: Edition) -> None:
+    """By the digests and parameters that it names, computed here."""
+    text = section((edition.export("standard") / "README.md").read_text(), "Origin")
+    names = [
+        "index.parquet", "scores/standard.json", "crop_scores/standard.parquet", "votes/standard.parquet",
+        "selection/standard.parquet", "rejected/standard.parquet",
+    ]  # fmt: skip
+    for name in names:
+        data = (edition.folder / "data" / name).read_bytes()
+        assert f"| `data/{name}` | {hashlib.sha256(data).hexdigest()} | {hashlib.md5(data).hexdigest()} |\n" in text
+    assert text.count("| `data/") == len(names)
+    params = yaml.safe_load(text.split("```yaml\n")[1].split("```")[0])
+    assert params == {
+        "dataset": {"classes": ["n01440764", "n02119789", "n02123045", "n02606052"]},
+        "models": {"standard": {"source": "timm", "name": "resnet18"}},
+    }
+    as_json = json.dumps(params, sort_keys=True, separators=(",", ":"))
+    assert f"Parameters, with SHA-256 {hashlib.sha256(as_json.encode()).hexdigest()} as JSON with" in text
+
+
+def test_tables_that_do_not_go_together(tmp_path: Path) -> None:
+    """A selection with another class than the labels of the index."""
+    other = make_edition(tmp_path)
+    selection = read_table(other.selection("standard"), SELECTION)
+    selection["class_index"] = 5
+    write_table(other.selection("standard"), selection, SELECTION)
+    message = (
+        r"export standard, ILSVRC2012_val_0000000\d: real_classes .*; expected the class 5 among them: run dvc repro"
+    )
+    with pytest.raises(CleansetError, match=message):
+        export.run(other, "standard")
+
+
+def test_what_is_no_set_for_a_study_says_so() -> None:
+    whole = provenance(images=50_000)
+    text = card(whole, EMPTY, EMPTY)
+    assert "out of 50,000 validation images of ImageNet (ILSVRC2012): those" in text
+    assert "not for a study" not in text
+    assert "taken for clean: a first look, not for a study" in card(replace(whole, unreviewed_clean=True), EMPTY, EMPTY)
+
+
+def test_terms_and_citation(export_folder: Path) -> None:
+    text = (export_folder / "README.md").read_text()
+    terms = section(text, "Licences and terms")
+    assert "which allow research and education, nothing commercial" in terms
+    assert "https://www.image-net.org/download.php" in terms
+    assert "reviews behind it: CC BY 4.0. The code that made the set: MIT. See https://creativecommons.org/" in terms
+    assert "@misc{cleanset,\n" in section(text, "Citation")
+    assert "10.1007/s11263-015-0816-y" in section(text, "Citation")
+
+
+def test_front_matter(export_folder: Path) -> None:
+    _, matter, _ = (export_folder / "README.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(matter) == {
+        "pretty_name": "cleanset-standard",
+        "license": "other",
+        "license_name": "imagenet",
+        "license_link": "https://www.image-net.org/download.php",
+        "task_categories": ["image-classification"],
+        "size_categories": ["n<1K"],
+        "configs": [{"config_name": "default", "data_files": [{"split": "validation", "path": "**"}]}],
+    }
+
+
+@pytest.mark.slow
+def test_its_own_lines_load_it(copy: Path, tmp_path: Path) -> None:
+    text = (copy / "README.md").read_text()
+    first, second = (block.split("```")[0] for block in text.split("```python\n")[1:])
+    shown = "print(len(images), image.size, class_index, record['wnid'], len(folders), len(table))"
+    environment = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    program = f"import os; os.environ |= {environment}\n{first}{second}{shown}"
+    done = subprocess.run([sys.executable, "-c", program], cwd=copy, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "6 (43, 31) 0 n01440764 6 6\n"), done.stderr
+
+
+def test_the_same_bytes_in_another_place(edition: Edition, tmp_path: Path) -> None:
+    other = make_edition(tmp_path / "other")
+    for name in ("README.md", "croissant.json", "metadata.csv", "manifest.csv", "checksums.sha256"):
+        assert (other.export("standard") / name).read_bytes() == (edition.export("standard") / name).read_bytes()
+
+
+def test_scores_of_an_older_version_or_none(tmp_path: Path) -> None:
+    edition = make_edition(tmp_path)
+    path = edition.scored_with("standard")
+    edit(path, '"versions"', '"others"')
+    for content, message in (
+        (
+            path.read_text(),
+            r"standard.json: versions: Field required; expected what stage score of this version writes: run dvc repro",
+        ),
+        ("{", r"standard.json: Invalid JSON: EOF while parsing an object.*: run dvc repro"),
+        (None, r"standard.json: missing; run dvc repro, or dvc pull to fetch it"),
+    ):
+        path.unlink() if content is None else path.write_text(content)
+        with pytest.raises(CleansetError, match=message):
+            export.run(edition, "standard")
+
+
+def test_the_manifest_is_its_source_for_datasets(export_folder: Path) -> None:
+    header, *lines = (export_folder / "metadata.csv").read_text().splitlines()
+    assert header == (
+        "model,wnid,class_index,rank,image_id,tier,confidence,source_confidence,ilsvrc_class,real_classes,reviewers,"
+        "left,top,right,bottom,file_name,"
+        "source_sha256,file_sha256,pixels_sha256,encoder"
+    )
+    assert lines == (export_folder / "manifest.csv").read_text().splitlines()[1:]
+    assert json.loads((export_folder / "croissant.json").read_text())["conformsTo"].endswith("/croissant/1.0")
+
+
+def test_the_citation_file(repository: Path) -> None:
+    """What the Citation File Format 1.2.0 demands; its whole schema was checked with cffconvert 2.0.0."""
+    content = yaml.safe_load((repository / "CITATION.cff").read_text())
+    assert set(content) == {"cff-version", "message", "type", "title", "version", "license", "authors", "references"}
+    assert content["cff-version"] == "1.2.0"
+    assert f'version = "{content["version"]}"' in (repository / "pyproject.toml").read_text()
+    for work in (content, *content["references"]):
+        assert {"title", "type", "authors"} <= set(work)
+        assert f"{{{work['title']}}}" in CITATION
+    assert f"{{{content['references'][0]['doi']}}}" in CITATION

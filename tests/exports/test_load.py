@@ -1,0 +1,208 @@
+"""`cleanset.load` and `cleanset.table`: from a folder, and from a git repository."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader
+
+import cleanset
+from cleanset.edition.paths import Edition
+from tests.checkouts import Checkout
+from tests.exports.conftest import FILES
+from tests.exports.test_verify import rows
+
+
+def test_importing_it_imports_next_to_nothing() -> None:
+    program = "import sys, cleanset; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = set(done.stdout.split())
+    assert {name for name in imported if name.startswith("cleanset")} == {"cleanset"}
+    assert imported.isdisjoint({"torch", "numpy", "pandas", "PIL", "dvc", "pydantic", "yaml", "typer"})
+    assert cleanset.__all__ == ["CleansetError", "load", "table"]
+    with pytest.raises(AttributeError, match="module 'cleanset' has no attribute 'lod'"):
+        cleanset.lod  # noqa: B018
+
+
+@pytest.mark.parametrize("where", ["edition", "export"])
+def test_images_classes_and_records(edition: Edition, where: str) -> None:
+    export = edition.export("standard")
+    images = cleanset.load("standard", edition=edition.folder if where == "edition" else export)
+    assert len(images) == 6
+    assert [images.classes[label] for _, label, _ in images] == [file.split("/")[0] for file in FILES]
+    for (image, label, record), row in zip(images, rows(export), strict=True):
+        assert (label, record["class_index"]) == (int(row["class_index"]),) * 2
+        with Image.open(export / row["file"]) as original:
+            assert np.array_equal(np.asarray(image), np.asarray(original.convert("RGB")))
+        assert {name: str(record[name]) for name in ("image_id", "wnid", "rank", "tier", "file_sha256")} == {
+            name: row[name] for name in ("image_id", "wnid", "rank", "tier", "file_sha256")
+        }
+    # crop boxes in the pixels of the source; the whole of a whole image
+    assert [record["crop"] for _, _, record in images][:2] == [(0, 0, 43, 31), (3, 4, 23, 40)]
+
+
+def size_and_mean(image: Any) -> torch.Tensor:
+    return torch.tensor([*image.size, np.asarray(image).mean()])
+
+
+def test_in_a_data_loader_with_workers(edition: Edition) -> None:
+    images = cleanset.load("standard", edition.folder, transform=size_and_mean)
+    batches = list(DataLoader(images, batch_size=4, num_workers=2))
+    assert [tuple(images.shape) for images, _, _ in batches] == [(4, 3), (2, 3)]
+    assert torch.cat([labels for _, labels, _ in batches]).tolist() == [0, 0, 278, 278, 278, 281]
+    assert [name for _, _, records in batches for name in records["file"]] == FILES
+    assert [text for _, _, records in batches for text in records["real_classes"]][3:] == ["278 281", "278 999", "281"]
+    assert torch.cat([records["confidence"] for _, _, records in batches]).tolist()[4] == 0.375
+    assert torch.cat([records["crop"][3] for _, _, records in batches]).tolist() == [31, 40, 34, 36, 10, 36]
+    assert batches[0][0][1].tolist()[:2] == [20, 36]
+
+
+def test_table(edition: Edition) -> None:
+    table = cleanset.table("standard", edition=edition.folder)
+    assert table["file"].tolist() == FILES
+    assert table["class_index"].tolist() == [0, 0, 278, 278, 278, 281]
+    assert table["confidence"].tolist() == [0.75, 0.875, 0.5, 0.25, 0.375, 0.99999994]
+    assert table["source_confidence"].tolist() == [0.75, 0.5, 0.5, 0.25, 0.125, 0.99999994]
+    assert table["real_classes"].tolist() == ["0", "0", "278", "278 281", "278 999", "281"]
+    assert table["right"].tolist() == [pd.NA, 23, pd.NA, pd.NA, 20, pd.NA]
+    assert table.dtypes[["left", "rank"]].astype(str).tolist() == ["Int64", "int64"]
+    assert table["encoder"].tolist()[0] == ""
+    assert table["encoder"].str.startswith("Pillow ").tolist() == [False, True, False, False, True, False]
+
+
+def test_other_bytes_are_not_handed_out(copy: Path) -> None:
+    images = cleanset.load("standard", copy)
+    (copy / FILES[0]).write_bytes((copy / FILES[2]).read_bytes())
+    with pytest.raises(cleanset.CleansetError, match=rf"{FILES[0]}: SHA-256 \w+, expected \w+ as in the manifest; see"):
+        images[0]
+    assert images[1][2]["file"] == FILES[1]
+
+
+def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> None:
+    (tmp_path / "edition").mkdir()
+    shutil.copy(edition.folder / "params.yaml", tmp_path / "edition")
+    for model, where, rev, message in (
+        ("standard", "edition", None, "/edition/data/export/standard: not there; run dvc pull export@standard in "),
+        ("vit", "edition", None, "params.yaml: no model 'vit'; expected one of standard"),
+        ("standard", ".", None, ": no edition and no export; expected a folder with params.yaml or manifest.csv, or "),
+        ("standard", "nowhere", None, "/nowhere: missing; expected a folder with params.yaml or manifest.csv, or the "),
+        ("standard", "edition", "v1", "/edition: a folder; rev goes with the address of a git repository, such as "),
+        (
+            "robust",
+            edition.export("standard"),
+            None,
+            "manifest.csv: the set of model standard; expected that of robust",
+        ),
+    ):
+        for call in (cleanset.load, cleanset.table):
+            with pytest.raises(cleanset.CleansetError) as raised:
+                call(model, tmp_path / where, rev=rev)
+            assert message in str(raised.value)
+            assert "\n" not in str(raised.value)
+
+
+PROGRAM = """
+import json, sys
+import cleanset
+url, rev, folder = sys.argv[1:]
+def answer(call, *arguments, **keywords):
+    try:
+        return str(len(call(*arguments, **keywords)))
+    except cleanset.CleansetError as error:
+        return str(error)
+images = cleanset.load("standard", edition=url, folder=folder)
+image, label, record = images[-1]
+print(json.dumps({
+    "images": [entry.file for entry in images.entries],
+    "last": [image.size, label, record["file"]],
+    "at": str(images.folder),
+    "table": cleanset.table("standard", edition=url, rev=rev, folder=folder)["file"].tolist(),
+    "again": answer(cleanset.load, "standard", edition=url, rev=rev, folder=folder),
+    "model": answer(cleanset.load, "vit", edition=url),
+    "rev": answer(cleanset.table, "standard", edition=url, rev="v9"),
+    "folder": answer(cleanset.table, "standard", edition=url, folder="imagenet"),
+    "url": answer(cleanset.load, "standard", edition=url + "-not"),
+}))
+"""
+
+
+def test_from_a_git_repository(published: Checkout, tmp_path: Path) -> None:
+    """Far from any checkout; nothing of the repository but its address is known."""
+    url = f"file://{published.folder}"
+    commit = published.run("git", "rev-parse", "HEAD").stdout.strip()
+    environment = published.environment() | {
+        "CLEANSET_CACHE": str(tmp_path / "cache"),
+        "DVC_SITE_CACHE_DIR": str(tmp_path / "site"),
+    }
+
+    def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", program, *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    done = run(PROGRAM, url, commit, ".")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    export = published.folder / "data" / "export" / "standard"
+    expected = [row["file"] for row in rows(export)]
+    assert found["images"] == found["table"] == expected
+    with Image.open(export / expected[-1]) as image:
+        assert found["last"] == [list(image.size), int(rows(export)[-1]["class_index"]), expected[-1]]
+    assert found["again"] == str(len(expected))
+    assert Path(found["at"]).is_relative_to(tmp_path / "cache")
+    not_there = "not there; expected an edition that was built and pushed: name its folder, model and rev"
+    assert found["model"] == f"{url}, data/export/vit: {not_there}"
+    assert found["folder"] == f"{url}, imagenet/data/export/standard: {not_there}"
+    assert found["rev"].startswith(f"{url} at v9, data/export/standard: ")
+    assert "v9" in found["rev"].split("standard: ")[1]
+    assert found["url"].startswith(f"{url}-not, data/export/standard: ")
+    assert not any("\n" in found[name] for name in ("model", "folder", "rev", "url"))
+
+    # what was fetched is not asked for again: at a commit, the repository need not be there
+    gone = f"import cleanset; print(len(cleanset.load('standard', {url!r}, rev={commit!r})))"
+    hidden = published.folder.with_name("hidden")
+    published.folder.rename(hidden)
+    try:
+        assert run(gone).stdout == f"{len(expected)}\n"
+    finally:
+        hidden.rename(published.folder)
+
+
+def test_what_a_remote_has_spoilt_is_refused(published: Checkout, tmp_path: Path) -> None:
+    """DVC does not look when it reads from another repository."""
+    clone = published.clone(tmp_path / "clone")
+    remote = published.folder.parent / "remote"
+    shutil.copytree(remote, tmp_path / "remote")
+    clone.run("dvc", "remote", "modify", "origin", "url", str(tmp_path / "remote"))
+    clone.commit("Another remote")
+    export = published.folder / "data" / "export" / "standard"
+    image = export / rows(export)[0]["file"]
+    objects = (path for path in (tmp_path / "remote").rglob("*") if path.is_file())
+    spoilt = next(path for path in objects if path.read_bytes() == image.read_bytes())
+    spoilt.chmod(0o644)
+    spoilt.write_bytes(image.read_bytes()[:-100])
+    program = (
+        "import cleanset, sys\n"
+        "try:\n"
+        f"    cleanset.load('standard', 'file://{clone.folder}')\n"
+        "except cleanset.CleansetError as error:\n"
+        "    print(error)\n"
+    )
+    environment = clone.environment() | {
+        "PYTHONPATH": str(published.folder / "src"),
+        "CLEANSET_CACHE": str(tmp_path / "cache"),
+        "DVC_SITE_CACHE_DIR": str(tmp_path / "site"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert f"problems: 1, the first: undecodable  {image.parent.name}/{image.name}" in done.stdout, done.stderr
+    assert not any(os.scandir(tmp_path / "cache")) or not list((tmp_path / "cache").rglob("manifest.csv"))

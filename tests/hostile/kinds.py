@@ -1,0 +1,302 @@
+"""The kinds of hostile input: how a damaged one is made, and what reads it.
+
+A reader ends, raises CleansetError, or an OSError that names its reason; anything else is a defect. A further
+kind is a further entry of KINDS.
+"""
+
+import gzip
+import io
+import json
+import random
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from cleanset.dataset.archives import read_md5_list, read_original_labels
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.dataset.layouts import locate
+from cleanset.dataset.real_labels import read_reassessed
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.edition.pipeline import check_params_named
+from cleanset.errors import CleansetError
+from cleanset.images.codec import cropped, inspect
+from cleanset.scoring.record import read_record
+from cleanset.tables import read_table
+from cleanset.yaml_files import read_yaml
+from tests.hostile.manifests import make_manifest, read_any_manifest
+from tests.hostile.mutators import TOKENS, damaged, edited, flipped, pick, with_damaged_header, with_pax_header
+from tests.ten_images import (
+    KIT,
+    REASSESSED,
+    SCORED,
+    TRUTH,
+    TRUTH_LINES,
+    devkit_files,
+    drawn_image,
+    jpeg,
+    meta_mat,
+    official,
+    tar,
+    ten_images,
+)
+from tests.test_tables import GOOD, ID, NEXT
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`make` gives the bytes of one case; `read` reads the file in which they are, in a folder of its own."""
+
+    make: Callable[[random.Random], bytes]
+    read: Callable[[Path], object]
+
+
+# params.yaml and dvc.yaml
+
+
+def make_params(rng: random.Random) -> bytes:
+    return edited(rng, _text(rng.choice(["params.yaml", "imagenet/params.yaml"])))
+
+
+def read_edition(path: Path) -> None:
+    """The params and what the pipeline names; DVC reads the same from an accepted file."""
+    edition = Edition(path.parent)
+    edition.dvc_yaml.write_text(_text("dvc.yaml"))
+    edition.params_yaml.write_bytes(path.read_bytes())
+    read_params(edition.folder)
+    check_params_named(edition)
+    _same_as_dvc(edition.params_yaml)
+
+
+def make_pipeline(rng: random.Random) -> bytes:
+    return edited(rng, _text("dvc.yaml"))
+
+
+def read_pipeline(path: Path) -> None:
+    edition = Edition(path.parent)
+    edition.dvc_yaml.write_bytes(path.read_bytes())
+    edition.params_yaml.write_text(_text("params.yaml"))
+    check_params_named(edition)
+    _same_as_dvc(edition.dvc_yaml)
+
+
+def _same_as_dvc(path: Path) -> None:
+    found = read_yaml(path, "")
+    with suppress(YAMLError):  # what DVC refuses, it reports before a stage is run
+        theirs = YAML(typ="safe").load(path.read_text("utf-8"))
+        assert repr(found) == repr(theirs), "DVC reads other values"
+
+
+@cache
+def _text(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+# Lists
+
+
+def make_md5_list(rng: random.Random) -> bytes:
+    return edited(rng, _text("raw.md5"))
+
+
+def make_reassessed(rng: random.Random) -> bytes:
+    return edited(rng, json.dumps(REASSESSED))
+
+
+def make_kaggle_list(rng: random.Random) -> bytes:
+    rows = "".join(f"ILSVRC2012_val_{number:08d},{wnids()[number]} 1 2 30 40\n" for number in range(1, 6))
+    return edited(rng, f"ImageId,PredictionString\n{rows}")
+
+
+def make_record(rng: random.Random) -> bytes:
+    return edited(rng, json.dumps(SCORED, indent=2))
+
+
+# Archives and images
+
+
+def make_image_tar(rng: random.Random) -> bytes:
+    members = [(f"{name}.JPEG", data[:700]) for name, data in ten_images().items()]
+    return pick(
+        rng,
+        [
+            lambda: with_pax_header(rng, members[:4]),
+            lambda: with_damaged_header(rng, _official()),
+            lambda: with_damaged_header(rng, with_damaged_header(rng, _official())),
+            lambda: damaged(rng, _official()),
+        ],
+    )
+
+
+@cache
+def _official() -> bytes:
+    return official({name: data[:700] for name, data in ten_images().items()})
+
+
+def read_image_tar(path: Path) -> None:
+    for location in locate(path).values():
+        location.read()
+
+
+def make_devkit(rng: random.Random) -> bytes:
+    def packed(files: dict[str, bytes], mode: str = "w:gz") -> bytes:
+        return tar(files, mode)
+
+    def with_meta(change: Callable[[bytes], bytes]) -> bytes:
+        """A table of synsets whose decompressed content is changed."""
+        meta = _meta()
+        content = change(zlib.decompress(meta[136:]))
+        compressed = zlib.compress(content)
+        size = len(compressed).to_bytes(4, "little")
+        return packed({f"{KIT}/{TRUTH}": TRUTH_LINES.encode(), f"{KIT}/meta.mat": meta[:132] + size + compressed}, "w")
+
+    return pick(
+        rng,
+        [
+            lambda: with_meta(lambda content: damaged(rng, content)),
+            lambda: with_meta(lambda content: flipped(rng, content[:400]) + content[400:]),
+            lambda: packed(_kit() | {f"{KIT}/meta.mat": damaged(rng, _meta())}, "w"),
+            lambda: packed(_kit() | {f"{KIT}/{TRUTH}": edited(rng, TRUTH_LINES)}, "w"),
+            lambda: damaged(rng, _packed_kit(rng.choice(["w:gz", "w:xz", "w:bz2", "w"]))),
+            lambda: with_pax_header(rng, list(_kit().items())),
+            lambda: gzip.compress(with_damaged_header(rng, _packed_kit("w")), 1),
+        ],
+    )
+
+
+@cache
+def _meta() -> bytes:
+    return meta_mat(wnids())
+
+
+@cache
+def _kit() -> dict[str, bytes]:
+    return devkit_files()
+
+
+@cache
+def _packed_kit(mode: str) -> bytes:
+    return tar(_kit(), mode)
+
+
+def read_labels(path: Path) -> None:
+    read_original_labels(path)
+
+
+def make_jpeg(rng: random.Random) -> bytes:
+    data = bytearray(_jpegs()[rng.randrange(len(_jpegs()))])
+    if rng.random() < 0.5:  # within the headers
+        for _ in range(rng.choice([1, 2, 5])):
+            data[rng.randrange(min(len(data), 300))] = rng.randrange(256)
+        return bytes(data)
+    return damaged(rng, bytes(data))
+
+
+@cache
+def _jpegs() -> list[bytes]:
+    metadata = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0"
+    images = [*ten_images().values(), jpeg(drawn_image(64, 48), progressive=True)]
+    return [*images, jpeg(drawn_image(50, 30), exif=metadata, dpi=(300, 300), comment=b"c", icc_profile=b"x" * 50)]
+
+
+def read_image(path: Path) -> None:
+    """As preprocess and export do; the reason that a ValueError gives becomes a part of their line."""
+    data = path.read_bytes()
+    try:
+        inspect(data)
+        cropped(data, (0, 0, 1, 1))
+    except ValueError as error:
+        raise CleansetError(f"{path}: ILSVRC2012_val_00000001 cannot be read ({error}); expected a JPEG") from None
+
+
+# Tables
+
+
+def make_table(rng: random.Random) -> bytes:
+    """The first byte tells the kind of table."""
+    number = rng.randrange(len(GOOD))
+    table, good = list(GOOD.values())[number]
+    frame = pd.DataFrame([good, good | {"image_id": NEXT}] * rng.choice([1, 1, 1, 2]))
+    fields = {field.name: pa.array(frame[field.name].tolist(), field.type) for field in table.schema}
+    names = list(fields)
+    if rng.random() < 0.7:
+        name = rng.choice(names)
+        fields[name] = _odd_column(rng, fields[name])
+    if rng.random() < 0.1:
+        fields.pop(rng.choice(names))
+    if rng.random() < 0.1:
+        fields["x"] = pa.array(range(len(frame)))
+    schema = table.schema if set(fields) == set(names) and rng.random() < 0.8 else None
+    content = pa.Table.from_pydict(fields)
+    if schema is not None:
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+            content = content.cast(schema)
+    out = io.BytesIO()
+    pq.write_table(content, out, compression=rng.choice(["zstd", "none"]))
+    data = out.getvalue()
+    return bytes([number]) + (damaged(rng, data) if rng.random() < 0.5 else data)
+
+
+def _odd_column(rng: random.Random, column: pa.Array) -> pa.Array:
+    """Other values of the type, or another type."""
+    if rng.random() < 0.2:
+        other: Any = rng.choice(["x", 1.5, None, [1], b"x", True, {"a": 1}])
+        return pa.array([other] * len(column))
+    rows = column.to_pylist()
+    row = rng.randrange(len(rows))
+    rows[row] = _odd_value(rng, rows[row], column.type)
+    try:
+        return pa.array(rows, column.type)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return column
+
+
+def _odd_value(rng: random.Random, value: Any, kind: pa.DataType) -> Any:
+    if rng.random() < 0.15:
+        return None
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        values = list(value or [0, 0, 5, 5])
+        values[rng.randrange(len(values))] = _odd_value(rng, None, kind.value_type)
+        return values
+    if pa.types.is_floating(kind):
+        return rng.choice([np.nan, np.inf, -np.inf, -0.1, 1.1, 1e-300, -0.0, 1.0])
+    if pa.types.is_integer(kind):
+        return rng.choice([-1, 0, 1, 999, 1000, 2**15 - 1, -(2**15), 2**31 - 1, 2**63 - 1])
+    if pa.types.is_boolean(kind):
+        return not value
+    return rng.choice([*(token for token in TOKENS if len(token) < 100), ID, NEXT, "top5", "unreviewed"])
+
+
+def read_any_table(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[1:])
+    read_table(path, list(GOOD.values())[data[0]][0])
+
+
+KINDS = {
+    "params.yaml": Kind(make_params, read_edition),
+    "dvc.yaml": Kind(make_pipeline, read_pipeline),
+    "raw.md5": Kind(make_md5_list, read_md5_list),
+    "reassessed.json": Kind(make_reassessed, lambda path: read_reassessed(path.read_bytes(), path.name)),
+    "kaggle.csv": Kind(make_kaggle_list, read_labels),
+    "scores.json": Kind(make_record, read_record),
+    "images.tar": Kind(make_image_tar, read_image_tar),
+    "devkit.tar.gz": Kind(make_devkit, read_labels),
+    "image.JPEG": Kind(make_jpeg, read_image),
+    "table.parquet": Kind(make_table, read_any_table),
+    "manifest": Kind(make_manifest, read_any_manifest),
+}
+"""By the name of the file that a case is written to."""

@@ -1,0 +1,194 @@
+"""Reports of editions that are unlike the sample: one model, ten, nothing kept; names that are no HTML."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from playwright.sync_api import Browser
+
+from cleanset.dataset.class_names import class_names
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.report.figures import Rejects, Step, distinct_images, overlaps, rejects
+from cleanset.report.pages import ReportData, pages
+from cleanset.report.sheets import Kept, Use
+from cleanset.report.thumbnails import Thumbnail
+from cleanset.selection.fill import Filled
+from cleanset.stages import report as stage
+from cleanset.tables import INDEX, read_table
+
+from .editions import made
+from .pages import cells, numbers, opened, soup, tables
+
+TEN = [f"model_{letter}" for letter in "abcdefghij"]
+
+
+def sheet(folder: Path) -> dict[tuple[str, str], list[list[str]]]:
+    """The lines under each image of the contact sheet, by class and image id."""
+    return {
+        (str(section["id"]), figure.figcaption.get_text().split()[0]): [cells(row) for row in figure("tr")]  # type: ignore[union-attr]
+        for section in soup(folder / "sheet-1.html").select("section.class")
+        for figure in section("figure")
+    }
+
+
+def test_one_model(tmp_path: Path, browser: Browser) -> None:
+    folder = made(tmp_path, ["only"], "clean")
+    page = soup(folder / "index.html")
+    assert page.h1 is not None
+    assert page.h1.get_text() == "Clean sets of 2 classes for 1 model"
+    assert numbers(tables(page, "sets")[0]) == {"only": [4, 0, 2, 0, 0]}
+    assert tables(page, "overlap") == [[["only", "images"], ["●", "4"]]]
+    assert "None: every class is full" in page.select("#classes")[0].get_text()
+    assert "Nobody has reviewed yet." in page.select("#reviewers")[0].get_text()
+    assert sheet(folder) == {
+        ("n01440764", "00000001"): [["1", "only", "0.990"]],
+        ("n01440764", "00000002"): [["2", "only", "0.900"]],
+        ("n01443537", "00000005"): [["2", "only", "0.600"]],
+        ("n01443537", "00000006"): [["1", "only", "1.000"]],
+    }
+    assert soup(folder / "sheet-1.html").get_text().count("unreviewed") == 4
+    assert len(list(opened(browser, folder))) == 4
+
+
+def test_ten_models(tmp_path: Path, browser: Browser) -> None:
+    """Tench: a to e are surer of 2 and 3, the others of 3 and 4; goldfish: all keep 5 and 6."""
+    folder = made(tmp_path, TEN, "clean")
+    page = soup(folder / "index.html")
+    exactly, common = tables(page, "overlap")
+    first, last = ["●"] * 5 + ["·"] * 5, ["·"] * 5 + ["●"] * 5
+    assert exactly[1:] == [["●"] * 10 + ["3"], [*first, "1"], [*last, "1"]]
+    assert numbers(common) == dict(zip(TEN, [[4] * 5 + [3] * 5] * 5 + [[3] * 5 + [4] * 5] * 5, strict=True))
+    shown = sheet(folder)
+    assert shown["n01440764", "00000002"] == [
+        ["1", "model_a", "0.900"], ["1", "model_b", "0.850"], ["1", "model_c", "0.800"], ["2", "model_d", "0.750"],
+        ["2", "model_e", "0.700"],
+    ]  # fmt: skip
+    assert shown["n01443537", "00000006"] == [["1", name, "1.000"] for name in TEN]
+    assert [key[1][-1] for key in shown] == ["2", "3", "4", "6", "5"]
+    for width in (480, 1280):
+        for path, window in opened(browser, folder, width):
+            assert window.evaluate("document.documentElement.scrollWidth") == width, path.name
+
+
+def test_no_image_kept(tmp_path: Path, browser: Browser) -> None:
+    folder = made(tmp_path, ["a", "b"], "pending")
+    page = soup(folder / "index.html")
+    assert numbers(tables(page, "sets")[0]) == {"a": [0, 0, 0, 2, 2], "b": [0, 0, 0, 2, 2]}
+    assert [row[1:] for row in tables(page, "classes")[1][1:]] == [
+        ["a", "0", "unreviewed 4"], ["0", "unreviewed 3"], ["a", "0", "unreviewed 2"], ["0", "unreviewed 2"],
+    ]  # fmt: skip
+    assert len(tables(page, "overlap")) == 1
+    assert numbers(tables(page, "rejected")[0]) == {"unreviewed": [6, 5, 6]}
+    text = soup(folder / "sheet-1.html").get_text()
+    assert text.count("No image was kept.") == 2
+    assert "None was rejected." in soup(folder / "rejected.html").get_text()
+    assert "4 open" in soup(folder / "classes.html").get_text()
+    assert len(list(opened(browser, folder))) == 4
+
+
+def test_an_image_rejected_in_two_classes_is_one_image() -> None:
+    """By two models that take it for different classes; each of them counts it."""
+    columns = ["image_id", "class_index", "tier", "rank", "confidence", "reason", "open"]
+
+    def rejecting(*images: tuple[str, int, int]) -> Filled:
+        lines = [(name, index, "relaxed", rank, 0.5, "blur", False) for name, index, rank in images]
+        return Filled(pd.DataFrame(columns=columns), pd.DataFrame(lines, columns=columns))
+
+    found = rejects({"a": rejecting(("x", 0, 4), ("y", 0, 5)), "b": rejecting(("x", 1, 2))}, examples=9)
+    assert found == [Rejects("blur", {"a": 2, "b": 1}, 2, ((1, "x"), (0, "y")))]
+
+
+def test_images_that_two_sets_keep_in_different_classes_are_one() -> None:
+    columns = ["image_id", "class_index"]
+    sets = {
+        "a": Filled(pd.DataFrame([("x", 0), ("y", 0)], columns=columns), pd.DataFrame()),
+        "b": Filled(pd.DataFrame([("x", 1)], columns=columns), pd.DataFrame()),
+    }
+    assert distinct_images(sets) == 2
+    assert overlaps(sets) == [(("a",), 2), (("b",), 1)]
+
+
+def test_the_same_edition_elsewhere_gives_the_same_bytes(tmp_path: Path) -> None:
+    first, second = (made(tmp_path / name, ["a", "b"], "clean") for name in ("one", "two"))
+    files = {path.relative_to(first): path.read_bytes() for path in first.rglob("*") if path.is_file()}
+    assert files == {path.relative_to(second): path.read_bytes() for path in second.rglob("*") if path.is_file()}
+    assert len(files) == 4 + 2 * (2 + 3)
+
+
+HOSTILE = "<script>alert('x')</script>\"&"
+
+
+def test_names_are_text_and_never_html(tmp_path: Path) -> None:
+    """Whatever a model, a reviewer or a reason is called."""
+    made(tmp_path, ["a"], "clean")
+    edition = Edition(tmp_path)
+    params = read_params(tmp_path)
+    plain = stage.report_data(edition, params, read_table(edition.index, INDEX))
+    states = tuple(
+        replace(state, kept={HOSTILE: 1}, open={HOSTILE: 1}, short={HOSTILE: HOSTILE}) for state in plain.states
+    )
+    tainted = ReportData(
+        roles=(HOSTILE,),
+        images_per_class=2,
+        steps=(Step(HOSTILE, {HOSTILE: 1}),),
+        states=states,
+        by_size={2: {HOSTILE: 1}},
+        histograms=tuple(replace(each, role=HOSTILE, tier=HOSTILE) for each in plain.histograms),
+        distinct_images=1,
+        overlaps=(((HOSTILE,), 1),),
+        pairwise={},
+        rejects=(Rejects(HOSTILE, {HOSTILE: 1}, 1, ((0, HOSTILE),)),),
+        totals={name: {HOSTILE: 1} for name in plain.totals},
+        reviewers={HOSTILE: {HOSTILE: 1}},
+        agreement=plain.agreement,
+        verdicts={HOSTILE: plain.verdicts["clean"]},
+        pairs={(HOSTILE, HOSTILE): plain.agreement},
+        differences=0,
+        kept={0: [Kept(HOSTILE, None, (Use(HOSTILE, 1, HOSTILE, 0.5, 0.5),), reviewed=False)]},
+        sheets=(replace(plain.sheets[0], classes=states),),
+    )
+    texts = pages(tainted, {(HOSTILE, None): [Thumbnail("data:,", 1, 1)]})
+    for name, text in texts.items():
+        assert "<script>alert" not in text
+        path = tmp_path / name
+        path.write_text(text)
+        page = soup(path)
+        assert len(page("script")) == (1 if name == "classes.html" else 0)
+        assert "alert('x')" in page.get_text(), name
+
+
+def test_names_of_classes() -> None:
+    names = class_names()
+    assert (names[0].wnid, names[0].name, names[0].names) == ("n01440764", "tench", "tench, Tinca tinca")
+    assert (names[607].wnid, names[607].name) == ("n03590841", "jack-o'-lantern")
+    assert len({name.wnid for name in names}) == 1000
+
+
+def test_a_model_that_the_pipeline_file_lacks(tmp_path: Path) -> None:
+    made(tmp_path, ["a"], "clean")
+    (tmp_path / "dvc.yaml").write_text("stages: {report: {deps: [data/selection/b.parquet]}}")
+    with pytest.raises(CleansetError, match=r"dvc\.yaml: the deps of report lack data/\w+/a\.parquet"):
+        stage.run(Edition(tmp_path))
+
+
+def test_without_metrics(tmp_path: Path) -> None:
+    made(tmp_path, ["a"], "clean")
+    (tmp_path / "metrics").rename(tmp_path / "elsewhere")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(CleansetError, match=r"metrics/totals: missing; run dvc repro"):
+        stage.run(Edition(tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_another_image_than_the_indexed_one(tmp_path: Path) -> None:
+    """Nothing is shown that was not measured; the old report stays."""
+    folder = made(tmp_path, ["a"], "clean")
+    written = (folder / "index.html").read_bytes()
+    images = sorted((tmp_path / "images").iterdir())
+    images[0].write_bytes(images[1].read_bytes())
+    with pytest.raises(CleansetError, match=r"ILSVRC2012_val_00000001 has SHA-256 [0-9a-f]{64}, expected"):
+        stage.run(Edition(tmp_path))
+    assert (folder / "index.html").read_bytes() == written

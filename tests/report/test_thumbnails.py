@@ -1,0 +1,118 @@
+"""Thumbnails of images drawn here, decoded again and compared."""
+
+import base64
+import io
+
+import pytest
+from PIL import Image
+
+from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
+
+RED, GREEN, BLUE, WHITE = (200, 30, 30), (30, 160, 40), (30, 40, 200), (245, 245, 245)
+AMBER = (255, 179, 0)
+ORIENTATION = 0x0112
+
+
+def quarters(width: int = 400, height: int = 200) -> Image.Image:
+    """Red, green; below them blue, white."""
+    image = Image.new("RGB", (width, height))
+    half, middle = width // 2, height // 2
+    for colour, at in ((RED, (0, 0)), (GREEN, (half, 0)), (BLUE, (0, middle)), (WHITE, (half, middle))):
+        image.paste(colour, (*at, at[0] + half, at[1] + middle))
+    return image
+
+
+def jpeg(image: Image.Image, orientation: int = 1, **more: object) -> bytes:
+    out = io.BytesIO()
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    image.save(out, "JPEG", quality=95, exif=exif, **more)
+    return out.getvalue()
+
+
+def shown(made: Thumbnail) -> Image.Image:
+    """The image that a page shows, of the size that it says."""
+    head, data = made.src.split(",")
+    assert head == "data:image/jpeg;base64"
+    image = Image.open(io.BytesIO(base64.b64decode(data)))
+    image.load()
+    assert image.size == (made.width, made.height)
+    return image
+
+
+def is_near(image: Image.Image, at: tuple[int, int], colour: tuple[int, int, int], by: int = 24) -> bool:
+    found = image.convert("RGB").getpixel(at)
+    assert isinstance(found, tuple)
+    return all(abs(a - b) <= by for a, b in zip(found, colour, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((400, 200), (128, 64)), ((200, 400), (64, 128)), ((500, 375), (128, 96)),
+        ((60, 40), (60, 40)), ((2000, 4), (128, 1)),
+    ],
+)  # fmt: skip
+def test_the_longer_side_becomes_128_and_a_small_image_stays(size: tuple[int, int], expected: tuple[int, int]) -> None:
+    assert shown(thumbnail(jpeg(quarters(*size)))).size == expected
+
+
+def test_the_image_is_still_the_same() -> None:
+    small = shown(thumbnail(jpeg(quarters())))
+    for at, colour in (((20, 10), RED), ((100, 10), GREEN), ((20, 50), BLUE), ((100, 50), WHITE)):
+        assert is_near(small, at, colour)
+
+
+def test_the_box_is_drawn_before_and_cut_out_after() -> None:
+    """The right half of 400 x 200, of which 128 x 64 is shown: x from 64, y from 0."""
+    before, after = map(shown, before_and_after(jpeg(quarters()), (200, 0, 400, 200)))
+    assert before.size == (128, 64)
+    for at in ((65, 30), (126, 30), (90, 1), (90, 62)):
+        assert is_near(before, at, AMBER, by=90)
+    for at, colour in (((20, 10), RED), ((100, 15), GREEN), ((20, 50), BLUE), ((100, 50), WHITE)):
+        assert is_near(before, at, colour)
+    assert after.size == (128, 128)
+    assert is_near(after, (64, 20), GREEN)
+    assert is_near(after, (64, 110), WHITE)
+
+
+def test_the_box_of_a_very_long_image() -> None:
+    """2000 x 4 is shown as 128 x 1, so that width and height shrink differently."""
+    before, _ = before_and_after(jpeg(Image.new("RGB", (2000, 4), BLUE)), (1000, 2, 2000, 4))
+    small = shown(before)
+    assert is_near(small, (20, 0), BLUE)
+    assert is_near(small, (100, 0), AMBER, by=90)
+
+
+def test_a_box_of_one_pixel_is_drawn() -> None:
+    before, after = before_and_after(jpeg(quarters()), (399, 199, 400, 200))
+    assert (before.width, before.height, after.width, after.height) == (128, 64, 1, 1)
+
+
+def test_images_are_turned_as_viewers_turn_them() -> None:
+    """Orientation 6: the left side of the stored pixels is shown at the top. The box is in stored pixels."""
+    data = jpeg(quarters(), orientation=6)
+    small = shown(thumbnail(data))
+    assert small.size == (64, 128)
+    for at, colour in (((10, 20), BLUE), ((50, 20), RED), ((10, 100), WHITE), ((50, 100), GREEN)):
+        assert is_near(small, at, colour)
+    before, after = map(shown, before_and_after(data, (0, 0, 200, 100)))
+    assert before.size == (64, 128)
+    assert is_near(before, (45, 62), AMBER, by=90)
+    assert after.size == (64, 128)
+    assert is_near(after, (30, 60), RED)
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK"])
+def test_grey_and_cmyk_images_become_rgb(mode: str) -> None:
+    small = shown(thumbnail(jpeg(quarters().convert(mode))))
+    assert small.mode == "RGB"
+    assert is_near(small, (100, 50), WHITE)
+
+
+def test_nothing_of_the_files_metadata_is_left() -> None:
+    data = jpeg(quarters(), 6, comment=b"made by somebody", icc_profile=b"profile" * 9)
+    for made in (thumbnail(data), *before_and_after(data, (0, 0, 200, 100))):
+        image = shown(made)
+        assert set(image.info) <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
+        assert not image.getexif()

@@ -1,0 +1,303 @@
+"""One verdict changed in the text of a review file: literal texts, and what must hold for any."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cleanset.errors import CleansetError
+from cleanset.review.verdicts import Review, parse_reviews
+from cleanset.review.yaml_edit import with_review
+
+TENCH = "n01440764"
+SHA, OTHER_SHA = "3f6c0a" + "0" * 58, "b" * 64
+FIRST, SECOND, THIRD = (f"ILSVRC2012_val_0000000{number}" for number in (1, 2, 3))
+
+CLEAN = Review(verdict="clean", sha256=SHA)
+BLURRED = Review(verdict="reject", reason="blur", sha256=OTHER_SHA, note="soft all over")
+CROPPED = Review(verdict="crop", reason="text", crop=[0, 0, 480, 330], object_fully_visible=True, sha256=SHA)
+
+
+def changed(text: str, image_id: str, review: Review | None) -> str:
+    where = "reviews/ann/n01440764.yaml"
+    return with_review(text, parse_reviews(text, TENCH, where), TENCH, image_id, review, where)
+
+
+ALL = f"""\
+n01440764:
+  ILSVRC2012_val_00000001:
+    verdict: clean
+    sha256: {SHA}
+  ILSVRC2012_val_00000002:
+    verdict: reject
+    reason: blur
+    sha256: {OTHER_SHA}
+    note: soft all over
+  ILSVRC2012_val_00000003:
+    verdict: crop
+    reason: text
+    crop: [0, 0, 480, 330]
+    object_fully_visible: true
+    sha256: {SHA}
+"""
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1)])
+def test_entries_stand_by_image_id_whatever_the_order_of_saving(order: tuple[int, ...]) -> None:
+    entries = [(FIRST, CLEAN), (SECOND, BLURRED), (THIRD, CROPPED)]
+    text = ""
+    for number in order:
+        text = changed(text, *entries[number])
+    assert text == ALL
+    for number in order:
+        text = changed(text, entries[number][0], None)
+    assert text == ""
+
+
+BY_HAND = f"""\
+# Ann's verdicts,
+--- # begun in May
+n01440764:   # tench
+    # the first is dark
+
+    ILSVRC2012_val_00000001:
+          verdict:  'clean'   # at last
+          sha256:     "{SHA}"
+
+    # this one I had twice
+    ILSVRC2012_val_00000003: # by the river
+          sha256: {SHA} # of the original
+          # seen at 200 %
+          verdict: crop
+          crop: [0,0,
+             480,330]     # left, top, right, bottom
+          object_fully_visible: yes
+          reason: text
+          note: >-
+              stamp
+              bottom right
+          # this far
+    # to do: 00000004
+# end
+"""
+DARK = {"verdict": "unsure", "sha256": SHA}
+
+EDITS: dict[str, tuple[str, Review | None, str, str]] = {
+    "insert between": (
+        SECOND, CLEAN,
+        f'"{SHA}"\n',
+        f'"{SHA}"\n    {SECOND}:\n          verdict: clean\n          sha256: {SHA}\n',
+    ),
+    "insert at the end": (
+        "ILSVRC2012_val_00000005", CLEAN,
+        "          # this far\n",
+        f"          # this far\n    ILSVRC2012_val_00000005:\n          verdict: clean\n          sha256: {SHA}\n",
+    ),
+    "other verdict, comment kept": (
+        FIRST, Review.model_validate(DARK),
+        "verdict:  'clean'   # at last", "verdict: unsure   # at last",
+    ),
+    "with a reason": (
+        FIRST, Review.model_validate(DARK | {"reason": "blur"}),
+        "verdict:  'clean'   # at last\n", "verdict: unsure   # at last\n          reason: blur\n",
+    ),
+    "note gone": (
+        THIRD, CROPPED,
+        "          note: >-\n              stamp\n              bottom right\n", "",
+    ),
+    "other note": (
+        THIRD, CROPPED.model_copy(update={"note": "a: b"}),
+        "note: >-\n              stamp\n              bottom right\n", "note: 'a: b'\n",
+    ),
+    "entry gone": (
+        FIRST, None,
+        BY_HAND[BY_HAND.index("    ILSVRC2012_val_00000001") : BY_HAND.index("\n    # this one")], "",
+    ),
+    "last entry gone": (
+        THIRD, None,
+        BY_HAND[BY_HAND.index("    ILSVRC2012_val_00000003") : BY_HAND.index("    # to do")], "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("image_id", "review", "old", "new"), EDITS.values(), ids=EDITS.keys())
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_all_else_stays_as_written(image_id: str, review: Review | None, old: str, new: str, newline: str) -> None:
+    assert BY_HAND.count(old) == 1
+    text, wanted = (part.replace("\n", newline) for part in (BY_HAND, BY_HAND.replace(old, new)))
+    assert changed(text, image_id, review) == wanted
+
+
+def test_the_same_verdict_changes_nothing() -> None:
+    assert changed(BY_HAND, FIRST, CLEAN) == BY_HAND
+    assert changed(BY_HAND, SECOND, None) == BY_HAND
+
+
+def test_comments_of_a_file_without_entries_stay() -> None:
+    text = f"# mine\n{TENCH}: # tench\n  {FIRST}:\n    verdict: clean\n    sha256: {SHA}\n"
+    emptied = changed(text, FIRST, None)
+    assert emptied == f"# mine\n{TENCH}: {{}} # tench\n"
+    assert changed(emptied, FIRST, CLEAN) == text
+    assert changed("# mine\n", FIRST, CLEAN) == text.replace(" # tench", "")
+
+
+def test_without_a_line_end_at_the_end() -> None:
+    assert changed(ALL.removesuffix("\n"), THIRD, CROPPED) == ALL.removesuffix("\n")
+    assert changed(changed(ALL, THIRD, None).removesuffix("\n"), THIRD, CROPPED) == ALL
+
+
+def test_an_entry_in_braces() -> None:
+    first = f"{TENCH}:\n  {FIRST}: {{verdict: unsure, sha256: {SHA}}}\n"
+    third = f"  {THIRD}:\n    {{verdict: clean,\n sha256: {SHA}}}\n"
+    second = changed("", SECOND, CLEAN).split("\n", 1)[1]
+    assert changed(first + third, FIRST, CLEAN) == changed("", FIRST, CLEAN) + third
+    assert changed(first + third, THIRD, None) == first
+    assert changed(first + third, SECOND, CLEAN) == first + second + third
+
+
+def test_a_file_in_braces_is_written_anew() -> None:
+    text = f"{{{TENCH}: {{{THIRD}: {{verdict: unsure, sha256: {SHA}}}}}}}"
+    assert changed(text, FIRST, CLEAN) == (
+        f"{TENCH}:\n  {FIRST}:\n    verdict: clean\n    sha256: {SHA}\n"
+        f"  {THIRD}:\n    verdict: unsure\n    sha256: {SHA}\n"
+    )
+
+
+ODD = {
+    "in braces": f"{{{TENCH}: {{{THIRD}: {{verdict: unsure, sha256: {SHA}}}}}}} # mine\n",
+    "anchors": f"{TENCH}:\n  {FIRST}: &a {{verdict: unsure, sha256: {SHA}}} # mine\n  {THIRD}: *a\n",
+    "anchored sum": (
+        f"{TENCH}:\n  {FIRST}:\n    verdict: unsure # mine\n    sha256: &a {SHA}\n"
+        f"  {THIRD}:\n    verdict: unsure\n    sha256: *a\n"
+    ),
+    "explicit keys": f"? {TENCH}\n: ? {FIRST}\n  : verdict: unsure\n    sha256: {SHA} # mine\n",
+}
+
+
+FIELDS_WITH_COMMENTS = {
+    "box over two lines": "    note: soft\n    crop: [0,0,\n     480,330] # left, top, right, bottom\n",
+    "box as a block": "    note: soft\n    crop:\n    - 0 # left\n    - 0\n    - 480\n    - 330\n",
+    "folded note": "    crop: [0, 0, 480, 330]\n    note: >- # mine\n      soft\n",
+    "note below a comment": "    crop: [0, 0, 480, 330]\n    note: # mine\n      soft\n",
+    "quoted note": "    crop: [0, 0, 480, 330]\n    note: 'soft\n\n      # no comment' # mine\n",
+}
+
+
+@pytest.mark.parametrize("fields", FIELDS_WITH_COMMENTS.values(), ids=FIELDS_WITH_COMMENTS.keys())
+def test_comments_within_a_field_are_not_dropped_unseen(fields: str) -> None:
+    text = (
+        f"{TENCH}:\n  {FIRST}:\n    verdict: crop\n    reason: text\n{fields}"
+        f"    object_fully_visible: true\n    sha256: {SHA}\n"
+    )
+    other = CROPPED.model_copy(update={"crop": [1, 2, 3, 4], "note": "softer"})
+    with pytest.raises(CleansetError, match=rf"yaml: written in a way in which {FIRST} cannot be changed alone"):
+        changed(text, FIRST, other)
+    without = re.sub(r" # (mine|left.*)", "", text)
+    assert "crop: [1, 2, 3, 4]\n" in changed(without, FIRST, other)
+
+
+def test_half_a_character_does_not_break_the_file() -> None:
+    with pytest.raises(CleansetError, match=rf"yaml: this verdict on {FIRST} cannot be written as YAML"):
+        changed("", FIRST, CLEAN.model_copy(update={"note": "x\ud83d"}))
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+def test_what_cannot_be_changed_alone_is_refused(text: str) -> None:
+    """An anchor's text is another entry's too: nothing is dropped or changed unseen."""
+    image_id = FIRST if FIRST in text else THIRD
+    with pytest.raises(CleansetError, match=rf"yaml: written in a way in which {image_id} cannot be changed alone"):
+        changed(text, image_id, None if "anchor" in text or "*a" in text else CLEAN)
+
+
+def test_the_committed_files_are_as_they_would_be_written(repository: Path) -> None:
+    files = sorted((repository / "reviews").glob("*/*.yaml"))
+    assert len(files) >= 14
+    for path in files:
+        text, written = path.read_bytes().decode(), ""
+        votes = parse_reviews(text, path.stem, str(path))
+        for number, vote in enumerate(reversed(votes)):
+            assert with_review(text, votes, path.stem, vote.image_id, vote.review, "") == text
+            behind = votes[len(votes) - number :]
+            written = with_review(written, behind, path.stem, vote.image_id, vote.review, "")
+        assert written == "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+
+
+# Any verdicts, any notes
+
+SUMS = st.sampled_from(["0" * 64, "1" * 64, "1" * 62 + "e9", "0" * 62 + "e9", SHA, "a" * 64])
+NOTES = st.none() | st.text(max_size=60) | st.sampled_from(
+    ["yes", "null", "2012-07-01", "1e3", "- a", "a: b", "a #b", "'", '"', "|", "a\nb", "\n", " a ", "\t", "=", "<<",
+     "a\u2028b", "\ufeff", "\x85", "🐟", "x" * 300, "x " * 300, "!mine", "&a", "*a", "%a", "@", "`", "---", "..."]
+)  # fmt: skip
+
+
+@st.composite
+def any_review(draw: st.DrawFn) -> Review:
+    verdict = draw(st.sampled_from(["clean", "crop", "reject", "unsure"]))
+    fields: dict[str, Any] = {"verdict": verdict, "sha256": draw(SUMS), "note": draw(NOTES)}
+    if verdict != "clean":
+        fields["reason"] = draw(st.sampled_from(["blur", "several_objects"]))
+    if verdict == "crop":
+        left, top = draw(st.integers(0, 9999)), draw(st.integers(0, 9999))
+        fields["crop"] = [left, top, left + draw(st.integers(1, 9)), top + draw(st.integers(1, 9))]
+    fields["object_fully_visible"] = True if verdict == "crop" else draw(st.none() | st.booleans())
+    return Review.model_validate(fields)
+
+
+STEPS = st.lists(st.tuples(st.sampled_from([FIRST, SECOND, THIRD]), st.none() | any_review()), max_size=8)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(STEPS)
+def test_what_was_saved_is_what_is_read(steps: list[tuple[str, Review | None]]) -> None:
+    text, wanted = "", dict[str, Review]()
+    for image_id, review in steps:
+        text = changed(text, image_id, review)
+        wanted.pop(image_id, None)
+        if review:
+            wanted[image_id] = review
+        assert {vote.image_id: vote.review for vote in parse_reviews(text, TENCH, "f")} == wanted
+    fresh = ""
+    for image_id in sorted(wanted):
+        fresh = changed(fresh, image_id, wanted[image_id])
+    assert text == fresh
+
+
+@st.composite
+def handwritten(draw: st.DrawFn) -> tuple[str, list[tuple[str, str]]]:
+    """A file as people write: any indent, comments and blank lines anywhere; its entries with their text."""
+    outer = " " * draw(st.integers(1, 5))
+    inner = outer + " " * draw(st.integers(1, 5))
+    between = st.lists(st.sampled_from(["", f"{outer}# above", "# at the margin"]), max_size=2)
+    within = st.lists(st.sampled_from(["", f"{inner}# inside"]), max_size=1)
+    entries = []
+    for image_id in (FIRST, SECOND, THIRD):
+        fields = draw(st.permutations(["verdict: clean", f'sha256:   "{SHA}"', "note: 'a'  # why", "reason: null"]))
+        if draw(st.booleans()):
+            fields = [field.replace("note: 'a'  # why", f"note: |\n{inner}    # no comment") for field in fields]
+        lines = [f"{outer}{image_id}:"]
+        for field in fields:
+            lines += [*draw(within), f"{inner}{field}"]
+        entries.append((image_id, "\n".join(lines) + "\n"))
+    text = f"{TENCH}:\n"
+    for _, entry in entries:
+        text += "".join(line + "\n" for line in draw(between)) + entry
+    return text + "".join(line + "\n" for line in draw(between)), entries
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(handwritten(), st.integers(0, 2), st.none() | any_review())
+def test_other_entries_and_comments_between_stay(
+    file: tuple[str, list[tuple[str, str]]], at: int, review: Review | None
+) -> None:
+    text, entries = file
+    image_id, own = entries[at]
+    result = changed(text, image_id, review)
+    before, after = text.split(own)
+    assert result.startswith(before)
+    assert result.endswith(after)
+    kept = result[len(before) : len(result) - len(after)]
+    assert kept.count("# inside") == (own.count("# inside") if review else 0)

@@ -1,0 +1,215 @@
+"""What a reviewer does at the page, and the server that they started."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from playwright.sync_api import Page
+
+REASONS = {
+    "watermark": "w", "text": "t", "border": "b", "collage": "o", "filter": "f", "noise": "n", "blur": "l",
+    "drawing": "d", "wrong_class": "g", "several_objects": "s", "duplicate": "k", "other": "h",
+}  # fmt: skip
+PATIENCE = 60_000
+"""Milliseconds."""
+
+
+class Server:
+    """`cleanset review` in a process of its own."""
+
+    def __init__(self, process: "subprocess.Popen[str]", address: str) -> None:
+        self.process, self.address = process, address
+
+    @property
+    def port(self) -> int:
+        return int(re.search(r":(\d+)/", self.address)[1])  # type: ignore[index]
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+def command(reviewer: str, *options: str) -> list[str]:
+    return [str(Path(sys.executable).parent / "cleanset"), "review", "--reviewer", reviewer, "--no-browser", *options]
+
+
+def serve(edition: Path, reviewer: str, *options: str, source: Path | None = None) -> Server:
+    """Start a server and wait for its address."""
+    environment = os.environ | ({"PYTHONPATH": str(source)} if source else {})
+    process = subprocess.Popen(
+        command(reviewer, *options), cwd=edition, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if address := re.search(r"http://\S+", line):
+            return Server(process, address[0])
+    raise AssertionError(f"cleanset review ended with {process.wait()}")
+
+
+def reviews(edition: Path, reviewer: str = "ada") -> dict[str, dict[str, Any]]:
+    """What lies on disk: the verdicts by class and image id, without their SHA-256."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((edition / "reviews" / reviewer).glob("*.yaml")):
+        for wnid, entries in yaml.safe_load(path.read_text()).items():
+            found[wnid] = {
+                image_id: {key: value for key, value in entry.items() if key != "sha256"}
+                for image_id, entry in entries.items()
+            }
+    return found
+
+
+class Reviewing:
+    """A tab, and a reviewer in front of it."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        page.goto(address)
+        self.ready()
+
+    def ready(self) -> None:
+        """The class is there with all its images, and the server listens."""
+        self.page.wait_for_selector("#view[data-wnid]", timeout=PATIENCE, state="attached")
+        self.page.wait_for_function(
+            "window.did_handshake !== false && [...document.querySelectorAll('#view img')].every(i => i.complete)",
+            timeout=PATIENCE,
+        )
+
+    def of_view(self, name: str) -> str:
+        return self.page.get_attribute("#view", f"data-{name}") or ""
+
+    @property
+    def wnid(self) -> str:
+        return self.of_view("wnid")
+
+    @property
+    def focus(self) -> str:
+        return self.of_view("focus")
+
+    @property
+    def mode(self) -> str:
+        return self.of_view("mode")
+
+    @property
+    def notice(self) -> str:
+        """What the page tells, as words."""
+        return " ".join(dict.fromkeys(self.page.locator(".notice").all_inner_texts()))
+
+    @property
+    def shown(self) -> list[str]:
+        """The image ids of the images side by side."""
+        ids: list[str] = self.page.eval_on_selector_all("[data-card]", "cards => cards.map(c => c.dataset.card)")
+        return ids
+
+    def caption(self, image_id: str) -> str:
+        """What is saved of an image."""
+        return self.page.inner_text(f"[data-card='{image_id}'] .line b")
+
+    def press(self, *keys: str) -> None:
+        """Press keys, each when the one before was answered and the images are there."""
+        for key in keys:
+            before = self.of_view("pressed")
+            self.page.keyboard.press(key)
+            self.answered(before)
+
+    def answered(self, before: str) -> None:
+        """Wait for the answer to a key or click."""
+        self.page.wait_for_function(
+            "before => document.querySelector('#view').dataset.pressed !== before"
+            " && [...document.querySelectorAll('#view img')].every(i => i.complete)",
+            arg=before, timeout=PATIENCE,
+        )  # fmt: skip
+
+    def go(self, wnid: str) -> None:
+        """Search for a class and go there."""
+        if self.wnid == wnid:
+            return
+        self.press("/")
+        self.type_into_dialog(wnid, found=wnid)
+        self.page.wait_for_function(
+            "wnid => document.querySelector('#view').dataset.wnid === wnid", arg=wnid, timeout=PATIENCE
+        )
+        self.page.wait_for_selector(".q-dialog__inner", state="detached", timeout=PATIENCE)
+        self.ready()
+
+    def open(self, wnid: str, image_id: str) -> None:
+        """Go to an image, asked for or not, by search and mouse."""
+        self.go(wnid)
+        if image_id not in self.shown:
+            self.press("m")
+        if image_id != self.focus:
+            before = self.of_view("pressed")
+            self.page.click(f"[data-card='{image_id}']")
+            self.answered(before)
+
+    def type_into_dialog(self, text: str, found: str | None = None) -> None:
+        """Type, wait until a class is found where one is searched, and press Enter."""
+        field = self.page.locator(".q-dialog input, .q-dialog textarea")
+        field.fill(text)
+        if found:
+            self.page.wait_for_selector(f".q-item--active:has-text('{found}')", timeout=PATIENCE)
+        field.press("Enter")
+
+    def enter(self, entry: dict[str, Any]) -> None:
+        """Say of the image in focus what an entry of a review file says."""
+        if entry.get("note"):
+            self.press("e")
+            self.type_into_dialog(entry["note"])
+            self.page.wait_for_selector(".q-dialog__inner", state="detached", timeout=PATIENCE)
+        if entry["verdict"] == "crop":
+            self.crop(entry["crop"], entry["reason"])
+        elif entry["verdict"] == "reject":
+            self.press("r", REASONS[entry["reason"]])
+        else:
+            self.press({"clean": "c", "unsure": "u"}[entry["verdict"]])
+
+    def crop(self, box: Sequence[int], reason: str) -> None:
+        """Draw a box with the mouse, put it right to the pixel with the keyboard, and save it."""
+        self.press("x")
+        self.draw(box)
+        self.adjust(box)
+        self.press(REASONS[reason], "v", "Enter")
+
+    def draw(self, box: Sequence[int]) -> None:
+        """Draw a box with the mouse, as near as the screen's pixels allow."""
+        self.page.wait_for_selector("[data-look=crop][data-ready]", state="attached", timeout=PATIENCE)
+        left, top, scale = self.page.evaluate(
+            "() => { const image = document.querySelector('.cropper-canvas img');"
+            " const at = image.getBoundingClientRect(); return [at.left, at.top, at.width / image.naturalWidth] }"
+        )
+        mouse = self.page.mouse
+        mouse.move(left + box[0] * scale + 0.01, top + box[1] * scale + 0.01)
+        mouse.down()
+        # Cropper.js begins the box with the first move, and counts from there: a person's is as short
+        mouse.move(left + box[0] * scale + 1, top + box[1] * scale + 1)
+        mouse.move(left + box[2] * scale, top + box[3] * scale, steps=3)
+        self.page.wait_for_function(
+            "end => { const edges = document.querySelector('#crop-size').dataset.box.split(',').map(Number);"
+            " return Math.abs(edges[2] - end[0]) <= 1 && Math.abs(edges[3] - end[1]) <= 1 }",
+            arg=[box[2], box[3]], timeout=PATIENCE,
+        )  # fmt: skip
+        mouse.up()
+
+    def box(self) -> list[int]:
+        """The box that the page says is drawn."""
+        text = self.page.get_attribute("#crop-size", "data-box") or ""
+        return [int(edge) for edge in text.split(",") if edge]
+
+    def adjust(self, box: Sequence[int]) -> None:
+        """Move the edges by arrow keys, a pixel each."""
+        for place, (modifier, less, more) in enumerate(
+            (
+                ("Control", "ArrowLeft", "ArrowRight"), ("Control", "ArrowUp", "ArrowDown"),
+                ("Shift", "ArrowLeft", "ArrowRight"), ("Shift", "ArrowUp", "ArrowDown"),
+            )
+        ):  # fmt: skip
+            missing = box[place] - self.box()[place]
+            for _ in range(abs(missing)):
+                self.page.keyboard.press(f"{modifier}+{more if missing > 0 else less}")
+        assert self.box() == list(box)

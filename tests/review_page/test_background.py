@@ -1,0 +1,92 @@
+"""The process that measures images for the hints: what is kept, and when it ends."""
+
+import io
+import os
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from cleanset.hints import background
+from cleanset.hints.background import BackgroundHints
+
+from .reviewing import command
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started and that still run."""
+    found = Path(f"/proc/{pid}/task/{pid}/children")
+    threads = Path(f"/proc/{pid}/task").glob("*/children") if found.exists() else []
+    return [int(child) for thread in threads for child in thread.read_text().split()]
+
+
+def spawned(pid: int) -> list[int]:
+    """Those of them that measure."""
+    return [each for each in children(pid) if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
+
+
+@pytest.fixture
+def jpeg() -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (64, 48), "#4080c0").save(out, format="JPEG")
+    return out.getvalue()
+
+
+def test_only_the_last_ones_are_kept(jpeg: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "MAX_MEASURED", 3)
+    hints = BackgroundHints(lambda _: jpeg)
+    names = [f"ILSVRC2012_val_{number:08}" for number in range(1, 7)]
+    hints.request(names)
+    wait_until(lambda: names[-1] in hints.of(names))
+    assert list(hints.of(names)) == names[3:]
+    hints.request(names[:1])  # dropped, and measured again when it is shown again
+    wait_until(lambda: names[0] in hints.of(names))
+    assert len(hints.of(names)) == 3
+    hints.close()
+
+
+def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
+    wait_until(lambda: spawned(os.getpid()) == [])  # those of other tests end soon after they are closed
+    hints = BackgroundHints(lambda _: jpeg)
+    hints.request(["a"])
+    wait_until(lambda: "a" in hints.of(["a"]))
+    (measuring,) = spawned(os.getpid())
+    os.kill(measuring, signal.SIGKILL)
+    time.sleep(0.5)
+    hints.request(["b"])  # the one that notices goes without hints
+    hints.request(["c"])
+    wait_until(lambda: "c" in hints.of(["c"]))
+    hints.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_it_ends_with_the_server(edition: Path, how: signal.Signals) -> None:
+    """After Ctrl+C, which reaches both, without a traceback; after kill -9 of the server alone."""
+    process = subprocess.Popen(
+        command("ada"), cwd=edition, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    address = process.stdout.readline().split()[2]
+    urllib.request.urlopen(address).read()
+    wait_until(lambda: len(spawned(process.pid)) == 1)
+    (measuring,) = spawned(process.pid)
+    time.sleep(1)
+    if how == signal.SIGINT:
+        os.killpg(process.pid, how)
+    else:
+        process.kill()
+    _, errors = process.communicate(timeout=30)
+    assert "Traceback" not in errors
+    wait_until(lambda: not Path(f"/proc/{measuring}").exists(), 10)

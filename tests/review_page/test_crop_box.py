@@ -1,0 +1,148 @@
+"""The crop box lies in pixels of the image: what changes it, and what does not."""
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Open, Serve
+from .reviewing import Reviewing, reviews
+
+GOLDFISH = "n01443537"
+
+
+@pytest.fixture
+def at(start: Serve, visit: Open) -> Reviewing:
+    at = visit(start())
+    at.press("x")
+    at.page.wait_for_selector("[data-look=crop][data-ready]", state="attached")
+    return at
+
+
+def shown_image(at: Reviewing) -> tuple[float, float, float, float]:
+    """Left, top, width, height on the screen."""
+    box = at.page.locator(".cropper-canvas img").bounding_box()
+    assert box is not None
+    return box["x"], box["y"], box["width"], box["height"]
+
+
+def over_image(at: Reviewing) -> tuple[float, float]:
+    left, top, width, height = shown_image(at)
+    at.page.mouse.move(left + width * 0.3, top + height * 0.4)
+    return left + width * 0.3, top + height * 0.4
+
+
+def test_zooming_and_moving_the_image_leave_the_box(edition: Path, at: Reviewing) -> None:
+    at.draw([86, 58, 266, 188])
+    box = at.box()
+    over_image(at)
+    for _ in range(4):
+        before = shown_image(at)
+        at.page.mouse.wheel(0, -120)
+        at.page.wait_for_function(
+            "width => document.querySelector('.cropper-canvas img').getBoundingClientRect().width > width",
+            arg=before[2],
+        )
+        assert at.box() == box
+    for key in ("+", "-", "2", "0", "1"):
+        at.page.keyboard.press(key)
+        assert at.box() == box
+    before = shown_image(at)
+    x, y = over_image(at)
+    at.page.keyboard.down(" ")
+    at.page.mouse.down()
+    at.page.mouse.move(x + 40, y + 25, steps=4)
+    at.page.mouse.up()
+    at.page.keyboard.up(" ")
+    assert shown_image(at) != before
+    assert at.box() == box
+    at.page.set_viewport_size({"width": 1000, "height": 700})
+    at.page.wait_for_timeout(500)
+    assert at.box() == box
+    at.press("w", "v")
+    at.page.mouse.wheel(0, -120)
+    at.page.wait_for_timeout(400)
+    at.press("Enter")
+    assert [entry["crop"] for entry in reviews(edition)[GOLDFISH].values()] == [box]
+
+
+def test_the_box_is_drawn_where_it_lies(at: Reviewing) -> None:
+    """Zoomed, the drawn rectangle still encloses the same pixels of the image."""
+    at.draw([86, 58, 266, 188])
+    over_image(at)
+    at.page.mouse.wheel(0, -120)
+    at.page.wait_for_timeout(200)
+    left, top, width, _ = shown_image(at)
+    scale = width / 407
+    drawn = at.page.locator(".cropper-crop-box").bounding_box()
+    assert drawn is not None
+    found = [(drawn["x"] - left) / scale, (drawn["y"] - top) / scale]
+    found += [found[0] + drawn["width"] / scale, found[1] + drawn["height"] / scale]
+    assert [round(edge) for edge in found] == at.box()
+
+
+def test_a_saved_crop_is_not_changed_by_looking(edition: Path, at: Reviewing) -> None:
+    image_id = at.focus
+    at.draw([86, 58, 266, 188])
+    box = at.box()
+    at.press("w", "v", "Enter")
+    at.page.click(f"[data-card='{image_id}']")
+    at.page.wait_for_selector(f"[data-card='{image_id}'].focus")
+    at.press("x")
+    at.page.wait_for_selector("[data-look=crop][data-ready]", state="attached")
+    over_image(at)
+    at.page.mouse.wheel(0, -120)
+    at.page.wait_for_timeout(300)
+    assert at.page.get_attribute("#panel [role=checkbox]", "aria-checked") == "false"
+    at.press("Enter")
+    assert at.notice == "Not saved yet: state that the object stays fully visible, by v."
+    at.press("v", "Enter")
+    assert reviews(edition)[GOLDFISH][image_id]["crop"] == box
+
+
+def test_an_edge_that_is_dragged_moves_alone(at: Reviewing) -> None:
+    at.draw([86, 58, 266, 188])
+    box = at.box()
+    handle = at.page.locator(".cropper-point.point-e").bounding_box()
+    assert handle is not None
+    x, y = handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2
+    at.page.mouse.move(x, y)
+    at.page.mouse.down()
+    at.page.mouse.move(x + 30, y + 11, steps=4)
+    at.page.mouse.up()
+    assert at.box()[2] > box[2]
+    assert at.box()[:2] + at.box()[3:] == box[:2] + box[3:]
+
+
+def test_a_changed_box_takes_the_statement_back(edition: Path, at: Reviewing) -> None:
+    at.draw([86, 58, 266, 188])
+    at.press("w", "v")
+    at.page.wait_for_selector("#panel [role=checkbox][aria-checked=true]")
+    at.page.keyboard.press("Shift+ArrowLeft")
+    at.page.wait_for_selector("#panel [role=checkbox][aria-checked=false]")
+    at.page.keyboard.press("Shift+ArrowRight")  # back again: it was still changed
+    at.press("Enter")
+    assert "fully visible" in at.notice
+    assert reviews(edition) == {}
+
+
+def test_enter_and_space_press_the_focused_button(edition: Path, at: Reviewing) -> None:
+    at.draw([86, 58, 266, 188])
+    at.press("w", "v")
+    cancel = at.page.locator("#panel button[data-key=Escape]")
+    cancel.focus()
+    at.press("Enter")
+    assert (at.mode, reviews(edition)) == ("class", {})
+    wnid = at.wnid
+    at.page.locator("footer button[data-key=n]").focus()
+    at.press(" ")
+    assert at.mode == "class"
+    assert at.wnid != wnid
+    following = at.wnid
+    assert at.page.evaluate("document.activeElement.dataset.key") == "n"  # the focus stays on it
+    at.press("Enter")
+    assert at.wnid not in (wnid, following)
+    before = at.of_view("pressed")
+    at.page.click("footer button[data-key=p]")  # a click does not take the keyboard
+    at.answered(before)
+    at.press("Enter")
+    assert at.mode == "zoom"

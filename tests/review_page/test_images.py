@@ -1,0 +1,142 @@
+"""The page shows the stored pixels, and a box drawn there is a box in stored pixels."""
+
+import hashlib
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from cleanset.edition.images import verified_images
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.tables import INDEX, read_table
+from cleanset.web.images import MAX_PNG_PIXELS, Photos, shown
+
+from .conftest import Open, Serve
+from .reviewing import Reviewing, reviews
+
+TURNED = ("n02708093", "ILSVRC2012_val_00000005")
+"""Stored as 360 x 480, with the EXIF orientation 8: viewers show it as 480 x 360."""
+
+CMYK = ("n02782093", "ILSVRC2012_val_00000311")
+GREY = ("n02814860", "ILSVRC2012_val_00000148")
+
+CANVAS = """
+async selector => { const image = document.querySelector(selector);
+  const canvas = document.createElement('canvas');
+  canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
+  const context = canvas.getContext('2d'); context.drawImage(image, 0, 0);
+  const rgba = context.getImageData(0, 0, canvas.width, canvas.height).data;
+  const rgb = rgba.filter((_, place) => place % 4 < 3);
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', rgb));
+  return [canvas.height, canvas.width, [...digest].map(each => each.toString(16).padStart(2, '0')).join('')] }
+"""
+
+
+def stored(edition: Path, image_id: str) -> NDArray[np.uint8]:
+    """The RGB pixels, as Pillow reads them."""
+    at = Edition(edition)
+    data = verified_images(at, read_params(edition).dataset.images, read_table(at.index, INDEX)).read(image_id)
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+
+def told(pixels: NDArray[np.uint8]) -> list[int | str]:
+    """Height, width, and SHA-256 of the RGB values."""
+    return [*pixels.shape[:2], hashlib.sha256(pixels.tobytes()).hexdigest()]
+
+
+def in_browser(at: Reviewing, selector: str) -> list[int | str]:
+    """The same of an image as the browser draws it."""
+    drawn: list[int | str] = at.page.evaluate(CANVAS, selector)
+    return drawn
+
+
+@pytest.fixture
+def at(start: Serve, visit: Open) -> Reviewing:
+    return visit(start())
+
+
+def test_the_browser_shows_the_stored_pixels(edition: Path, at: Reviewing) -> None:
+    for wnid, image_id in (TURNED, CMYK, GREY):
+        at.open(wnid, image_id)
+        assert in_browser(at, f"img[data-image='{image_id}']") == told(stored(edition, image_id))
+
+
+def test_a_crop_of_a_turned_image_drawn_with_the_mouse(edition: Path, at: Reviewing) -> None:
+    wnid, image_id = TURNED
+    at.open(wnid, image_id)
+    at.press("x")
+    at.draw([30, 40, 330, 400])
+    box = at.box()
+    assert np.abs(np.array(box) - [30, 40, 330, 400]).max() <= 1  # as near as the screen's pixels allow
+    assert at.page.inner_text("#crop-size") == f"{box[2] - box[0]} × {box[3] - box[1]} of 360 × 480 pixels"
+    # the corner of what is kept is that corner of the stored pixels
+    at.page.wait_for_function(
+        "size => { const kept = document.querySelector(\"img[data-preview^='/crop/']\");"
+        " return kept.complete && kept.naturalWidth === size[0] && kept.naturalHeight === size[1] }",
+        arg=[box[2] - box[0], box[3] - box[1]],
+    )  # fmt: skip
+    left, top, right, bottom = box
+    kept = np.ascontiguousarray(stored(edition, image_id)[top:bottom, left:right])
+    assert in_browser(at, "img[data-preview^='/crop/']") == told(kept)
+    at.press("w", "v", "Enter")
+    expected = {"verdict": "crop", "reason": "watermark", "crop": box, "object_fully_visible": True}
+    assert reviews(edition) == {wnid: {image_id: expected}}
+    at.open(wnid, image_id)
+    at.press("x")  # opened again, it begins with the box that is saved
+    at.page.wait_for_selector("[data-look=crop][data-ready]", state="attached")
+    assert at.box() == box
+    at.adjust([0, 0, 360, 432])
+    at.press("v", "Enter")
+    assert reviews(edition)[wnid][image_id]["crop"] == [0, 0, 360, 432]
+
+
+def test_the_preview_is_what_the_model_gets(edition: Path, at: Reviewing) -> None:
+    """From the parameters in data/scores, the same pixels as timm's transform on the cropped image."""
+    import timm
+
+    _, image_id = TURNED
+    box = (10, 20, 350, 300)
+    address = f"{at.page.url.split('?')[0]}seen/standard/{image_id}?box={','.join(map(str, box))}"
+    seen = Image.open(io.BytesIO(at.page.request.get(address).body()))
+    config = timm.data.resolve_data_config({}, pretrained_cfg=timm.get_pretrained_cfg("test_efficientnet").to_dict())
+    pixels = timm.data.create_transform(**config, normalize=False)(Image.fromarray(stored(edition, image_id)).crop(box))
+    assert (np.asarray(seen) == pixels.permute(1, 2, 0).numpy()).all()
+
+
+def test_a_box_or_image_that_is_none(at: Reviewing) -> None:
+    base = at.page.url.split("?")[0]
+    _, image_id = TURNED
+    for path in (
+        "image/card/ILSVRC2012_val_00099999", "image/card/..%2f..%2fparams.yaml", "image/other/" + image_id,
+        "image/card/%2fetc%2fpasswd", "seen/nobody/" + image_id, "static/../server.py", "static/..%2fserver.py",
+        "params.yaml", "docs", "openapi.json",
+    ):  # fmt: skip
+        assert at.page.request.get(base + path).status == 404, path
+    for box in ("0,0,400,480", "5,5,5,9", "-1,0,9,9", "a,b,c,d", "1,2,3"):
+        assert at.page.request.get(f"{base}crop/{image_id}?box={box}").status == 500, box
+
+
+def test_large_images_are_made_smaller_for_the_page_only() -> None:
+    rng = np.random.default_rng(0)
+    large = Image.fromarray(rng.integers(0, 256, (1500, 2000, 3), dtype=np.uint8))
+    out = io.BytesIO()
+    large.save(out, format="JPEG")
+    photos = Photos(lambda image_id: out.getvalue())
+    assert Image.open(io.BytesIO(photos.encoded("a", 1200))).size == (1200, 900)
+    whole = Image.open(io.BytesIO(photos.encoded("a")))
+    assert (whole.size, whole.format) == ((2000, 1500), "JPEG")  # a PNG of it would be slow
+    assert MAX_PNG_PIXELS < 2000 * 1500
+
+
+def test_nothing_but_pixels_is_handed_on() -> None:
+    image = Image.new("RGB", (40, 20), "#c04000")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    out = io.BytesIO()
+    image.save(out, format="JPEG", exif=exif, icc_profile=b"not really a profile", comment="secret")
+    again = Image.open(io.BytesIO(shown(out.getvalue(), None)))
+    assert (again.size, dict(again.getexif()), again.info) == ((40, 20), {}, {})

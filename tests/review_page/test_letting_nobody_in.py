@@ -1,0 +1,179 @@
+"""Who may ask: Host, Origin, Sec-Fetch-Site, and off loopback a token; for requests and for websockets."""
+
+import http.client
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from cleanset.edition.paths import Edition
+from cleanset.review_page.server import usual_port
+from cleanset.web.guard import Guard, is_loopback, own_hosts
+from cleanset.web.serving import address, bind, bind_usual
+
+from .conftest import Open, Serve
+from .reviewing import Server, serve
+
+IMAGE = "/image/card/ILSVRC2012_val_00000005"
+SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+POLLING = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
+HANDSHAKE = {
+    "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}  # fmt: skip
+
+
+def status(server: Server, path: str, headers: Mapping[str, str], host: str | None = None) -> int:
+    """What the server answers to a request with exactly these headers."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.putrequest("GET", path, skip_host=True, skip_accept_encoding=True)
+    for name, value in ({"Host": host or f"127.0.0.1:{server.port}"} | dict(headers)).items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    found = connection.getresponse().status
+    connection.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(built: object, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """One for the whole file; nothing is saved here."""
+    folder = tmp_path_factory.mktemp("guarded")
+    (folder / "reviews").mkdir()
+    source: Path = built.folder  # type: ignore[attr-defined]
+    (folder / "params.yaml").write_bytes((source / "params.yaml").read_bytes())
+    (folder / "data").symlink_to(source / "data")
+    return serve(folder, "ada")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ended(server: Server) -> object:
+    yield
+    server.kill()
+
+
+@pytest.mark.parametrize("path", ["/", IMAGE, POLLING, "/static/page.js"])
+def test_host_and_origin_of_requests(server: Server, path: str) -> None:
+    own = f"http://127.0.0.1:{server.port}"
+    assert status(server, path, {}) == 200
+    assert status(server, path, {}, host=f"LOCALHOST:{server.port}") == 200
+    assert status(server, path, {"Origin": own, "Sec-Fetch-Site": "same-origin"}) == 200
+    for host in (
+        "evil.example",
+        f"evil.example:{server.port}",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        f"127.0.0.1:{server.port}.x",
+    ):
+        assert status(server, path, {}, host=host) == 403
+    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{server.port}", "http://127.0.0.1:1",
+                   f"http://localhost:{server.port}"):  # fmt: skip
+        assert status(server, path, {"Origin": origin}) == 403
+
+
+def test_host_and_origin_of_websockets(server: Server) -> None:
+    own = f"http://127.0.0.1:{server.port}"
+    assert status(server, SOCKET, HANDSHAKE | {"Origin": own}) == 101
+    assert status(server, SOCKET, HANDSHAKE) == 403
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:1"):
+        assert status(server, SOCKET, HANDSHAKE | {"Origin": origin}) == 403
+    evil = f"evil.example:{server.port}"
+    assert status(server, SOCKET, HANDSHAKE | {"Origin": f"http://{evil}"}, host=evil) == 403
+
+
+def test_a_foreign_page_gets_no_image_but_may_link_here(server: Server) -> None:
+    image = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    frame = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert status(server, IMAGE, image) == 403
+    assert status(server, "/", frame) == 403
+    assert status(server, IMAGE, link) == 403
+    assert status(server, "/", link) == 200
+
+
+def test_a_foreign_page_in_the_browser(server: Server, visit: Open) -> None:
+    """It can neither show an image nor open the socket; the page itself loads nothing from elsewhere."""
+    at = visit(server)
+    asked: list[str] = []
+    at.page.on("request", lambda request: asked.append(request.url))
+    at.page.reload()
+    at.ready()
+    assert len(asked) > 10
+    assert [url for url in asked if not url.startswith((server.address, "data:"))] == []
+    browser = at.page.context.browser
+    assert browser is not None
+    foreign = browser.new_page()
+    foreign.goto("data:text/html,<title>foreign</title>")
+    script = """url => new Promise(done => { const image = new Image();
+        image.onload = () => done('shown'); image.onerror = () => done('refused'); image.src = url })"""
+    assert foreign.evaluate(script, server.address.rstrip("/") + IMAGE) == "refused"
+    script = """url => new Promise(done => { const socket = new WebSocket(url);
+        socket.onopen = () => done('open'); socket.onerror = () => done('refused') })"""
+    assert foreign.evaluate(script, server.address.replace("http", "ws").rstrip("/") + SOCKET) == "refused"
+    foreign.close()
+
+
+def test_off_loopback_a_token_is_needed(start: Serve, visit: Open) -> None:
+    server = start("ada", "--host", "0.0.0.0")
+    token = server.address.partition("?token=")[2]
+    assert urlsplit(server.address).hostname not in ("localhost", "127.0.0.1", "0.0.0.0")  # another machine's way here
+    assert len(token) >= 32
+    for path in ("/", IMAGE, POLLING, "/static/page.js", "/?token=", f"/?token={token[:-1]}"):
+        assert status(server, path, {}) == 403
+    assert status(server, SOCKET, HANDSHAKE | {"Origin": f"http://127.0.0.1:{server.port}"}) == 403
+    cookie = {"Cookie": f"cleanset-{server.port}={token}"}
+    assert status(server, IMAGE, cookie) == 200
+    assert status(server, IMAGE, cookie | {"Origin": "http://evil.example"}) == 403
+    assert status(server, IMAGE, {"Cookie": f"cleanset-{server.port}={token}x"}) == 403
+    at = visit(server)
+    assert "token" not in at.page.url
+    at.press("n")
+    (kept,) = at.page.context.cookies()
+    assert (kept["name"], kept["httpOnly"], kept["sameSite"]) == (f"cleanset-{server.port}", True, "Lax")
+
+
+def test_loopback_is_not_reached_from_other_addresses(server: Server) -> None:
+    other = socket.gethostbyname(socket.gethostname())
+    if is_loopback(other):
+        other = "127.0.0.2"  # the same interface, but not the address that is bound
+    with pytest.raises(OSError, match=r"refused|timed out|unreachable"):
+        socket.create_connection((other, server.port), timeout=5)
+
+
+def test_addresses() -> None:
+    assert address("127.0.0.1", 8080) == "http://127.0.0.1:8080/"
+    assert address("::1", 8080, "abc") == "http://[::1]:8080/?token=abc"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("203.0.113.1", 9))
+            own = probe.getsockname()[0]
+        except OSError:  # no network at all
+            own = socket.gethostname()
+    assert address("0.0.0.0", 8080) == f"http://{own}:8080/"
+
+
+def test_the_usual_port(tmp_path: Path) -> None:
+    """Always the same for an edition and a reviewer, another for others; any free one while it is taken."""
+    ports = [usual_port(Edition(tmp_path), "ada"), usual_port(Edition(tmp_path), "ben"),
+             usual_port(Edition(tmp_path / "imagenet"), "ada")]  # fmt: skip
+    assert ports == [usual_port(Edition(tmp_path / "x" / ".."), "ada"), *ports[1:]]
+    assert len(set(ports)) == 3
+    assert all(20_000 <= port < 30_000 for port in ports)
+    with bind("127.0.0.1", 0) as taken, bind_usual("127.0.0.1", taken.getsockname()[1]) as other:
+        assert other.getsockname()[1] != taken.getsockname()[1]
+
+
+def test_hosts() -> None:
+    assert own_hosts("127.0.0.1", 8080) == {"127.0.0.1:8080", "localhost:8080"}
+    assert own_hosts("::1", 80) == {"[::1]:80", "localhost:80", "[::1]", "localhost"}
+    assert own_hosts("0:0::1", 81) == {"[::1]:81", "localhost:81"}
+    assert own_hosts("2001:DB8:0:0::5", 8080) == {"[2001:db8::5]:8080"}
+    assert own_hosts("Tab.Example", 8080) == {"tab.example:8080"}
+    assert own_hosts("LocalHost", 8080) == {"localhost:8080"}
+    assert own_hosts("192.168.1.5", 8080) == {"192.168.1.5:8080"}
+    assert [is_loopback(host) for host in ("127.0.0.1", "127.8.9.1", "::1", "localhost")] == [True] * 4
+    assert [is_loopback(host) for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", "")] == [False] * 5
+    with pytest.raises(ValueError, match="any host without a token"):
+        Guard(lambda *_: None, None, None)  # type: ignore[arg-type]

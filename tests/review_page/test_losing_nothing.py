@@ -1,0 +1,206 @@
+"""Kills, full disks, other people's edits, two tabs, two servers: no verdict is lost, none shown that is not saved."""
+
+import resource
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .conftest import Open, Serve
+from .reviewing import PATIENCE, Server, command, reviews
+
+GOLDFISH, LADYBUG = "n01443537", "n02165456"
+CLEAN = {"verdict": "clean"}
+
+
+def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Open) -> None:
+    server = start()
+    at = visit(server)
+    first, second, third = at.shown[:3]
+    at.press("c", "c")
+    server.kill()
+    at.page.keyboard.press("c")
+    at.page.wait_for_timeout(300)
+    assert at.caption(third) == "not reviewed yet"
+    assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted([first, second]), CLEAN)}
+    again = start("ada")
+    assert again.port == server.port
+    # the tab that is still open finds it and goes on where it was
+    at.page.wait_for_function("old => performance.timeOrigin > old", arg=at.page.evaluate("performance.timeOrigin"),
+                              timeout=PATIENCE)  # fmt: skip
+    at.ready()
+    assert (at.page.url.startswith(again.address), at.wnid, at.focus) == (True, GOLDFISH, third)
+    at.press("c")
+    assert set(reviews(edition)[GOLDFISH]) == {first, second, third}
+
+
+def test_kill_9_at_any_moment(edition: Path, start: Serve, visit: Open) -> None:
+    """What the page showed as saved is on disk, and at most the one verdict after it."""
+    for rounds in range(3):
+        server = start()
+        at = visit(server)
+        before = sum(map(len, reviews(edition).values()))
+        for _ in range(rounds + 1):
+            at.page.keyboard.press("c")
+        server.kill()
+        at.page.wait_for_timeout(100)
+        told = int(at.of_view("pressed"))
+        on_disk = sum(map(len, reviews(edition).values())) - before
+        assert told <= on_disk <= rounds + 1
+        at.page.close()
+
+
+def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve, visit: Open) -> None:
+    """A machine that is busy elsewhere for seconds delays a verdict; it does not drop it."""
+    server = start()
+    at = visit(server)
+    first, second = at.shown[:2]
+    at.press("c")
+    at.page.wait_for_timeout(1_500)  # so that nothing but the key is under way
+    server.process.send_signal(signal.SIGSTOP)
+    at.page.keyboard.press("c")
+    at.page.wait_for_timeout(9_000)
+    assert at.caption(second) == "not reviewed yet"
+    server.process.send_signal(signal.SIGCONT)
+    at.page.wait_for_selector(f"[data-card='{second}'].clean", timeout=PATIENCE)
+    assert set(reviews(edition)[GOLDFISH]) == {first, second}
+
+
+@contextmanager
+def no_room(server: Server) -> Iterator[None]:
+    """The server can write no byte into any file, as on a full disk."""
+    old = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (0, old[1]))
+    yield
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, old)
+
+
+def test_a_verdict_that_cannot_be_written_is_not_shown_as_said(edition: Path, start: Serve, visit: Open) -> None:
+    server = start()
+    at = visit(server)
+    zeroth, first, second = at.shown[:3]
+    at.press("c", "c")
+    file = edition / "reviews" / "ada" / f"{GOLDFISH}.yaml"
+    before = file.read_bytes()
+    with no_room(server):
+        at.press("c")
+        assert at.notice == f"Not saved. reviews/ada/{GOLDFISH}.yaml: File too large"
+        assert (at.focus, at.caption(second)) == (second, "not reviewed yet")
+        at.press("z")
+        assert at.notice.startswith("Not saved.")
+        assert at.caption(first) == "clean"
+        at.press("r", "n")
+        assert at.notice.startswith("Not saved.")
+        assert at.mode == "reason"  # to be tried again
+        at.press("Escape")
+    assert file.read_bytes() == before
+    at.press("r", "n")
+    assert (at.caption(second), at.notice) == ("reject: noise", "")
+    assert set(reviews(edition)[GOLDFISH]) == {zeroth, first, second}
+    at.press("z", "z", "z")  # the step that could not be undone can be now
+    assert reviews(edition) == {}
+
+
+def test_a_file_broken_by_hand_says_so_and_heals(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    first, second = at.shown[:2]
+    at.press("c")
+    file = edition / "reviews" / "ada" / f"{GOLDFISH}.yaml"
+    good = file.read_text()
+    file.write_text(good + "  oops: [\n")
+    at.press("ArrowRight", "c")
+    assert "not YAML" in at.notice
+    assert f"{GOLDFISH}.yaml, line" in at.notice
+    assert file.read_text() == good + "  oops: [\n"
+    at.press("n")
+    assert at.wnid == LADYBUG  # the others go on
+    at.press("p")
+    file.write_text("# looked at twice\n" + good)
+    at.page.wait_for_selector(f"[data-card='{first}'].clean", timeout=PATIENCE)
+    at.open(GOLDFISH, second)
+    at.press("c")
+    assert file.read_text().startswith("# looked at twice\n")
+    assert set(reviews(edition)[GOLDFISH]) == {first, second}
+
+
+def test_an_edit_by_hand_is_shown_and_not_overwritten(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    first = at.shown[0]
+    at.press("c", "z")
+    at.press("c")
+    file = edition / "reviews" / "ada" / f"{GOLDFISH}.yaml"
+    file.write_text(file.read_text().replace("verdict: clean", "verdict: unsure"))
+    at.page.wait_for_selector(f"[data-card='{first}'].unsure", timeout=PATIENCE)
+    at.press("z")
+    assert "changed meanwhile" in at.notice
+    assert reviews(edition) == {GOLDFISH: {first: {"verdict": "unsure"}}}
+
+
+def test_two_tabs_do_not_overwrite_each_other(edition: Path, start: Serve, visit: Open) -> None:
+    server = start()
+    one, two = visit(server), visit(server)
+    first = one.shown[0]
+    one.press("c")
+    two.page.wait_for_selector(f"[data-card='{first}'].clean", timeout=PATIENCE)  # told without asking
+    assert two.focus == first
+    two.press("r", "b")
+    one.page.wait_for_selector(f"[data-card='{first}'].reject", timeout=PATIENCE)
+    assert reviews(edition) == {GOLDFISH: {first: {"verdict": "reject", "reason": "border"}}}
+
+
+def test_two_servers_of_one_reviewer(edition: Path, start: Serve, visit: Open) -> None:
+    """The second says that the entry is another than it showed, and shows that; nothing is lost or doubled."""
+    one, two = visit(start()), visit(start())
+    first, second = one.shown[:2]
+    one.press("c")
+    one.press("c")
+    two.page.keyboard.press("u")  # as soon as the other has said clean, before it is told
+    two.page.wait_for_function("document.querySelector('#view').dataset.pressed === '1'", timeout=PATIENCE)
+    saved = reviews(edition)[GOLDFISH]
+    if two.notice:
+        assert "changed meanwhile" in two.notice
+        assert saved == dict.fromkeys(sorted([first, second]), CLEAN)
+        assert two.caption(first) == "clean"
+    else:  # told before the key was pressed: then it was meant
+        assert saved[first] == {"verdict": "unsure"}
+
+
+def test_two_servers_of_two_reviewers(edition: Path, start: Serve, visit: Open) -> None:
+    ada, ben = visit(start("ada")), visit(start("ben"))
+    while ada.wnid == GOLDFISH:
+        ada.press("c")
+        if ben.wnid == GOLDFISH and ben.focus:
+            ben.press("u")
+    assert {entry["verdict"] for entry in reviews(edition, "ada")[GOLDFISH].values()} == {"clean"}
+    assert {entry["verdict"] for entry in reviews(edition, "ben")[GOLDFISH].values()} == {"unsure"}
+
+
+def test_an_image_that_is_not_the_indexed_one_cannot_be_judged(edition: Path, start: Serve, visit: Open) -> None:
+    data = (edition / "data").resolve()
+    (edition / "data").unlink()
+    (edition / "data").mkdir()
+    for part in data.iterdir():
+        if part.name != "raw":
+            (edition / "data" / part.name).symlink_to(part)
+    (edition / "data" / "raw").mkdir()
+    archive = (data / "raw" / "ILSVRC2012_img_val.tar").read_bytes()
+    (edition / "data" / "raw" / "ILSVRC2012_img_val.tar").write_bytes(archive.replace(b"\xff\xda", b"\xff\xdb"))
+    at = visit(start())
+    at.press("c")
+    assert f"{at.focus} cannot be shown." in at.notice
+    assert "SHA-256" in at.notice
+    assert reviews(edition) == {}
+
+
+def test_what_cannot_start_says_why(edition: Path, start: Serve) -> None:
+    def answer(*options: str) -> str:
+        done = subprocess.run(command(*options), cwd=edition, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stdout) == (1, "")
+        return done.stderr
+
+    assert answer("../ada") == "error: reviewer '../ada': expected a name of small letters, digits, - and _\n"
+    server = start()
+    assert f"127.0.0.1:{server.port}: Address already in use" in answer("ada", "--port", str(server.port))
+    (edition / "params.yaml").unlink()
+    assert "params.yaml: missing" in answer("ada")

@@ -1,0 +1,257 @@
+"""Reviewing by keyboard and mouse, and what then lies on disk."""
+
+from pathlib import Path
+
+import yaml
+
+from cleanset.review.store import check_reviews, read_reviews
+from cleanset.tables import INDEX, read_table
+
+from .conftest import Open, Serve
+from .reviewing import REASONS, reviews
+
+GOLDFISH, LADYBUG, BALLOON = "n01443537", "n02165456", "n02782093"
+BLUR, CLEAN = {"verdict": "reject", "reason": "blur"}, {"verdict": "clean"}
+
+
+SLOW = """
+const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
+  let free = 0;
+  set.call(this, (event) => {
+    free = Math.max(performance.now(), free + 300);
+    setTimeout(() => handle(event), free - performance.now());
+  });
+} });
+"""
+"""What the server sends arrives in its order, but with 300 ms at least between two messages."""
+
+
+def with_one_model(edition: Path) -> None:
+    params = yaml.safe_load((edition / "params.yaml").read_text())
+    params["models"] = {"standard": params["models"]["standard"]}
+    (edition / "params.yaml").write_text(yaml.safe_dump(params))
+
+
+def test_three_key_presses_settle_a_class(edition: Path, start: Serve, visit: Open) -> None:
+    with_one_model(edition)
+    at = visit(start())
+    asked = at.shown
+    assert (at.wnid, len(asked), at.focus) == (GOLDFISH, 3, asked[0])
+    at.press("c", "c")
+    assert (at.wnid, at.focus) == (GOLDFISH, asked[2])
+    at.press("c")
+    assert (at.wnid, at.focus) == (LADYBUG, at.shown[0])
+    assert at.notice == "goldfish is settled."
+    assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted(asked), CLEAN)}
+
+
+def test_a_class_of_three_models_by_keyboard_alone(edition: Path, start: Serve, visit: Open) -> None:
+    """Every verdict and every reason; a further image is asked for where one is rejected."""
+    at = visit(start())
+    first, second, third, fourth = at.shown[:4]
+    at.press("r")
+    assert at.mode == "reason"
+    at.press("Escape")
+    assert (at.mode, at.focus, reviews(edition)) == ("class", first, {})
+    at.press("r", "l")
+    at.press("u")
+    at.press("x")
+    at.page.wait_for_selector("[data-look=crop][data-ready]", state="attached")
+    at.page.keyboard.press("Control+ArrowRight")
+    at.page.keyboard.press("Shift+ArrowUp")
+    at.page.keyboard.press("Shift+ArrowUp")
+    left, top, right, bottom = at.box()
+    assert (left, top) == (1, 0)
+    at.page.keyboard.press("Shift+ArrowLeft")
+    at.page.keyboard.press("ArrowRight")
+    assert at.box() == [2, 0, right, bottom]
+    at.press("Enter")
+    assert "choose the reason" in at.notice
+    at.press("o", "Enter")
+    assert at.notice == "Not saved yet: state that the object stays fully visible, by v."
+    assert third not in reviews(edition)[GOLDFISH]
+    at.press("v", "Enter")
+    crop = {"verdict": "crop", "reason": "collage", "crop": [2, 0, right, bottom], "object_fully_visible": True}
+    assert reviews(edition) == {GOLDFISH: {first: BLUR, second: {"verdict": "unsure"}, third: crop}}
+    assert [at.caption(each) for each in (first, second, third, fourth)] == [
+        "reject: blur", "unsure", "crop: collage", "not reviewed yet",
+    ]  # fmt: skip
+    presses = 0
+    while at.wnid == GOLDFISH:
+        at.press("c")
+        presses += 1
+    assert len(reviews(edition)[GOLDFISH]) == 3 + presses
+    votes = read_reviews(edition / "reviews")
+    check_reviews(votes, read_table(edition / "data" / "index.parquet", INDEX))
+
+
+def test_every_reason_has_its_key(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start(), f"?class={BALLOON}")
+    at.press("m")
+    ids = at.shown[: len(REASONS)]
+    for image_id, key in zip(ids, REASONS.values(), strict=True):
+        at.open(BALLOON, image_id)
+        at.press("r", key)
+    saved = reviews(edition)[BALLOON]
+    assert [saved[image_id]["reason"] for image_id in ids] == list(REASONS)
+
+
+def test_undo_of_any_step(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    first, second, third = at.shown[:3]
+    at.press("c", "r", "t", "u")
+    at.press("ArrowLeft", "ArrowLeft", "ArrowLeft", "d")
+    assert list(reviews(edition)[GOLDFISH]) == sorted([second, third])
+    at.press("z")
+    assert reviews(edition)[GOLDFISH][first] == CLEAN
+    assert (at.focus, at.caption(first)) == (first, "clean")
+    at.press("n")
+    assert at.wnid == LADYBUG
+    at.press("z")
+    assert (at.wnid, at.focus, at.caption(third)) == (GOLDFISH, third, "not reviewed yet")
+    at.press("Backspace", "z")
+    assert reviews(edition) == {}
+    assert at.notice == "Undone: clean."
+    at.press("z")
+    assert at.notice.startswith("Nothing to undo")
+
+
+def test_a_reload_shows_the_same_class_and_verdicts(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.press("n", "c")
+    first = at.shown[0]
+    at.page.reload()
+    at.ready()
+    assert (at.wnid, at.caption(first)) == (LADYBUG, "clean")
+    assert at.focus == at.shown[1]
+
+
+def test_search_by_name_and_by_wnid(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.press("/")
+    at.type_into_dialog("traffic", found="n06874185")
+    at.page.wait_for_selector("[data-wnid=n06874185]")
+    at.page.wait_for_selector(".q-dialog__inner", state="detached")
+    at.press("/")
+    field = at.page.locator(".q-dialog input")
+    field.press_sequentially("ball", delay=30)  # no letter of it is a verdict
+    at.page.wait_for_function("document.querySelectorAll('.hits .q-item').length === 2")
+    at.page.wait_for_selector(".q-item--active:has-text('soccer ball')")  # a whole word goes first
+    field.press("ArrowDown")
+    at.page.wait_for_selector(".q-item--active:has-text('balloon')")
+    field.press("Enter")
+    at.page.wait_for_selector(f"[data-wnid={BALLOON}]")
+    at.page.wait_for_selector(".q-dialog__inner", state="detached")
+    at.press("/")
+    at.page.keyboard.press("Escape")
+    at.page.wait_for_selector("[data-mode=class]")
+    assert (at.wnid, reviews(edition)) == (BALLOON, {})
+
+
+def test_filters(edition: Path, start: Serve, visit: Open) -> None:
+    with_one_model(edition)
+    at = visit(start())
+    at.press("f", "c")
+    assert at.notice == "No class here: conflicts."
+    at.press("c", "c", "c", "n", "c")
+    assert at.wnid not in (GOLDFISH, LADYBUG)
+    mine = at.wnid
+    at.press("f", "m", "n")
+    assert at.wnid == GOLDFISH
+    at.press("n")
+    assert at.wnid == mine
+    at.press("p")
+    assert at.wnid == GOLDFISH
+    at.press("f", "u")
+    assert at.wnid == LADYBUG
+
+
+def test_skipped_classes_come_at_the_end(edition: Path, start: Serve, visit: Open) -> None:
+    with_one_model(edition)
+    at = visit(start())
+    seen: list[str] = []
+    at.press("s")
+    while at.mode == "class" and len(seen) < 12:
+        seen.append(at.wnid)
+        while at.wnid == seen[-1]:
+            at.press("c")
+        assert at.focus == (at.shown[0] if at.focus else "")
+    assert (seen[0], seen[-1], len(set(seen))) == (LADYBUG, GOLDFISH, 12)
+    assert at.mode == "end"
+    assert "Nothing is left to ask you." in at.page.inner_text("#view")
+    assert "12 of 12 classes are done, with 36 verdicts of ada." in at.page.inner_text("#view")
+
+
+def test_notes_and_looking_closely(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    first = at.focus
+    at.press("e")
+    at.type_into_dialog("<b>odd</b> & : # {dark}")
+    at.page.wait_for_selector(".q-dialog__inner", state="detached")
+    at.press("Enter")
+    at.page.wait_for_selector("[data-look=zoom][data-ready]", state="attached")
+    at.page.keyboard.press("1")
+    at.page.wait_for_function("document.querySelector('#zoom-ratio').textContent === '100 %'")
+    shown = at.page.locator(".cropper-canvas img").bounding_box()
+    assert shown is not None
+    assert [round(shown["width"]), round(shown["height"])] == [407, 254]
+    at.press("c")
+    assert at.mode == "zoom"
+    at.press("Escape")
+    assert reviews(edition) == {GOLDFISH: {first: {"verdict": "clean", "note": "<b>odd</b> & : # {dark}"}}}
+    assert "“<b>odd</b> & : # {dark}”" in at.page.inner_text(f"[data-card='{first}']")
+
+
+def test_the_help_names_every_key(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.press("?")
+    sheet = at.page.inner_text(".help")
+    for word in ("clean", "crop", "reject", "unsure", "undo", "skip", "search", "several objects", "fully visible"):
+        assert word in sheet
+    at.press("c")
+    assert at.mode == "class"
+
+
+def test_two_reviewers_that_differ_and_the_board(edition: Path, start: Serve, visit: Open) -> None:
+    ada, ben = visit(start("ada")), visit(start("ben"))
+    for at in (ada, ben):
+        at.go(BALLOON)
+    image = ada.focus
+    ada.press("c")
+    assert "ada" not in ben.page.inner_text("main [data-card]")  # who has not judged is not led
+    ben.open(BALLOON, image)
+    ben.press("r", "f")
+    assert "ada: clean" in ben.page.inner_text(f"[data-card='{image}']")
+    board = visit(start("board"))
+    assert (board.wnid, board.focus) == (BALLOON, image)
+    text = board.page.inner_text(f"[data-card='{image}']")
+    assert "ada: clean" in text
+    assert "ben: reject, filter" in text
+    board.press("c")
+    assert board.mode == "note"
+    assert reviews(edition, "board") == {}
+    board.type_into_dialog("the haze of a low sun")
+    board.page.wait_for_selector(".q-dialog__inner", state="detached")
+    board.page.wait_for_selector("[data-mode=end]")
+    assert reviews(edition, "board") == {BALLOON: {image: {"verdict": "clean", "note": "the haze of a low sun"}}}
+
+
+def test_what_is_typed_at_once_stays(edition: Path, start: Serve, visit: Open) -> None:
+    """Nothing that comes from the server after a field is shown takes away what was typed there."""
+    at = visit(start())
+    first = at.shown[0]
+    at.page.add_init_script(SLOW)
+    at.page.reload()
+    at.ready()
+    for wnid in (LADYBUG, BALLOON):
+        at.go(wnid)
+    at.go(GOLDFISH)
+    for text in ("a stamp", "no stamp, a shadow"):
+        at.press("e")
+        at.page.locator(".q-dialog textarea").fill(text)
+        at.page.wait_for_timeout(900)
+        at.page.keyboard.press("Enter")
+        at.page.wait_for_selector(".q-dialog__inner", state="detached")
+    at.press("u")
+    assert reviews(edition) == {GOLDFISH: {first: {"verdict": "unsure", "note": "no stamp, a shadow"}}}

@@ -1,0 +1,144 @@
+"""Keys pressed faster than they are answered: each counts, and means what the page then shows."""
+
+from pathlib import Path
+
+from playwright.sync_api import Route
+
+from .conftest import Open, Serve
+from .reviewing import PATIENCE, Reviewing, Server, reviews
+
+GOLDFISH, LADYBUG, CUCUMBER = "n01443537", "n02165456", "n07718472"
+
+SLOW = """
+const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
+  let free = 0;
+  set.call(this, (event) => {
+    free = Math.max(performance.now() + 700, free);
+    setTimeout(() => handle(event), free - performance.now());
+  });
+} });
+"""
+"""What the server sends arrives in its order, 700 ms late."""
+
+
+def slow_visit(visit: Open, server: Server) -> Reviewing:
+    at = visit(server)
+    at.page.add_init_script(SLOW)
+    at.page.reload()
+    at.ready()
+    return at
+
+
+def wait_for(at: Reviewing, pressed: int) -> None:
+    at.page.wait_for_function(
+        "pressed => Number(document.querySelector('#view').dataset.pressed) >= pressed", arg=pressed, timeout=PATIENCE
+    )
+
+
+def test_each_n_goes_one_class_on(start: Serve, visit: Open) -> None:
+    at = slow_visit(visit, start())
+    order = [at.wnid]
+    for _ in range(3):
+        at.press("n")
+        order.append(at.wnid)
+    at.press("p", "p", "p")
+    assert at.wnid == order[0]
+    for _ in range(3):
+        at.page.keyboard.press("n")
+    wait_for(at, 9)
+    assert at.wnid == order[3]
+
+
+def test_a_word_typed_at_once_is_searched(edition: Path, start: Serve, visit: Open) -> None:
+    at = slow_visit(visit, start())
+    at.page.keyboard.type("/cucumber")
+    at.page.wait_for_selector(".q-dialog input")
+    at.page.wait_for_function("document.querySelector('.q-dialog input').value === 'cucumber'")
+    at.press("Escape")
+    at.page.wait_for_selector("[data-mode=class]")
+    at.page.keyboard.type("/ladybug")
+    at.page.keyboard.press("Enter")
+    at.page.keyboard.press("?")
+    at.page.wait_for_selector("#overlay.help", timeout=PATIENCE)
+    assert (at.wnid, reviews(edition)) == (LADYBUG, {})
+
+
+def test_a_note_typed_at_once_is_kept(edition: Path, start: Serve, visit: Open) -> None:
+    at = slow_visit(visit, start())
+    at.page.keyboard.type("ea stamp, not cut")
+    at.page.keyboard.press("Enter")
+    at.page.keyboard.press("u")
+    at.page.wait_for_selector("#view figure.unsure", timeout=PATIENCE)
+    assert list(reviews(edition)[GOLDFISH].values()) == [{"verdict": "unsure", "note": "a stamp, not cut"}]
+
+
+def test_verdicts_typed_at_once_hold_for_what_was_shown(edition: Path, start: Serve, visit: Open) -> None:
+    """Each of three keys gives one verdict; a verdict on a class that was not shown yet is refused, and says so."""
+    at = slow_visit(visit, start())
+    first, second, third = at.shown[:3]
+    for _ in range(3):
+        at.page.keyboard.press("c")
+    wait_for(at, 3)
+    assert set(reviews(edition)[GOLDFISH]) == {first, second, third}
+    before = int(at.of_view("pressed"))
+    at.page.keyboard.press("n")
+    at.page.keyboard.press("c")
+    wait_for(at, before + 2)
+    assert at.wnid == LADYBUG
+    assert "was not shown yet when the key was pressed" in at.notice
+    assert set(reviews(edition)) == {GOLDFISH}
+
+
+def test_keys_before_the_image_is_there(start: Serve, visit: Open) -> None:
+    """No error in the page's scripts (which fails the test), and each key counts once the image is there."""
+    at = visit(start())
+
+    def late(route: Route) -> None:
+        at.page.wait_for_timeout(1000)
+        route.continue_()
+
+    at.page.route("**/image/full/**", late)
+    for key in ("Enter", "+", "1", "Shift+ArrowLeft", "2"):
+        at.page.keyboard.press(key)
+    at.page.wait_for_selector("[data-look=zoom][data-ready]", state="attached")
+    at.page.wait_for_function("document.querySelector('#zoom-ratio').textContent === '200 %'")
+
+
+def test_a_key_that_the_connection_lost_is_sent_again_and_counts_once(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.page.evaluate(
+        "() => { const emit = window.emitEvent; let lost = false;"
+        " window.emitEvent = (...sent) => { if (lost) { emit(...sent); emit(...sent); } lost = true; } }"
+    )
+    first = at.focus
+    at.page.keyboard.press("u")
+    at.page.wait_for_selector(f"[data-card='{first}'].unsure", timeout=PATIENCE)
+    at.page.wait_for_timeout(500)
+    assert reviews(edition) == {GOLDFISH: {first: {"verdict": "unsure"}}}
+
+
+def test_a_key_held_down_stops_when_it_is_let_go(start: Serve, visit: Open) -> None:
+    """It steps as fast as it is answered; nothing is left over."""
+    at = slow_visit(visit, start())
+    for _ in range(10):
+        at.page.keyboard.down("n")
+    at.page.keyboard.up("n")
+    wait_for(at, 1)
+    at.page.wait_for_timeout(2000)
+    assert at.of_view("pressed") == "1"
+
+
+def test_back_goes_to_the_class_before(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.press("n")
+    assert at.wnid == LADYBUG
+    at.press("x")
+    at.page.go_back()
+    at.page.wait_for_selector("[data-mode=class]")
+    assert at.wnid == LADYBUG
+    at.page.go_back()
+    at.page.wait_for_selector(f"[data-wnid={GOLDFISH}]")
+    assert at.page.url.endswith(f"?class={GOLDFISH}")
+    at.page.go_forward()
+    at.page.wait_for_selector(f"[data-wnid={LADYBUG}]")

@@ -1,0 +1,255 @@
+"""Downloads from servers on this machine: whole or not at all, and nothing elsewhere."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cleanset.scoring import downloads
+from cleanset.scoring.downloads import Drive, Hub, fetch, what_instead_of_weights
+from tests.scoring.conftest import Serving
+from tests.scoring.servers import COMMIT, QUOTA, Plan
+
+HUB = Hub("timm/resnet50.a1_in1k", "model.safetensors")
+DRIVE = Drive("1TmT5oGa1UvVjM3d-XeSj_XmKqBNRUg8r")
+MAIN = "/timm/resnet50.a1_in1k/resolve/main/model.safetensors"
+FILE = f"/timm/resnet50.a1_in1k/resolve/{COMMIT}/model.safetensors"
+ON_DRIVE = f"drive.google.com/uc?id={DRIVE.id}"
+MEGA = 1_000_000
+
+
+def content(size: int) -> bytes:
+    return np.random.default_rng(1).bytes(size)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "weights" / "deep" / "model.safetensors"
+
+
+@pytest.fixture(autouse=True)
+def nothing_elsewhere(tmp_path: Path, path: Path, home: Path) -> object:
+    """After each test: the file, or nothing, and the test's own certificate."""
+    yield
+    left = {found.relative_to(tmp_path).as_posix() for found in tmp_path.rglob("*")}
+    assert left - {"certificate.pem", "weights/deep/model.safetensors"} <= {"home", "weights", "weights/deep"}
+
+
+class TestHub:
+    def test_whole(self, path: Path, serving: Serving, capfd: pytest.CaptureFixture[str]) -> None:
+        plan = Plan(content(3 * MEGA))
+        serving(plan)
+        fetch(HUB, path)
+        assert path.read_bytes() == plan.content
+        assert plan.asked == [f"HEAD {MAIN}", f"HEAD {FILE}", f"GET {FILE}"]
+        assert capfd.readouterr() == ("", "")  # no bar where nobody looks
+
+    def test_there_already(self, path: Path, serving: Serving) -> None:
+        plan = Plan(content(10))
+        serving(plan)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"weights")
+        fetch(HUB, path)
+        assert (path.read_bytes(), plan.asked) == (b"weights", [])
+
+    def test_goes_on_after_a_break(self, path: Path, serving: Serving) -> None:
+        plan = Plan(content(30 * MEGA), breaks=[21 * MEGA])
+        serving(plan)
+        fetch(HUB, path)
+        assert path.read_bytes() == plan.content
+        # huggingface_hub writes pieces of 10 MiB
+        assert plan.asked[2:] == [f"GET {FILE}", f"GET {FILE} bytes={20 * 1024**2}-"]
+
+    def test_a_server_that_knows_no_ranges(self, path: Path, serving: Serving) -> None:
+        plan = Plan(content(30 * MEGA), breaks=[21 * MEGA], ranges=False)
+        serving(plan)
+        fetch(HUB, path)
+        assert path.read_bytes() == plan.content
+
+    def test_other_bytes_than_the_hub_says(self, path: Path, serving: Serving) -> None:
+        plan = Plan(content(MEGA), etag="ab" * 32)
+        serving(plan)
+        with pytest.raises(ValueError, match=f"SHA-256 {plan.sha256()} arrived; the hub has {'ab' * 32}"):
+            fetch(HUB, path)
+        assert plan.asked.count(f"GET {FILE}") == 3
+
+    def test_a_small_file_whose_etag_is_no_sum(self, path: Path, serving: Serving) -> None:
+        plan = Plan(content(1000), etag="ab" * 20)
+        serving(plan)
+        fetch(HUB, path)
+        assert path.read_bytes() == plan.content
+
+    def test_a_page_in_place_of_the_file(self, path: Path, serving: Serving) -> None:
+        serving(Plan(content(len(QUOTA)), page=QUOTA))
+        with pytest.raises(ValueError, match=r'a web page \("Google Drive - Quota exceeded"\)'):
+            fetch(HUB, path)
+
+    def test_a_page_of_another_length(self, path: Path, serving: Serving) -> None:
+        serving(Plan(content(MEGA), page=QUOTA))
+        with pytest.raises(ValueError, match=f"should be of size 1000000 but has size {len(QUOTA)}"):
+            fetch(HUB, path)
+
+    def test_no_such_file(self, path: Path, serving: Serving) -> None:
+        serving(Plan(b""))
+        with pytest.raises(ValueError, match=r"^RemoteEntryNotFoundError: 404 .*/timm/none/resolve/main/a\.bin"):
+            fetch(Hub("timm/none", "a.bin"), path)
+
+    def test_nobody_there(self, path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+        with pytest.raises(ValueError, match=r"^ConnectError: .*Connection refused"):
+            fetch(HUB, path)
+
+
+class TestDrive:
+    def test_whole(self, path: Path, serving: Serving, capfd: pytest.CaptureFixture[str]) -> None:
+        plan = Plan(content(3 * MEGA))
+        serving(plan, as_drive=True)
+        fetch(DRIVE, path)
+        assert path.read_bytes() == plan.content
+        assert plan.asked == [ON_DRIVE]
+        assert capfd.readouterr() == ("", "")
+
+    def test_a_large_file_is_confirmed(self, path: Path, serving: Serving) -> None:
+        plan = Plan(content(3 * MEGA), confirm=True)
+        serving(plan, as_drive=True)
+        fetch(DRIVE, path)
+        assert path.read_bytes() == plan.content
+        confirmed = f"drive.usercontent.google.com/download?id={DRIVE.id}&export=download&confirm=t&uuid=5f0c"
+        assert plan.asked == [ON_DRIVE, confirmed]
+
+    def test_begins_again_after_a_break(self, path: Path, serving: Serving) -> None:
+        plan = Plan(content(3 * MEGA), breaks=[2 * MEGA, MEGA])
+        serving(plan, as_drive=True)
+        fetch(DRIVE, path)
+        assert path.read_bytes() == plan.content
+        assert plan.asked == [ON_DRIVE] * 3
+
+    def test_breaks_every_time(self, path: Path, serving: Serving) -> None:
+        plan = Plan(content(3 * MEGA), breaks=[MEGA] * 9)
+        serving(plan, as_drive=True)
+        with pytest.raises(ValueError, match=r"^ConnectionError: .*1000000 bytes read, 2000000 more expected"):
+            fetch(DRIVE, path)
+        assert plan.asked == [ON_DRIVE] * 3
+        plan.breaks.clear()
+        fetch(DRIVE, path)  # the next run begins anew
+        assert path.read_bytes() == plan.content
+
+    def test_quota_exceeded(self, path: Path, serving: Serving) -> None:
+        serving(Plan(b"", page=QUOTA), as_drive=True)
+        wanted = (
+            r"^FileURLRetrievalError: Too many users have viewed or downloaded this file recently\. Please try again\.$"
+        )
+        with pytest.raises(ValueError, match=wanted):
+            fetch(DRIVE, path)
+
+    def test_a_page_sent_as_the_file(self, path: Path, serving: Serving) -> None:
+        serving(Plan(QUOTA.encode()), as_drive=True)
+        with pytest.raises(
+            ValueError, match=r'^a web page \("Google Drive - Quota exceeded"\) came instead of weights$'
+        ):
+            fetch(DRIVE, path)
+
+    def test_a_certificate_of_somebody_else(
+        self, path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        serving(Plan(b"x"), as_drive=True)
+        monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+        with pytest.raises(ValueError, match=r"^ConnectionError: .*certificate verify failed"):
+            fetch(DRIVE, path)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from cleanset.scoring import downloads
+from cleanset.scoring.downloads import Drive, Hub, fetch
+fetch(Hub(*sys.argv[2:]) if len(sys.argv) == 4 else Drive(sys.argv[2]), Path(sys.argv[1]))
+"""
+
+
+def start(origin: Hub | Drive, path: Path, **options: object) -> "subprocess.Popen[bytes]":
+    words = (origin.repository, origin.file) if isinstance(origin, Hub) else (origin.id,)
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, path, *words], **options)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])
+def test_killed_in_the_middle(origin: Hub | Drive, path: Path, serving: Serving) -> None:
+    plan = Plan(content(30 * MEGA), stall=threading.Event())
+    serving(plan, as_drive=origin is DRIVE)
+    process = start(origin, path, start_new_session=True)
+    assert plan.halfway.wait(30)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert [found.name for found in path.parent.iterdir()] == ["model.safetensors.partial"]
+    assert plan.stall is not None
+    plan.stall.set()
+    fetch(origin, path)
+    assert path.read_bytes() == plan.content
+    assert [found.name for found in path.parent.iterdir()] == ["model.safetensors"]
+
+
+def test_two_at_once_download_once(path: Path, serving: Serving) -> None:
+    plan = Plan(content(5 * MEGA), stall=threading.Event())
+    serving(plan)
+    first = start(HUB, path)
+    assert plan.halfway.wait(30)
+    second = start(HUB, path)
+    time.sleep(0.5)
+    assert plan.stall is not None
+    plan.stall.set()
+    assert (first.wait(), second.wait()) == (0, 0)
+    assert path.read_bytes() == plan.content
+    assert plan.asked.count(f"GET {FILE}") == 1
+
+
+@pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])
+def test_a_server_that_falls_silent(
+    origin: Hub | Drive, path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "STALL_SECONDS", 3)
+    plan = Plan(content(30 * MEGA), stall=threading.Event())
+    serving(plan, as_drive=origin is DRIVE)
+    with pytest.raises(ValueError, match=r"^no byte came for 3 seconds$"):
+        fetch(origin, path)
+    assert plan.stall is not None
+    plan.stall.set()
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("origin", [HUB, DRIVE], ids=["hub", "drive"])
+def test_a_bar_for_a_person(origin: Hub | Drive, path: Path, serving: Serving) -> None:
+    serving(Plan(content(3 * MEGA)), as_drive=origin is DRIVE)
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    assert start(origin, path, stderr=theirs).wait() == 0
+    os.close(theirs)
+    shown = os.read(ours, 2**16)
+    os.close(ours)
+    assert b"100%" in shown
+    assert b"3.00M/3.00M" in shown
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (b"", "an empty file"),
+        (b"\n <!DOCTYPE HTML><html><head><TITLE>Sign in\n - Google</TITLE>", 'a web page ("Sign in - Google")'),
+        (b"<html><body>404</body>", "a web page"),
+        (b"<?xml version='1.0'?><Error/>", "a web page"),
+        (b"PK\x03\x04<html>", None),
+        (b"\x80\x02}q\x00", None),
+        (b"\x10\x00\x00\x00\x00\x00\x00\x00{}", None),
+    ],
+)
+def test_what_instead_of_weights(tmp_path: Path, start: bytes, expected: str | None) -> None:
+    path = tmp_path / "certificate.pem"
+    path.write_bytes(start)
+    assert what_instead_of_weights(path) == expected

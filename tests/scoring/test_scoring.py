@@ -1,0 +1,338 @@
+import math
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf  # type: ignore[import-untyped]
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torchvision.models import resnet50
+from torchvision.transforms.functional import center_crop, normalize, pil_to_tensor, resize
+
+from cleanset.edition.params import Model
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.images.codec import decode
+from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.progress import tracked
+from cleanset.scoring.decoding import in_threads
+from cleanset.scoring.models import LoadedModel, Normalise, load_model
+from cleanset.scoring.scorer import Precision, Scorer, arithmetic, choose_devices, grouped, to_table, top5
+from cleanset.tables import SCORES, write_table
+from tests.ten_images import drawn_image, id_of, jpeg, ten_images
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def one_thread_inside_an_operator() -> None:
+    torch.set_num_threads(1)
+
+
+def logits(**values: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """One row of zeros but for c<class>=value."""
+    row = np.zeros((1, 1000))
+    for name, value in values.items():
+        row[0, int(name[1:])] = value
+    return row
+
+
+@pytest.mark.parametrize(
+    ("row", "classes"),
+    [
+        (logits(), [0, 1, 2, 3, 4]),
+        (logits(c7=1, c3=1), [3, 7, 0, 1, 2]),
+        (logits(c999=5, c998=5, c997=5, c0=-1, c5=4), [997, 998, 999, 5, 1]),
+        (logits(c10=3, c20=2, c30=1, c40=0.5, c50=0.25, c60=0.125), [10, 20, 30, 40, 50]),
+        (logits(c1=1e-20, c0=0), [0, 1, 2, 3, 4]),  # no difference is left in the probabilities
+        (logits(c8=1e6), [8, 0, 1, 2, 3]),  # the others underflow
+    ],
+)
+def test_order_and_ties(row: np.ndarray[Any, np.dtype[np.float64]], classes: list[int]) -> None:
+    found, probabilities = top5(row)
+    assert found[0].tolist() == classes
+    assert (found.dtype.name, probabilities.dtype.name) == ("int16", "float32")
+
+
+@pytest.mark.parametrize(
+    ("row", "probability"),
+    [
+        (logits(), Fraction(1, 1000)),
+        (logits(c5=math.log(2)), Fraction(2, 1001)),
+        (logits(c5=math.log(999)), Fraction(1, 2)),
+        (logits(c5=800.0), Fraction(1)),
+    ],
+)
+def test_literal_probabilities(row: np.ndarray[Any, np.dtype[np.float64]], probability: Fraction) -> None:
+    assert top5(row)[1][0, 0] == np.float32(float(probability))
+
+
+@given(st.lists(st.lists(st.floats(-40, 40), min_size=6, max_size=6), min_size=1, max_size=2))
+@settings(max_examples=40, deadline=None)
+def test_top5_against_fifty_digits(values: list[list[float]]) -> None:
+    rows = np.full((len(values), 1000), -60.0)
+    places = [0, 17, 18, 500, 998, 999]
+    rows[:, places] = values
+    classes, probabilities = top5(rows)
+    with mp.workdps(50):
+        for row, found, probability in zip(rows.tolist(), classes, probabilities, strict=True):
+            exponentials = [mp.exp(mpf(value)) for value in row]
+            total = sum(exponentials)
+            exact = [value / total for value in exponentials]
+            best = sorted(range(1000), key=lambda index: (-exact[index], index))[:5]
+            for index, other, stored in zip(found, best, probability, strict=True):
+                assert index == other or abs(exact[index] - exact[other]) < exact[other] * mpf("1e-14")
+                assert abs(float(exact[index]) - float(stored)) <= float(np.spacing(stored)) * 0.5001
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_logit_that_is_no_number(value: float) -> None:
+    with pytest.raises(ValueError, match="a logit is NaN or infinite"):
+        top5(logits(c5=value))
+
+
+def test_devices() -> None:
+    assert choose_devices("cpu") == [CPU]
+    found = [torch.device("cuda", number) for number in range(torch.cuda.device_count())]
+    assert choose_devices("auto") == (found or [CPU])
+
+
+def saved(path: Path, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """Save tensors; where they are and their SHA-256, for params."""
+    if path.suffix == ".safetensors":
+        save_file(tensors, path)
+    else:
+        torch.save(tensors, path)
+    return {"weights": path.name, "sha256": sha256(path.read_bytes())}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    """A small network of timm with random weights, and statistics that are not those of a fresh one."""
+    folder = tmp_path_factory.mktemp("tiny")
+    torch.manual_seed(1)
+    network = timm.create_model("test_byobnet", pretrained=False)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None and module.running_var is not None:
+            nn.init.normal_(module.running_mean, std=0.1)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+    nn.init.normal_(network.get_classifier().weight)
+    weights = saved(folder / "tiny.safetensors", dict(network.state_dict()))
+    return load_model(Model(source="timm", name="test_byobnet", **weights), folder)
+
+
+def images_of(model: LoadedModel, images: dict[str, bytes], batch_size: int, workers: int = 2) -> Any:
+    groups = grouped(list(images), batch_size)
+    return in_threads(groups, images.__getitem__, model.preprocessing, batch_size, workers)
+
+
+def scored(
+    model: LoadedModel, images: dict[str, bytes], batch_size: int, precision: Precision = "float64", workers: int = 2
+) -> pd.DataFrame:
+    with arithmetic(precision):
+        scorer = Scorer(model, CPU, precision)
+        return to_table(scorer(images_of(model, images, batch_size, workers), workers))
+
+
+def test_score_is_a_plain_loop(tiny: LoadedModel) -> None:
+    images = ten_images()
+    table = scored(tiny, images, 4)
+    assert table["image_id"].tolist() == [id_of(number) for number in range(1, 11)]
+    network = tiny.network.double()
+    for image_id, found, stored in zip(*(table[name] for name in SCORES.names), strict=True):
+        pixels = tiny.preprocessing(decode(images[image_id]))
+        with torch.no_grad():
+            output = network(torch.from_numpy(pixels)[None].double() / 255).softmax(dim=1)[0]
+        probabilities, classes = output.sort(descending=True, stable=True)
+        assert found.tolist() == classes[:5].tolist()
+        assert stored.tolist() == probabilities[:5].float().tolist()
+    assert table["top5_class"].str[0].nunique() > 1  # the images are told apart
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("batch_size", "workers"), [(1, 1), (3, 2), (7, 3), (100, 2)])
+def test_batches_and_workers_do_not_show(tiny: LoadedModel, tmp_path: Path, batch_size: int, workers: int) -> None:
+    images = {id_of(number): jpeg(drawn_image(20 + 3 * number, 70 - number, seed=number)) for number in range(1, 31)}
+    written = []
+    for name, size, threads in (("first", 10, 2), ("second", batch_size, workers)):
+        table = scored(tiny, images, size, workers=threads)
+        write_table(tmp_path / name, table, SCORES)
+        written.append((tmp_path / name).read_bytes())
+    assert written[0] == written[1]
+
+
+def test_batches_come_in_order_and_whole(tiny: LoadedModel) -> None:
+    images = ten_images()
+    found = list(images_of(tiny, images, 3))
+    assert [batch.pixels.shape for batch in found] == [(3, 3, 160, 160)] * 4
+    assert [image_id for batch in found for image_id in batch.image_ids] == list(images)
+    pixels = np.concatenate([batch.pixels for batch in found])
+    for row, data in zip(pixels[:10], images.values(), strict=True):
+        assert np.array_equal(row, tiny.preprocessing(decode(data)))
+    assert not pixels[10:].any()  # the last batch is filled up
+
+
+def test_images_are_read_only_a_little_ahead(tiny: LoadedModel) -> None:
+    read: list[str] = []
+    data = jpeg(drawn_image(30, 30))
+    names = [id_of(number) for number in range(1, 101)]
+    some = in_threads(grouped(names, 5), lambda name: read.append(name) or data, tiny.preprocessing, 5, 2)  # type: ignore[func-returns-value]
+    next(some)
+    assert len(read) <= 20
+    some.close()
+    assert len(read) <= 25
+
+
+@pytest.mark.parametrize("broken", [b"", b"x", jpeg(drawn_image(50, 50))[:-60]])
+def test_a_broken_image_is_named(tiny: LoadedModel, broken: bytes) -> None:
+    images = ten_images() | {id_of(7): broken}
+    with pytest.raises(CleansetError, match=rf"^{id_of(7)}: cannot be read \(.+\); expected a whole JPEG$"):
+        scored(tiny, images, 2)
+
+
+class Fixed(nn.Module):
+    """Puts out `size` logits: the mean of the pixels, or NaN for a black image."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        mean = pixels.mean(dim=(1, 2, 3))
+        return torch.where(mean > 0, mean, torch.nan)[:, None].expand(-1, self.size)
+
+
+@pytest.mark.parametrize("size", [1, 999, 1001, 21843])
+def test_another_number_of_classes(size: int) -> None:
+    model = LoadedModel(Fixed(size), ResizeAndCrop("small", 8, 8, "bilinear"), "")
+    images = ten_images()
+    message = rf"^the model gives \(2, {size}\) for 2 images; expected 1000 classes each$"
+    with pytest.raises(CleansetError, match=message):
+        scored(model, images, 2)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32", "tf32", "bfloat16"])
+def test_nan_for_one_image(precision: Precision) -> None:
+    model = LoadedModel(Fixed(1000), ResizeAndCrop("small", 8, 8, "bilinear"), "")
+    images = ten_images()
+    scored(model, images, 2, precision)
+    images[id_of(5)] = jpeg(drawn_image(20, 20).point(lambda value: 0))
+    with pytest.raises(CleansetError, match=rf"^{id_of(5)}: a logit is NaN or infinite; "):
+        scored(model, images, 2, precision)
+
+
+def test_normalise_is_exact_in_the_precision_of_the_pixels() -> None:
+    layer = Normalise((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    pixels = torch.rand(2, 3, 4, 4, dtype=torch.float64)
+    expected = np.stack(
+        [
+            (pixels[:, c].numpy() - mean) / std
+            for c, (mean, std) in enumerate([(0.485, 0.229), (0.456, 0.224), (0.406, 0.225)])
+        ],
+        axis=1,
+    )
+    assert np.array_equal(layer(pixels).numpy(), expected)
+    assert layer(pixels.float()).dtype == torch.float32
+
+
+def prepared(data: bytes, short: int, size: int) -> torch.Tensor:
+    """Torchvision's bilinear preprocessing, normalised by hand."""
+    image = center_crop(resize(decode(data).convert("RGB"), [short]), [size, size])
+    pixels: torch.Tensor = pil_to_tensor(image).double() / 255
+    return torch.as_tensor(normalize(pixels, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]))[None]
+
+
+@pytest.mark.slow
+def test_robustbench_resnet50_normalises_once(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    plain = resnet50()
+    nn.init.normal_(plain.fc.weight, std=0.3)
+    tensors = {f"model.{key}": value for key, value in plain.state_dict().items()}
+    full = tensors | {
+        "normalize.mean": torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1),
+        "normalize.std": torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1),
+    }
+    images = {id_of(1): jpeg(drawn_image(300, 260)), id_of(2): jpeg(drawn_image(200, 330, seed=3))}
+    plain = plain.double().eval()
+    with torch.inference_mode():
+        expected = torch.cat([plain(prepared(data, 256, 224)) for data in images.values()])
+    for name, content in (("bare.pt", tensors), ("full.pt", {f"module.{key}": value for key, value in full.items()})):
+        weights = saved(tmp_path / name, content)
+        model = load_model(
+            Model(source="robustbench", name="Salman2020Do_R50", threat_model="Linf", **weights), tmp_path
+        )
+        assert model.preprocessing.name == "Res256Crop224"
+        table = scored(model, images, 1)
+        assert np.stack(table["top5_class"].to_list()).tolist() == expected.topk(5).indices.tolist()
+        # the constants of RobustBench's own normalisation are float32
+        probabilities = expected.softmax(dim=1).topk(5).values.numpy()
+        assert np.allclose(np.stack(table["top5_probability"].to_list()), probabilities, rtol=1e-5)
+
+
+def test_timm_model_normalises_once(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    network = timm.create_model("test_byobnet", pretrained=False)
+    weights = saved(tmp_path / "w.safetensors", dict(network.state_dict()))
+    model = load_model(Model(source="timm", name="test_byobnet", **weights), tmp_path)
+    assert model.weights_sha256 == weights["sha256"]
+    config = network.pretrained_cfg
+    pixels = torch.rand(2, 3, 160, 160, dtype=torch.float64)
+    network = network.double().eval()
+    with torch.inference_mode():
+        expected = network(normalize(pixels, list(config["mean"]), list(config["std"])))
+        assert torch.allclose(model.network.double()(pixels), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_real_model_against_timms_own_transform(real: Path) -> None:
+    """EfficientNet-Lite0 on four photographs, with timm's transform and a plain forward pass."""
+    name = "tf_efficientnet_lite0"
+    path = real / "weights" / f"{name}.safetensors"
+    model = load_model(Model(source="timm", name=name, weights=str(path), sha256=sha256(path.read_bytes())), real)
+    paths = sorted((real / "photos").iterdir())[:4]
+    images = {id_of(number): path.read_bytes() for number, path in enumerate(paths, start=1)}
+    table = scored(model, images, 4)
+
+    network = timm.create_model(name, pretrained=False)
+    network.load_state_dict(load_file(path))
+    config = timm.data.resolve_data_config({}, model=network)
+    transform = timm.data.create_transform(**config, is_training=False)
+    with torch.inference_mode():
+        inputs = torch.stack([transform(decode(data).convert("RGB")) for data in images.values()])
+        outputs = network.double().eval()(inputs.double()).softmax(dim=1).topk(5)
+    assert np.stack(table["top5_class"].to_list())[:, 0].tolist() == outputs.indices[:, 0].tolist()
+    # timm normalises in float32
+    assert np.allclose(np.stack(table["top5_probability"].to_list()), outputs.values.numpy(), atol=1e-5)
+
+
+def test_progress_is_silent_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    assert list(tracked(iter(range(5)), 5, "numbers")) == [0, 1, 2, 3, 4]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_seen_at_a_terminal_and_ends_at_the_total() -> None:
+    program = "from cleanset.progress import tracked; list(tracked(iter(range(3)), 5, 'images', step=2))"
+    ours, theirs = os.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    subprocess.run([sys.executable, "-c", program], stderr=theirs, env=environment, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 2**16)
+    os.close(ours)
+    assert b"images" in shown
+    assert b"5/5" in shown
+    assert b"6/5" not in shown
+
+
+def test_score_table_has_the_columns_of_its_schema(tiny: LoadedModel) -> None:
+    images = ten_images()
+    table: pd.DataFrame = scored(tiny, images, 4)
+    assert list(table.columns) == SCORES.names

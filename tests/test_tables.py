@@ -1,0 +1,191 @@
+"""Tables that were changed behind DVC's back are refused: one line names table, column and row."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.tables import (
+    CANDIDATES,
+    CROP_SCORES,
+    CROPS,
+    INDEX,
+    LOCATIONS,
+    MARGINS,
+    REJECTED,
+    SCORES,
+    SELECTION,
+    SHARED,
+    Table,
+    read_table,
+    write_table,
+)
+
+ID, NEXT = "ILSVRC2012_val_00000004", "ILSVRC2012_val_00000005"
+SHA = "0123456789abcdef" * 4
+TOP5: dict[str, Any] = {"top5_class": [7, 0, 999, 3, 4], "top5_probability": [1.0, 0.0, 0.0, 0.0, 0.0]}
+CANDIDATE: dict[str, Any] = {"image_id": ID, "class_index": 7, "tier": "reserve", "rank": 1, "confidence": 0.5}
+GOOD: dict[str, tuple[Table, dict[str, Any]]] = {
+    "index": (
+        INDEX,
+        {
+            "image_id": ID, "size": 9, "sha256": SHA, "width": 4, "height": 1, "mode": "L", "pixels_sha256": SHA,
+            "ilsvrc_class": 999, "real_classes": [5, 0], "single": False,
+        },
+    ),
+    "locations": (LOCATIONS, {"image_id": ID, "file": ".", "offset": 0, "size": 9}),
+    "scores": (SCORES, {"image_id": ID} | TOP5),
+    "crops": (CROPS, {"image_id": ID, "crop": [0, 1, 2, 3]}),
+    "crop_scores": (CROP_SCORES, {"image_id": ID, "crop": [0, 1, 2, 3]} | TOP5),
+    "shared": (SHARED, {"image_id": ID, "class_index": 0}),
+    "candidates": (CANDIDATES, CANDIDATE),
+    "margins": (
+        MARGINS,
+        {
+            "image_id": ID, "class_index": 0, "confidence": 0.5, "next_image_id": NEXT, "next_confidence": 0.25,
+            "margin": 0.25,
+        },
+    ),
+    "selection": (SELECTION, CANDIDATE | {"place": 3, "crop": None}),
+    "rejected": (REJECTED, CANDIDATE | {"reason": "watermark", "open": False}),
+}  # fmt: skip
+
+
+def put(path: Path, table: Table, *rows: dict[str, Any]) -> Path:
+    """Write rows as they are, in their order, with the columns of `table`, all of which may be null."""
+    fields = [pa.field(field.name, field.type, field.nullable) for field in table.schema]
+    columns = [pa.array([row[field.name] for row in rows], field.type) for field in fields]
+    pq.write_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)), path)
+    return path
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_rows(name: str, tmp_path: Path) -> None:
+    table, row = GOOD[name]
+    path = put(tmp_path / "t", table, row, row | {"image_id": NEXT})
+    assert read_table(path, table)["image_id"].tolist() == [ID, NEXT]
+    assert read_table(put(path, table), table).empty
+    write_table(tmp_path / "again", read_table(put(path, table, row), table), table)
+    assert pq.read_table(tmp_path / "again").to_pylist() == pq.read_table(path).to_pylist()
+
+
+def test_a_crop_and_none(tmp_path: Path) -> None:
+    row = GOOD["selection"][1]
+    rows = [row | {"crop": [1, 2, 3, 4]}, row | {"image_id": NEXT}]
+    first, second = read_table(put(tmp_path / "t", SELECTION, *rows), SELECTION)["crop"]
+    assert (list(first), second) == ([1, 2, 3, 4], None)
+
+
+BAD: list[tuple[str, str, Any, str]] = [
+    ("index", "image_id", "4", "an image id like ILSVRC2012_val_00000001"),
+    ("index", "image_id", ID + "\n", "an image id"),
+    ("index", "size", -1, "a number of bytes"),
+    ("index", "sha256", SHA[1:], "a SHA-256 of 64 hexadecimal digits"),
+    ("index", "sha256", SHA.upper(), "a SHA-256"),
+    ("index", "width", 0, "a number of pixels from 1"),
+    ("index", "height", -5, "a number of pixels from 1"),
+    ("index", "mode", "RGBA", "RGB, L or CMYK"),
+    ("index", "pixels_sha256", "", "a SHA-256"),
+    ("index", "ilsvrc_class", 1000, "a class index from 0 to 999"),
+    ("index", "real_classes", [5, 5], "distinct class indices from 0 to 999"),
+    ("index", "real_classes", [5, -1], "distinct class indices"),
+    ("index", "real_classes", [1000], "distinct class indices"),
+    ("index", "real_classes", [5, None], "distinct class indices"),
+    ("index", "single", True, "true where there is one of real_classes"),
+    ("locations", "file", "", "a path"),
+    ("locations", "offset", -1, "a number of bytes"),
+    ("scores", "top5_class", [7, 0, 1000, 3, 4], "five distinct class indices from 0 to 999"),
+    ("scores", "top5_class", [7, 0, 7, 3, 4], "five distinct class indices"),
+    ("scores", "top5_class", [7, 0, None, 3, 4], "five distinct class indices"),
+    ("scores", "top5_probability", [float("nan"), 0, 0, 0, 0], "five probabilities from 0 to 1"),
+    ("scores", "top5_probability", [1.0, 0, 0, 0, float("inf")], "five probabilities from 0 to 1"),
+    ("scores", "top5_probability", [1.0, 0, -0.5, 0, 0], "five probabilities from 0 to 1"),
+    ("scores", "top5_probability", [1.0, None, 0, 0, 0], "five probabilities from 0 to 1"),
+    ("crops", "crop", [2, 1, 2, 3], "left, top, right, bottom of a box with an area"),
+    ("crops", "crop", [-1, 1, 2, 3], "left, top, right, bottom of a box"),
+    ("crop_scores", "crop", [0, 3, 2, 3], "left, top, right, bottom of a box"),
+    ("shared", "class_index", -1, "a class index from 0 to 999"),
+    ("candidates", "tier", "top6", "one of top5, reserve, relaxed"),
+    ("candidates", "rank", 0, "a number from 1"),
+    ("candidates", "confidence", float("nan"), "a probability from 0 to 1"),
+    ("margins", "next_image_id", "", "an image id"),
+    ("margins", "margin", -0.5, "a difference of probabilities from 0 to 1"),
+    ("selection", "place", 0, "a number from 1"),
+    ("selection", "crop", [0, 0, 0, 0], "left, top, right, bottom of a box"),
+    ("rejected", "reason", "ugly", "a reason of the closed list"),
+]
+
+
+@pytest.mark.parametrize(("name", "column", "value", "expected"), BAD)
+def test_a_bad_value(name: str, column: str, value: Any, expected: str, tmp_path: Path) -> None:
+    table, good = GOOD[name]
+    path = put(tmp_path / "t.parquet", table, good, good | {"image_id": NEXT} | {column: value})
+    found = "" if column == "image_id" else f" ({NEXT})"
+    with pytest.raises(CleansetError) as error:
+        read_table(path, table)
+    message = str(error.value)
+    assert message.startswith(f"{path}, column {column}, row 2{found}: ")
+    assert f"; expected {expected}" in message
+    assert message.endswith(": run dvc checkout to restore it, or dvc repro")
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_an_empty_cell(name: str, tmp_path: Path) -> None:
+    """Written as a column that may hold nulls, which the table's own may not."""
+    table, good = GOOD[name]
+    frame = pd.DataFrame([good | {"image_id": None}])
+    columns = [pa.array(frame[field.name].tolist(), field.type) for field in table.schema]
+    pq.write_table(pa.Table.from_arrays(columns, names=table.names), tmp_path / "t")
+    with pytest.raises(CleansetError, match="column image_id: string; expected string not null: run dvc checkout"):
+        read_table(tmp_path / "t", table)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [([NEXT, ID], f"row 2: {ID} after {NEXT}"), ([ID, ID], f"row 2: {ID} after {ID}")],
+)
+def test_rows_that_are_not_sorted_by_their_key(ids: list[str], message: str, tmp_path: Path) -> None:
+    path = put(tmp_path / "t", SHARED, *({"image_id": each, "class_index": 1} for each in ids))
+    with pytest.raises(CleansetError, match=f"{message}; expected rows sorted by image_id, each once: run dvc"):
+        read_table(path, SHARED)
+
+
+def test_several_crops_of_an_image_are_sorted_by_box(tmp_path: Path) -> None:
+    rows = [{"image_id": ID, "crop": [0, 0, right, 9]} for right in (5, 10)]
+    assert len(read_table(put(tmp_path / "t", CROPS, *rows), CROPS)) == 2
+    for wrong in (rows[::-1], [rows[0], rows[0]]):
+        with pytest.raises(CleansetError, match="expected rows sorted by image_id and crop, each once"):
+            read_table(put(tmp_path / "t", CROPS, *wrong), CROPS)
+
+
+def test_other_columns_and_types(tmp_path: Path) -> None:
+    put(tmp_path / "t", SHARED, GOOD["shared"][1])
+    with pytest.raises(CleansetError, match="t: columns 'image_id, class_index'; expected image_id, crop: run dvc"):
+        read_table(tmp_path / "t", CROPS)
+    pq.write_table(pa.table({"image_id": pa.array([ID]), "class_index": pa.array([1], pa.int64())}), tmp_path / "t")
+    with pytest.raises(CleansetError, match="column image_id: string; expected string not null"):
+        read_table(tmp_path / "t", SHARED)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_bytes(seed: int, tmp_path: Path) -> None:
+    table, good = GOOD["index"]
+    data = bytearray(put(tmp_path / "t", table, good).read_bytes())
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        data[rng.integers(len(data))] = rng.integers(256)
+    (tmp_path / "t").write_bytes(data)
+    with suppress(CleansetError):
+        read_table(tmp_path / "t", table)
+
+
+def test_a_folder_in_its_place(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=f"^{tmp_path}: not a Parquet file "):
+        read_table(tmp_path, SHARED)

@@ -1,0 +1,104 @@
+"""The values that stages and DVC read from params.yaml are the same, or there are none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from cleanset.errors import CleansetError
+from cleanset.yaml_files import parse_yaml, read_yaml
+
+
+def as_dvc(text: str) -> Any:
+    """What DVC reads: dvc.utils.serialize."""
+    return YAML(typ="safe").load(text)
+
+
+@pytest.mark.parametrize("file", ["params.yaml", "dvc.yaml", "imagenet/params.yaml", "sample/dvc.yaml"])
+def test_the_editions_files(file: str, repository: Path) -> None:
+    content = read_yaml(repository / file, "")
+    assert isinstance(content, dict)
+    assert content == as_dvc((repository / file).read_text())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5), ("-5", -5), ("+5", 5), ("0", 0), ("1.50", 1.5), (".5", 0.5), ("-1.5", -1.5),
+        ("true", True), ("False", False), ("null", None), ("~", None), ("", None), ("[1, a]", [1, "a"]),
+        ("'012'", "012"), ('"yes"', "yes"), ("resnet50.a1_in1k", "resnet50.a1_in1k"), ("../x", "../x"),
+        ("1.0.9", "1.0.9"), ("{b: {c: d}}", {"b": {"c": "d"}}), ("|\n  012\n", "012\n"), ("timm", "timm"), ("y", "y"),
+    ],
+)  # fmt: skip
+def test_values(text: str, value: Any) -> None:
+    content = parse_yaml(f"a: {text}", "x")
+    assert repr(content) == repr({"a": value}) == repr(as_dvc(f"a: {text}"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["012", "0o14", "1:30", "190:20:30", "yes", "No", "on", "OFF", "1_0", "0x1F", "0b1", "1e5", "1.5e3", ".inf", ".nan",
+     "2001-01-01", "2001-99-99", "<<", "=", "9" * 19, "09", "1.", "-.5", "-_1"],
+)  # fmt: skip
+def test_scalars_that_the_versions_of_yaml_read_differently(text: str) -> None:
+    with pytest.raises(CleansetError, match="without quotes, which is no text to every YAML reader") as error:
+        parse_yaml(f"b: 1\na: {text}", "params.yaml")
+    assert str(error.value).startswith(f"params.yaml, line 2: '{text}' without quotes")
+    assert parse_yaml(f"a: '{text}'", "x") == {"a": text}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: !!int x", "line 1: a tag, '!!int'; expected text, numbers, lists and tables"),
+        ("a: !!bool maybe", "line 1: a tag, '!!bool'"),
+        ("!!bool a: 1", "line 1: a tag, '!!bool'"),
+        ("a: ! x", "line 1: a tag, '!'"),
+        ("a: !x [1]", "line 1: a tag, '!x'"),
+        ("a: &b 1", "line 1: an anchor or alias; expected the values themselves"),
+        ("a: *b", "line 1: an anchor or alias"),
+        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' a second time; expected it once: remove one"),
+        ("1: a", "line 1: the key 1; expected text: put it in quotes"),
+        ("[a]: b", "line 1: the key ['a']; expected text"),
+        ("a: 1\n---\nb: 2", "line 2: a second document; expected one"),
+        ("a: " + "[" * 100_000, "line 1: lists or tables more than 20 deep"),
+        ("{a: " * 50_000, "line 1: lists or tables more than 20 deep"),
+        ("a: [", "line 2: not YAML: did not find expected node content"),
+        ("a: \x00", "not YAML: unacceptable character"),
+        ('a: "x\x85y"', r"the character '\\x85'; expected it escaped, in double quotes"),
+        ("a: x\u2028y", r"the character '\\u2028'"),
+        ("a: %x", "line 1: not YAML: found character that cannot start any token"),
+    ],
+)
+def test_what_is_refused(text: str, message: str) -> None:
+    with pytest.raises(CleansetError, match=f"^params.yaml(, |: ){message.replace('[', chr(92) + '[')}") as error:
+        parse_yaml(text, "params.yaml")
+    assert len(str(error.value)) <= 300
+    assert str(error.value).isprintable()
+
+
+def test_a_long_value_is_cut_in_the_middle() -> None:
+    with pytest.raises(CleansetError) as error:
+        parse_yaml(f"{'x' * 998}: 1\n{'x' * 998}: 2", "params.yaml")
+    key = "'" + "x" * 29 + "…" + "x" * 29 + "' (1,000 characters)"
+    assert str(error.value) == f"params.yaml, line 2: the key {key} a second time; expected it once: remove one"
+
+
+scalars = st.text("0123456789_.:eExXobBaAfFinN+-~yY=<", max_size=8) | st.sampled_from(
+    ["true", "NO", "off", "null", "Null", "1.0"]
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None)
+@given(scalars, st.sampled_from(["a: {}", "- {}", "{{a: {}}}", "[{}, 1]", "{}: 1", "? {}\n: 2"]))
+def test_what_is_accepted_is_what_dvc_reads(scalar: str, form: str) -> None:
+    text = form.format(scalar)
+    try:
+        content = parse_yaml(text, "x")
+    except CleansetError:
+        return
+    assert repr(content) == repr(as_dvc(text))
