@@ -35,6 +35,13 @@ COVERED = """
 """
 """How far the line of keys covers the cards, in pixels, while nothing is asked."""
 
+ALL_LARGE = """
+() => { const photos = [...document.querySelectorAll("[data-card] .photo")];
+  return photos.length > 0 && photos.length === document.querySelectorAll("[data-card]").length
+    && photos.every((photo) => photo.getBoundingClientRect().height >= 60) }
+"""
+"""Whether each card shows its image, at least 60 pixels high; asked in one go, for the page may be drawn anew."""
+
 TOPS = "() => [...document.querySelectorAll('#view img')].map((image) => image.getBoundingClientRect().top)"
 
 
@@ -49,10 +56,7 @@ def test_nothing_is_cut_and_nothing_jumps(start: Serve, visit: Open, size: str) 
         assert at.page.evaluate(CUT) == []
         assert at.page.evaluate(SPILLED) == 0
         assert at.page.evaluate(COVERED) <= 0
-        for card in at.shown:
-            photo = at.page.locator(f"[data-card='{card}'] .photo").bounding_box()
-            assert photo is not None
-            assert photo["height"] >= 60
+        at.page.wait_for_function(ALL_LARGE)
         before = at.page.evaluate(TOPS)
         for key in ("r", "Escape", "f", "Escape", "f", "c"):
             at.press(key)
