@@ -10,7 +10,7 @@ import pandas as pd
 import simulation
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.review.queue import ByRole, DecideInClass, candidates_by_class, questions
-from cleanset.selection.candidates import candidates, shared
+from cleanset.selection.candidates import Rule, candidates, shared
 from cleanset.selection.decision import UNREVIEWED, Decision
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.vocabulary import TIERS
@@ -46,7 +46,7 @@ def candidates_of_models() -> dict[str, pd.DataFrame]:
     labels = simulation.fewest_first(simulation.real_labels())
     index, scores = simulation.index_of(labels), simulation.scores_of(labels, simulation.RIGHT)
     common = shared(index, scores.values())
-    return {role: candidates(index, common, of_role, TOP, range(CLASSES)) for role, of_role in scores.items()}
+    return {role: candidates(index, common, of_role, range(CLASSES), Rule(TOP)) for role, of_role in scores.items()}
 
 
 def verdicts(tables: Mapping[str, pd.DataFrame]) -> Truth:

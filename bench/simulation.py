@@ -17,6 +17,7 @@ from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info, wnids
 from cleanset.dataset.real_labels import read_reassessed
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Crop
+from cleanset.scoring.logits import log_odds_of
 from cleanset.selection.crop_check import Prediction, after_crop
 from cleanset.selection.decision import UNREVIEWED, Decision
 from cleanset.selection.fill import fill, with_decisions
@@ -125,6 +126,7 @@ def _one_model(
             "image_id": [image_id(number) for number in range(1, count + 1)],
             "top5_class": pd.Series(classes.tolist(), dtype=object),
             "top5_probability": pd.Series(probabilities.tolist(), dtype=object),
+            "log_odds": log_odds_of(probabilities[:, 0]),
         }
     )
 
@@ -173,11 +175,15 @@ def write_reviews(folder: Path, images_per_class: int = 3) -> int:
 
 def write_crop_scores(edition: Edition, role: str, said: Mapping[Crop, Prediction]) -> None:
     """Write what a model says of crops; the four lower classes are the next ones by number."""
-    rows = [
-        (crop.image_id, crop.box, [(highest + place) % CLASSES for place in range(5)], [confidence, *[0.01] * 4])
-        for crop, (highest, confidence) in said.items()
-    ]
-    write_table(edition.crop_scores(role), pd.DataFrame(rows, columns=CROP_SCORES.names), CROP_SCORES)
+    confidences = [prediction.confidence for prediction in said.values()]
+    rows = {
+        "image_id": [crop.image_id for crop in said],
+        "crop": [crop.box for crop in said],
+        "top5_class": [[(top1 + place) % CLASSES for place in range(5)] for top1, _ in said.values()],
+        "top5_probability": [[confidence, *[0.01] * 4] for confidence in confidences],
+        "log_odds": log_odds_of(np.array(confidences, dtype=np.float32)),
+    }
+    write_table(edition.crop_scores(role), pd.DataFrame(rows), CROP_SCORES)
 
 
 def _said(candidates: pd.DataFrame, rng: np.random.Generator) -> dict[Crop, Prediction]:

@@ -29,8 +29,12 @@ from cleanset.tables import (
 
 ID, NEXT = "ILSVRC2012_val_00000004", "ILSVRC2012_val_00000005"
 SHA = "0123456789abcdef" * 4
-TOP5: dict[str, Any] = {"top5_class": [7, 0, 999, 3, 4], "top5_probability": [1.0, 0.0, 0.0, 0.0, 0.0]}
-CANDIDATE: dict[str, Any] = {"image_id": ID, "class_index": 7, "tier": "reserve", "rank": 1, "confidence": 0.5}
+TOP5: dict[str, Any] = {
+    "top5_class": [7, 0, 999, 3, 4], "top5_probability": [1.0, 0.0, 0.0, 0.0, 0.0], "log_odds": 40.0,
+}  # fmt: skip
+CANDIDATE: dict[str, Any] = {
+    "image_id": ID, "class_index": 7, "tier": "reserve", "rank": 1, "confidence": 0.5, "log_odds": 0.0,
+}  # fmt: skip
 GOOD: dict[str, tuple[Table, dict[str, Any]]] = {
     "index": (
         INDEX,
@@ -48,8 +52,9 @@ GOOD: dict[str, tuple[Table, dict[str, Any]]] = {
     "margins": (
         MARGINS,
         {
-            "image_id": ID, "class_index": 0, "confidence": 0.5, "next_image_id": NEXT, "next_confidence": 0.25,
-            "margin": 0.25,
+            "image_id": ID, "class_index": 0, "confidence": 0.5, "log_odds": 0.0,
+            "next_image_id": NEXT, "next_confidence": 0.25, "next_log_odds": -1.0986123,
+            "margin": 0.25, "log_odds_margin": 1.0986123,
         },
     ),
     "selection": (SELECTION, CANDIDATE | {"place": 3, "crop": None}),
@@ -111,6 +116,9 @@ BAD: list[tuple[str, str, Any, str]] = [
     ("crops", "crop", [-1, 1, 2, 3], "left, top, right, bottom of a box"),
     ("crop_scores", "crop", [0, 3, 2, 3], "left, top, right, bottom of a box"),
     ("shared", "class_index", -1, "a class index from 0 to 999"),
+    ("scores", "log_odds", float("inf"), "log-odds, a finite number"),
+    ("crop_scores", "log_odds", float("nan"), "log-odds, a finite number"),
+    ("margins", "log_odds_margin", float("nan"), "a difference of log-odds, a finite number"),
     ("candidates", "tier", "top6", "one of top5, reserve, relaxed"),
     ("candidates", "rank", 0, "a number from 1"),
     ("candidates", "confidence", float("nan"), "a probability from 0 to 1"),

@@ -103,6 +103,7 @@ def _any(values: pa.Array) -> Valid:
 
 MAX_CLASS = 999
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 IMAGE_ID = Column(pa.string(), "an image id like ILSVRC2012_val_00000001", _matches("ILSVRC2012_val_[0-9]{8}"))
 SHA256 = Column(pa.string(), "a SHA-256 of 64 hexadecimal digits", _matches("[0-9a-f]{64}"))
@@ -120,6 +121,10 @@ CLASS = Column(pa.int16(), f"a class index from 0 to {MAX_CLASS}", _between(0, M
 CLASSES = Column(pa.list_(pa.int16()), f"distinct class indices from 0 to {MAX_CLASS}", _distinct_classes)
 PROBABILITY = Column(pa.float32(), "a probability from 0 to 1", _between(0, 1))
 DIFFERENCE = Column(pa.float64(), "a difference of probabilities from 0 to 1", _between(0, 1))
+LOG_ODDS = Column(pa.float32(), "log-odds, a finite number", _between(-MAX_FLOAT32, MAX_FLOAT32))
+LOG_ODDS_DIFFERENCE = Column(
+    pa.float64(), "a difference of log-odds, a finite number", _between(-2 * MAX_FLOAT32, 2 * MAX_FLOAT32)
+)
 TOP5_CLASSES = Column(pa.list_(pa.int16(), 5), f"five distinct class indices from 0 to {MAX_CLASS}", _five_classes)
 TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", _each_between(0, 1))
 BOX = Column(pa.list_(pa.int32(), 4), "left, top, right, bottom of a box with an area", _box)

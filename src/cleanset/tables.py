@@ -24,6 +24,8 @@ from cleanset.columns import (
     FILE,
     FLAG,
     IMAGE_ID,
+    LOG_ODDS,
+    LOG_ODDS_DIFFERENCE,
     MODE,
     PROBABILITY,
     RANK,
@@ -94,13 +96,19 @@ LOCATIONS = Table(
     offset=BYTES,
     size=BYTES,
 )
-SCORES = Table(image_id=IMAGE_ID, top5_class=TOP5_CLASSES, top5_probability=TOP5_PROBABILITIES)
+SCORES = Table(
+    image_id=IMAGE_ID,
+    top5_class=TOP5_CLASSES,
+    top5_probability=TOP5_PROBABILITIES,
+    log_odds=LOG_ODDS,  # of the top-1 class
+)
 CROPS = Table(image_id=IMAGE_ID, crop=BOX, key=("image_id", "crop"))
 CROP_SCORES = Table(
     image_id=IMAGE_ID,
     crop=BOX,
     top5_class=TOP5_CLASSES,
     top5_probability=TOP5_PROBABILITIES,
+    log_odds=LOG_ODDS,
     key=("image_id", "crop"),
 )
 SHARED = Table(image_id=IMAGE_ID, class_index=CLASS)
@@ -110,14 +118,18 @@ CANDIDATES = Table(
     tier=TIER,
     rank=RANK,  # 1 is the first to be reviewed in its class
     confidence=PROBABILITY,
+    log_odds=LOG_ODDS,
 )
 MARGINS = Table(
     image_id=IMAGE_ID,  # the last image of tier top5
     class_index=CLASS,
     confidence=PROBABILITY,
-    next_image_id=IMAGE_ID,  # the first one out: the best shared image that is not in the tier
+    log_odds=LOG_ODDS,
+    next_image_id=IMAGE_ID,  # the first one out: the next of the images that tier top5 is taken from
     next_confidence=PROBABILITY,
+    next_log_odds=LOG_ODDS,
     margin=DIFFERENCE,  # between the two confidences
+    log_odds_margin=LOG_ODDS_DIFFERENCE,  # below 0 only where select.order is float32
 )
 SELECTION = Table(
     image_id=IMAGE_ID,

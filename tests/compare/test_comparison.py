@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cleanset.compare.sets import Change, ClassChange, compare_exports, compare_sets
 from cleanset.exports.manifest import Entry
 from cleanset.scoring.comparison import compare_scores
+from cleanset.scoring.logits import log_odds_of
 from cleanset.selection.fill import Filled
 from tests.exports.entries import ENCODER, WHOLE, changed, checked
 
@@ -28,6 +29,7 @@ def scores(answers: dict[str, Answer]) -> pd.DataFrame:
             "image_id": list(answers),
             "top5_class": [np.array(classes, dtype=np.int16) for classes, _ in answers.values()],
             "top5_probability": [np.array(numbers, dtype=np.float32) for _, numbers in answers.values()],
+            "log_odds": log_odds_of(np.array([numbers[0] for _, numbers in answers.values()], dtype=np.float32)),
         }
     )
 

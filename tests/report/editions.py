@@ -13,6 +13,7 @@ from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.images.codec import inspect
+from cleanset.scoring.logits import log_odds_of
 from cleanset.stages import count, intersect, report, review_apply, select
 from cleanset.tables import CROP_SCORES, INDEX, SCORES, write_table
 
@@ -74,5 +75,6 @@ def scores(place: int) -> pd.DataFrame:
             "image_id": [image_id(number) for number in range(1, len(LABELS) + 1)],
             "top5_class": [[label, *range(20, 24)] for label in labels],
             "top5_probability": [[confidence, 0, 0, 0, 0] for confidence in confidences.tolist()],
+            "log_odds": log_odds_of(confidences),
         }
     )

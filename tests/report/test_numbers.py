@@ -266,6 +266,7 @@ def test_accuracy_and_margins(index_page: BeautifulSoup, built: Checkout) -> Non
         "ReaL accuracy, %": "accuracy_real",
         "correct on images with one label": "correct_of_one_label",
         "smallest margin, in millionths": "margin_smallest_ppm",
+        "smallest margin in log-odds, in millionths": "log_odds_margin_smallest_ppm",
         "classes with a margin below 0.00001": "margins_below_1e-5",
     }
     (table,) = tables(index_page, "accuracy")

@@ -359,6 +359,7 @@ def score_as_misclassified(tab: Tab, image_id: str, folder: Path) -> None:
     tab.session.crop_scores = CropScores(elsewhere, list(tab.session.library.params.models))
     scores = pd.DataFrame({"image_id": [image_id], "crop": [[0, 0, 300, 200]]})
     scores["top5_class"], scores["top5_probability"] = [[7, 1, 2, 3, 4]], [[0.5, 0.2, 0.1, 0.1, 0.1]]
+    scores["log_odds"] = 0.0
     write_table(elsewhere.crop_scores("standard"), scores, CROP_SCORES)
     tab.session.refresh()
 

@@ -147,7 +147,7 @@ def test_shards_of_another_fingerprint_are_removed(tmp_path: Path) -> None:
     names = [id_of(number) for number in range(1, 21)]
     rows = pd.DataFrame({
         "image_id": names, "top5_class": [np.arange(5, dtype=np.int16)] * 20,
-        "top5_probability": [np.full(5, 0.125, np.float32)] * 20,
+        "top5_probability": [np.full(5, 0.125, np.float32)] * 20, "log_odds": [-1.945910] * 20,
     })  # fmt: skip
     shards = Shards(tmp_path / "s", "one", names, batch_size=4, min_images=8)
     assert shards.missing == [0, 1, 2]

@@ -18,9 +18,10 @@ from cleanset.images.codec import decode
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.scoring.engine import DevicePipeline
 from cleanset.scoring.exactness import Distance, distance, easiest, sample, sample_size
+from cleanset.scoring.logits import ranked
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.record import read_record
-from cleanset.scoring.scorer import arithmetic, grouped, to_table, top5
+from cleanset.scoring.scorer import arithmetic, grouped, to_table
 from cleanset.stages import score as stage
 from cleanset.tables import SCORES, write_table
 from tests.scoring.editions import make_edition
@@ -62,12 +63,13 @@ def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> N
     torch.set_num_threads(2)
     try:
         with torch.inference_mode():
-            classes, probabilities = top5(model.network.double()(pixels.double() / 255).numpy())
+            outputs = ranked(model.network.double()(pixels.double() / 255).numpy())
     finally:
         torch.set_num_threads(threads)
-    assert np.array_equal(classes, exact.classes)
-    assert np.array_equal(probabilities, exact.probabilities)
-    assert len({tuple(row) for row in classes.tolist()}) > 1  # the images are told apart
+    assert np.array_equal(outputs.classes, exact.classes)
+    assert np.array_equal(outputs.probabilities, exact.probabilities)
+    assert np.array_equal(outputs.log_odds, exact.log_odds)
+    assert len({tuple(row) for row in outputs.classes.tolist()}) > 1  # the images are told apart
 
 
 def test_distance_by_hand() -> None:

@@ -1,8 +1,6 @@
-import math
 import os
 import subprocess
 import sys
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +9,6 @@ import pandas as pd
 import pytest
 import timm
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from mpmath import mp, mpf  # type: ignore[import-untyped]
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torchvision.models import resnet50
@@ -27,7 +22,7 @@ from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.progress import tracked
 from cleanset.scoring.decoding import in_threads
 from cleanset.scoring.models import LoadedModel, Normalise, load_model
-from cleanset.scoring.scorer import Precision, Scorer, arithmetic, choose_devices, grouped, to_table, top5
+from cleanset.scoring.scorer import Precision, Scorer, arithmetic, choose_devices, grouped, to_table
 from cleanset.tables import SCORES, write_table
 from tests.ten_images import drawn_image, id_of, jpeg, ten_images
 
@@ -37,68 +32,6 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def one_thread_inside_an_operator() -> None:
     torch.set_num_threads(1)
-
-
-def logits(**values: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """One row of zeros but for c<class>=value."""
-    row = np.zeros((1, 1000))
-    for name, value in values.items():
-        row[0, int(name[1:])] = value
-    return row
-
-
-@pytest.mark.parametrize(
-    ("row", "classes"),
-    [
-        (logits(), [0, 1, 2, 3, 4]),
-        (logits(c7=1, c3=1), [3, 7, 0, 1, 2]),
-        (logits(c999=5, c998=5, c997=5, c0=-1, c5=4), [997, 998, 999, 5, 1]),
-        (logits(c10=3, c20=2, c30=1, c40=0.5, c50=0.25, c60=0.125), [10, 20, 30, 40, 50]),
-        (logits(c1=1e-20, c0=0), [0, 1, 2, 3, 4]),  # no difference is left in the probabilities
-        (logits(c8=1e6), [8, 0, 1, 2, 3]),  # the others underflow
-    ],
-)
-def test_order_and_ties(row: np.ndarray[Any, np.dtype[np.float64]], classes: list[int]) -> None:
-    found, probabilities = top5(row)
-    assert found[0].tolist() == classes
-    assert (found.dtype.name, probabilities.dtype.name) == ("int16", "float32")
-
-
-@pytest.mark.parametrize(
-    ("row", "probability"),
-    [
-        (logits(), Fraction(1, 1000)),
-        (logits(c5=math.log(2)), Fraction(2, 1001)),
-        (logits(c5=math.log(999)), Fraction(1, 2)),
-        (logits(c5=800.0), Fraction(1)),
-    ],
-)
-def test_literal_probabilities(row: np.ndarray[Any, np.dtype[np.float64]], probability: Fraction) -> None:
-    assert top5(row)[1][0, 0] == np.float32(float(probability))
-
-
-@given(st.lists(st.lists(st.floats(-40, 40), min_size=6, max_size=6), min_size=1, max_size=2))
-@settings(max_examples=40, deadline=None)
-def test_top5_against_fifty_digits(values: list[list[float]]) -> None:
-    rows = np.full((len(values), 1000), -60.0)
-    places = [0, 17, 18, 500, 998, 999]
-    rows[:, places] = values
-    classes, probabilities = top5(rows)
-    with mp.workdps(50):
-        for row, found, probability in zip(rows.tolist(), classes, probabilities, strict=True):
-            exponentials = [mp.exp(mpf(value)) for value in row]
-            total = sum(exponentials)
-            exact = [value / total for value in exponentials]
-            best = sorted(range(1000), key=lambda index: (-exact[index], index))[:5]
-            for index, other, stored in zip(found, best, probability, strict=True):
-                assert index == other or abs(exact[index] - exact[other]) < exact[other] * mpf("1e-14")
-                assert abs(float(exact[index]) - float(stored)) <= float(np.spacing(stored)) * 0.5001
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_a_logit_that_is_no_number(value: float) -> None:
-    with pytest.raises(ValueError, match="a logit is NaN or infinite"):
-        top5(logits(c5=value))
 
 
 def test_devices() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.images.boxes import Crop
+from cleanset.scoring.logits import log_odds_of
 from cleanset.selection.crop_check import Prediction, after_crop
 from cleanset.selection.decision import Decision
 from cleanset.selection.fill import Filled, fill, with_decisions
@@ -19,6 +20,7 @@ def index_of(labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "image_id": list(labels),
+            "ilsvrc_class": [of[0] if len(of) else 0 for of in labels.values()],
             "real_classes": pd.Series([np.array(of, dtype=np.int16) for of in labels.values()], dtype=object),
             "single": [len(of) == 1 for of in labels.values()],
         }
@@ -32,7 +34,12 @@ def scores_of(predictions: Mapping[str, tuple[int, float]]) -> pd.DataFrame:
     probabilities[:, 0] = [confidence for _, confidence in predictions.values()]
     classes = ((top1[:, None] + np.arange(5)) % 1000).astype(np.int16)
     return pd.DataFrame(
-        {"image_id": list(predictions), "top5_class": list(classes), "top5_probability": list(probabilities)}
+        {
+            "image_id": list(predictions),
+            "top5_class": list(classes),
+            "top5_probability": list(probabilities),
+            "log_odds": log_odds_of(probabilities[:, 0]),
+        }
     )
 
 

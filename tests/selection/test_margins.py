@@ -10,11 +10,11 @@ from hypothesis import given, settings
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.selection.candidates import candidates, margins, shared
+from cleanset.selection.candidates import Rule, candidates, margins, shared
 from cleanset.selection.metrics import closeness, top1_minus_published
 from cleanset.stages import count
 from tests.selection.by_hand import index_of, scores_of
-from tests.selection.test_oracle import World, candidates_by_code, pick, shared_by_code, small, worlds
+from tests.selection.test_oracle import World, candidates_by_code, pick, small, worlds
 from tests.stages.test_stages import edition_in
 
 COLUMNS = ["class_index", "image_id", "confidence", "next_image_id", "next_confidence", "margin"]
@@ -30,7 +30,7 @@ def margins_of(labels: dict[str, list[int]], *ensemble: dict[str, tuple[int, flo
     """The margins of the first model."""
     index, tables = index_of(labels), [scores_of(predictions) for predictions in ensemble]
     common = shared(index, tables)
-    return rows(margins(candidates(index, common, tables[0], count, range(1000)), common))
+    return rows(margins(candidates(index, common, tables[0], range(1000), Rule(count))))
 
 
 def test_the_last_one_in_against_the_first_one_out() -> None:
@@ -65,7 +65,6 @@ def test_the_difference_of_two_float32_is_exact() -> None:
 @settings(small, max_examples=40)
 @given(worlds())
 def test_against_an_oracle(world: World) -> None:
-    index = index_of(world.labels)
     expected = list[Row]()
     for class_index in world.classes:
         easy = [
@@ -86,21 +85,30 @@ def test_against_an_oracle(world: World) -> None:
                     last.confidence - first_out.confidence,
                 )
             )
-    assert rows(margins(candidates_by_code(world, 0), shared_by_code(world, index))) == sorted(expected)
+    assert rows(margins(candidates_by_code(world, 0))) == sorted(expected)
 
 
 # The metrics
 
 
 def test_closeness() -> None:
-    table = pd.DataFrame({"margin": [0.25, 1e-5, 9.999e-6, 1.23456789e-7, 0.0]})
-    assert closeness(table) == {"margins_below_1e-5": 3, "margin_smallest_ppm": 0.0}
-    assert closeness(table[:4]) == {"margins_below_1e-5": 2, "margin_smallest_ppm": 0.123457}
-    assert closeness(table[:2]) == {"margins_below_1e-5": 0, "margin_smallest_ppm": 10.0}
+    margin, log_odds = [0.25, 1e-5, 9.999e-6, 1.23456789e-7, 0.0], [2.0, 0.5, 0.25, 0.125, 2.5e-5]
+    table = pd.DataFrame({"margin": margin, "log_odds_margin": log_odds})
+
+    def numbers(below: int, smallest: float, smallest_in_log_odds: float) -> dict[str, float]:
+        return {
+            "margins_below_1e-5": below,
+            "margin_smallest_ppm": smallest,
+            "log_odds_margin_smallest_ppm": smallest_in_log_odds,
+        }
+
+    assert closeness(table) == numbers(3, 0.0, 25.0)
+    assert closeness(table[:4]) == numbers(2, 0.123457, 125_000.0)
+    assert closeness(table[:2]) == numbers(0, 10.0, 500_000.0)
 
 
 def test_without_any_margin_there_is_no_smallest() -> None:
-    assert closeness(pd.DataFrame({"margin": []})) == {"margins_below_1e-5": 0}
+    assert closeness(pd.DataFrame({"margin": [], "log_odds_margin": []})) == {"margins_below_1e-5": 0}
 
 
 @pytest.mark.parametrize(

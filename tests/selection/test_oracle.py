@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleanset.images.boxes import Crop
-from cleanset.selection.candidates import candidates, shared
+from cleanset.selection.candidates import Rule, candidates, shared
 from cleanset.selection.crop_check import Prediction
 from cleanset.selection.fill import Filled, fill
 from tests.selection.by_hand import after_crop_of, index_of, scores_of
@@ -185,7 +185,7 @@ def shared_by_code(world: World, index: pd.DataFrame) -> pd.DataFrame:
 def candidates_by_code(world: World, model: int) -> pd.DataFrame:
     index = index_of(world.labels)
     common = shared_by_code(world, index)
-    return candidates(index, common, scores_of(world.models[model]), world.count, world.classes)
+    return candidates(index, common, scores_of(world.models[model]), world.classes, Rule(world.count))
 
 
 def table_of(images: list[OracleImage]) -> pd.DataFrame:
@@ -347,8 +347,8 @@ def test_the_order_of_the_rows_does_not_matter(world: World, random: Random) -> 
     mixed = shared(shuffled(index), [shuffled(model) for model in reversed(models)])
     assert by_id(mixed) == by_id(in_order)
 
-    table = candidates(index, in_order, models[0], world.count, world.classes)
-    again = candidates(shuffled(index), shuffled(mixed), shuffled(models[0]), world.count, world.classes[::-1])
+    table = candidates(index, in_order, models[0], world.classes, Rule(world.count))
+    again = candidates(shuffled(index), shuffled(mixed), shuffled(models[0]), world.classes[::-1], Rule(world.count))
     assert by_id(again) == by_id(table)
 
     filled = fill(with_verdicts(table, world.verdicts), world.places)

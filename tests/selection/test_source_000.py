@@ -12,7 +12,7 @@ from cleanset.dataset.real_labels import read_reassessed
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.review.verdicts import parse_reviews
-from cleanset.selection.candidates import candidates, shared
+from cleanset.selection.candidates import Rule, candidates, shared
 from cleanset.selection.fill import fill
 from tests.selection.by_hand import SNOWMOBILE, SNOWPLOW, filled, index_of, kept, removed, scores_of, still_open
 
@@ -40,7 +40,7 @@ def test_a_image_of_no_class_is_never_a_candidate() -> None:
     """[…] many ImageNet instances depict multiple ImageNet objects at once or none. Both cases are suboptimal […]"""
     index = index_of({"one": [802], "none": []})
     model = all_say("one", "none")
-    table = candidates(index, shared(index, [model]), model, 5, [SNOWMOBILE])
+    table = candidates(index, shared(index, [model]), model, [SNOWMOBILE], Rule(5))
     assert table["image_id"].tolist() == ["one"]
 
 
@@ -55,7 +55,7 @@ def test_snowmobile_and_snowplow_is_ambiguous_whatever_the_models_say(answer: in
     common = shared(index, [model, model, model])
     assert common.empty
     # it can only be in as relaxed, which is always flagged
-    assert tiers(candidates(index, common, model, 5, [SNOWMOBILE, SNOWPLOW])) == {"both": "relaxed"}
+    assert tiers(candidates(index, common, model, [SNOWMOBILE, SNOWPLOW], Rule(5))) == {"both": "relaxed"}
 
 
 # Ensemble of Target Models
@@ -66,7 +66,7 @@ def test_easy_means_correct_with_high_confidence() -> None:
     computer vision models."""
     index = index_of({"sure": [802], "misclassified": [802], "unsure": [802]})
     model = scores_of({"sure": (802, 0.9), "misclassified": (803, 0.99), "unsure": (802, 0.2)})
-    table = candidates(index, shared(index, [model]), model, 1, [SNOWMOBILE])
+    table = candidates(index, shared(index, [model]), model, [SNOWMOBILE], Rule(1))
     assert tiers(table) == {"sure": "top5", "unsure": "reserve"}
 
 
@@ -120,7 +120,7 @@ def test_the_five_of_highest_confidence_of_each_class() -> None:
     }  # fmt: skip
     index = index_of({image_id: [class_index] for image_id, (class_index, _) in predictions.items()})
     model = scores_of(predictions)
-    table = candidates(index, shared(index, [model]), model, 5, [802, 803])
+    table = candidates(index, shared(index, [model]), model, [802, 803], Rule(5))
     assert table[["image_id", "class_index", "tier", "rank"]].values.tolist() == [
         ["b", 802, "top5", 1],
         ["d", 802, "top5", 2],
@@ -137,7 +137,7 @@ def test_equal_confidences_lower_image_id_first() -> None:
     """Not in the source, which is silent on ties: the lower image id goes first."""
     index = index_of({"b": [802], "c": [802], "a": [802]})
     model = all_say("b", "c", "a")
-    assert candidates(index, shared(index, [model]), model, 2, [802])[["image_id", "tier"]].values.tolist() == [
+    assert candidates(index, shared(index, [model]), model, [802], Rule(2))[["image_id", "tier"]].values.tolist() == [
         ["a", "top5"],
         ["b", "top5"],
         ["c", "reserve"],
@@ -149,15 +149,15 @@ def test_the_five_are_each_models_own() -> None:
     index = index_of({"a": [802], "b": [802]})
     one, other = scores_of({"a": (802, 0.9), "b": (802, 0.1)}), scores_of({"a": (802, 0.2), "b": (802, 0.3)})
     common = shared(index, [one, other])
-    assert tiers(candidates(index, common, one, 1, [802])) == {"a": "top5", "b": "reserve"}
-    assert tiers(candidates(index, common, other, 1, [802])) == {"b": "top5", "a": "reserve"}
+    assert tiers(candidates(index, common, one, [802], Rule(1))) == {"a": "top5", "b": "reserve"}
+    assert tiers(candidates(index, common, other, [802], Rule(1))) == {"b": "top5", "a": "reserve"}
 
 
 def test_a_class_may_have_less_than_five() -> None:
     """However, some classes have less than five images that all three models classify correctly."""
     index = index_of({"a": [802], "b": [802], "c": [802]})
     one, other = all_say("a", "b", "c"), scores_of({"a": (802, 0.9), "b": (802, 0.8), "c": (1, 0.9)})
-    table = candidates(index, shared(index, [one, other, other]), one, 5, [802])
+    table = candidates(index, shared(index, [one, other, other]), one, [802], Rule(5))
     assert tiers(table) == {"a": "top5", "b": "top5", "c": "reserve"}
 
 
@@ -193,7 +193,7 @@ def test_a_more_confident_image_outside_the_top5_does_not_come_first() -> None:
     index = index_of({"shared": [802], "surer": [802]})
     model = scores_of({"shared": (802, 0.4), "surer": (802, 0.9)})
     other = scores_of({"shared": (802, 0.9), "surer": (1, 0.9)})
-    table = candidates(index, shared(index, [model, other]), model, 5, [802])
+    table = candidates(index, shared(index, [model, other]), model, [802], Rule(5))
     assert table[["image_id", "tier", "rank"]].values.tolist() == [["shared", "top5", 1], ["surer", "reserve", 2]]
 
 
@@ -284,8 +284,8 @@ def test_point_1_right_by_the_target_model() -> None:
     mine = scores_of({"shared": (802, 0.9), "mine": (802, 0.9), "theirs": (1, 0.9)})
     theirs = scores_of({"shared": (802, 0.9), "mine": (1, 0.9), "theirs": (802, 0.9)})
     common = shared(index, [mine, theirs])
-    assert tiers(candidates(index, common, mine, 5, [802])) == {"shared": "top5", "mine": "reserve"}
-    assert tiers(candidates(index, common, theirs, 5, [802])) == {"shared": "top5", "theirs": "reserve"}
+    assert tiers(candidates(index, common, mine, [802], Rule(5))) == {"shared": "top5", "mine": "reserve"}
+    assert tiers(candidates(index, common, theirs, [802], Rule(5))) == {"shared": "top5", "theirs": "reserve"}
 
 
 def test_point_2_high_confidence_first() -> None:
@@ -293,7 +293,7 @@ def test_point_2_high_confidence_first() -> None:
     index = index_of({"a": [802], "b": [802], "c": [802]})
     model = scores_of({"a": (802, 0.2), "b": (802, 0.9), "c": (802, 0.5)})
     nothing_shared = shared(index, [model, all_say("a", "b", "c", class_index=1)])
-    table = candidates(index, nothing_shared, model, 5, [802])
+    table = candidates(index, nothing_shared, model, [802], Rule(5))
     assert table[["image_id", "tier"]].values.tolist() == [["b", "reserve"], ["c", "reserve"], ["a", "reserve"]]
     assert kept("reserve reject", "reserve clean", "reserve clean", "reserve clean", images_per_class=2) == ["p2", "p3"]
 
@@ -354,7 +354,7 @@ def real_list() -> RealList:
     }
     perfect = scores_of(predictions)
     common = shared(index, [perfect, perfect, perfect])
-    return RealList(labels, candidates(index, common, perfect, 5, range(1000)), common)
+    return RealList(labels, candidates(index, common, perfect, range(1000), Rule(5)), common)
 
 
 def test_39394_images_have_one_label(real_list: RealList) -> None:

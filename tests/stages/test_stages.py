@@ -42,13 +42,17 @@ models:
   standard: {source: timm, name: a}
   norm_robust: {source: timm, name: b}
   corruption_robust: {source: timm, name: c}
-select: {candidates: 2}
+select: {candidates: 2, tiers: [top5, reserve, relaxed]}
 review: {policy: single, min_reviewers: 1, min_crop_pixels: 8, unreviewed: pending}
 export: {images_per_class: 2}
 """
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
 Row = tuple[object, ...]
+
+
+LOG_ODDS = {0.25: -1.125, 0.5: 0.0, 0.625: 0.5, 0.75: 1.125, 0.8125: 1.5, 0.875: 2.0}
+"""By confidence, near log(p / (1 - p)) and exact in float32."""
 
 
 def val(number: int) -> str:
@@ -67,7 +71,7 @@ def image(number: int, ilsvrc_class: int, real_classes: list[int]) -> Row:
 
 def answer(number: int, top1: int, confidence: float) -> Row:
     """A row of scores: the top-1 class, then the four that follow it by number."""
-    return (val(number), [top1 + place for place in range(5)], [confidence, 0.125, 0.0, 0.0, 0.0])
+    return (val(number), [top1 + place for place in range(5)], [confidence, 0.125, 0.0, 0.0, 0.0], LOG_ODDS[confidence])
 
 
 INDEX_ROWS = [
@@ -97,34 +101,34 @@ SCORE_ROWS = {
 SHARED_ROWS: list[Row] = [(val(1), 0), (val(2), 0), (val(3), 0), (val(5), 1)]
 CANDIDATE_ROWS: dict[str, list[Row]] = {
     "standard": [
-        (val(1), 0, "top5", 1, 0.875),
-        (val(2), 0, "top5", 2, 0.75),
-        (val(3), 0, "reserve", 4, 0.5),
-        (val(4), 0, "reserve", 3, 0.625),
-        (val(5), 1, "top5", 1, 0.5),
-        (val(6), 1, "relaxed", 2, 0.25),
+        (val(1), 0, "top5", 1, 0.875, 2.0),
+        (val(2), 0, "top5", 2, 0.75, 1.125),
+        (val(3), 0, "reserve", 4, 0.5, 0.0),
+        (val(4), 0, "reserve", 3, 0.625, 0.5),
+        (val(5), 1, "top5", 1, 0.5, 0.0),
+        (val(6), 1, "relaxed", 2, 0.25, -1.125),
     ],
     "norm_robust": [
-        (val(1), 0, "top5", 2, 0.5),  # as sure as of image 3: the lower id goes first
-        (val(2), 0, "top5", 1, 0.75),
-        (val(3), 0, "reserve", 3, 0.5),
-        (val(5), 1, "top5", 1, 0.5),
-        (val(6), 0, "relaxed", 4, 0.5),
-        (val(8), 1, "reserve", 2, 0.75),
+        (val(1), 0, "top5", 2, 0.5, 0.0),  # as sure as of image 3: the lower id goes first
+        (val(2), 0, "top5", 1, 0.75, 1.125),
+        (val(3), 0, "reserve", 3, 0.5, 0.0),
+        (val(5), 1, "top5", 1, 0.5, 0.0),
+        (val(6), 0, "relaxed", 4, 0.5, 0.0),
+        (val(8), 1, "reserve", 2, 0.75, 1.125),
     ],
     "corruption_robust": [
-        (val(1), 0, "top5", 1, 0.5),
-        (val(2), 0, "top5", 2, 0.5),
-        (val(3), 0, "reserve", 3, 0.5),
-        (val(4), 0, "reserve", 4, 0.5),
-        (val(5), 1, "top5", 1, 0.5),
+        (val(1), 0, "top5", 1, 0.5, 0.0),
+        (val(2), 0, "top5", 2, 0.5, 0.0),
+        (val(3), 0, "reserve", 3, 0.5, 0.0),
+        (val(4), 0, "reserve", 4, 0.5, 0.0),
+        (val(5), 1, "top5", 1, 0.5, 0.0),
     ],
 }
 # class 1 has one shared image, so that none is out
 MARGIN_ROWS: dict[str, list[Row]] = {
-    "standard": [(val(2), 0, 0.75, val(3), 0.5, 0.25)],
-    "norm_robust": [(val(1), 0, 0.5, val(3), 0.5, 0.0)],  # the lower id alone keeps image 1 in
-    "corruption_robust": [(val(2), 0, 0.5, val(3), 0.5, 0.0)],
+    "standard": [(val(2), 0, 0.75, 1.125, val(3), 0.5, 0.0, 0.25, 1.125)],
+    "norm_robust": [(val(1), 0, 0.5, 0.0, val(3), 0.5, 0.0, 0.0, 0.0)],  # the lower id alone keeps image 1 in
+    "corruption_robust": [(val(2), 0, 0.5, 0.0, val(3), 0.5, 0.0, 0.0, 0.0)],
 }
 SELECTION_ROWS: dict[str, list[Row]] = {
     "standard": [
@@ -233,9 +237,7 @@ def test_select(edition: Edition, role: str) -> None:
 @pytest.mark.parametrize("tiers", [["top5"], ["top5", "reserve"]])
 def test_select_only_the_tiers_asked_for(edition: Edition, tiers: list[str]) -> None:
     """The margins are those of all tiers: the first image out may be in a tier that is left out."""
-    (edition.folder / "params.yaml").write_text(
-        PARAMS.replace("candidates: 2", f"candidates: 2, tiers: [{', '.join(tiers)}]")
-    )
+    (edition.folder / "params.yaml").write_text(PARAMS.replace("[top5, reserve, relaxed]", f"[{', '.join(tiers)}]"))
     select.run(edition, "standard")
     assert rows_of(edition.candidates("standard"), CANDIDATES) == [
         row for row in CANDIDATE_ROWS["standard"] if row[2] in tiers
@@ -302,7 +304,7 @@ def test_review_apply_without_any_review(edition: Edition) -> None:
     review_apply.run(edition, "standard")
     assert rows_of(edition.selection("standard"), SELECTION) == []
     assert rows_of(edition.rejected("standard"), REJECTED) == [
-        (*row, "unreviewed", True) for row in CANDIDATE_ROWS["standard"]
+        (*row[:-1], "unreviewed", True) for row in CANDIDATE_ROWS["standard"]
     ]
 
 
@@ -456,6 +458,7 @@ def test_count(edition: Edition) -> None:
         "reviewers_differ": [0, 1, 0],
         "margins_below_1e-5": [0, 1, 1],
         "margin_smallest_ppm": [250000.0, 0.0, 0.0],
+        "log_odds_margin_smallest_ppm": [1125000.0, 0.0, 0.0],
     }
     assert edition.short_classes.read_text() == (
         "model,wnid,kept,candidates,rejected\n"

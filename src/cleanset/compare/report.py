@@ -139,9 +139,9 @@ def class_changes(
 
     def sets(of_role: pd.DataFrame) -> dict[str, Filled]:
         ensemble = {name: of_role if name == role else others[name] for name in params.models}
-        common = shared(index, ensemble.values())
+        common = shared(index, ensemble.values(), params.dataset.label)
         every = {
-            name: candidates(index, common, scores, params.select.candidates, params.dataset.class_list())
+            name: candidates(index, common, scores, params.dataset.class_list(), params.rule())
             for name, scores in ensemble.items()
         }
         every = {name: of_tiers(table, params.select.tiers) for name, table in every.items()}

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError, cut
+from cleanset.selection.candidates import Label, Order, Pool, Rule
 from cleanset.validation import first_problem, shown
 from cleanset.vocabulary import TIERS
 from cleanset.yaml_files import read_yaml
@@ -29,12 +30,16 @@ class _Section(BaseModel):
 
 
 class Dataset(_Section):
-    """Where images and labels come from; paths are relative to the edition's folder."""
+    """Where images and labels come from; paths are relative to the edition's folder.
+
+    `label`: the one reassessed label of an image (real), or only where it equals the ILSVRC label (both).
+    """
 
     images: str
     devkit: str | None = None
     reassessed: str = "timm"
     expect_images: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    label: Label = "real"
     classes: Literal["all"] | list[str] = "all"
 
     @field_validator("classes", mode="before")
@@ -90,11 +95,15 @@ class Score(_Section):
 class Select(_Section):
     """Which images are candidates.
 
-    `candidates`: how many of the images that all models classify correctly make up tier top5. `tiers`: the
-    tiers that a class may be filled from, in the order in which it is: the first, the first two, or all three.
+    `candidates`: how many images of the pool make up tier top5. `pool`: the images that all models classify correctly
+    (ensemble), or those that this model does (model). `order`: by log-odds, or by the confidence in float32, where
+    the confidences of many images are equal. `tiers`: the tiers that a class may be filled from, in the order in
+    which it is: the first, the first two, or all three.
     """
 
     candidates: Annotated[int, Field(ge=1, le=100_000)] = 5
+    pool: Pool = "ensemble"
+    order: Order = "log_odds"
     tiers: list[str] = list(TIERS)
 
     @field_validator("tiers")
@@ -110,6 +119,7 @@ class ReviewPolicy(_Section):
     """How the verdicts of several reviewers become one, and what an unreviewed image counts as.
 
     `min_crop_pixels`: no edge of a crop may be shorter.
+    `crops`: within a tier, crops come after the clean images (last), or count like them (in_rank).
     `wrong_after_crop`: what becomes of an image that the model misclassifies once it is cropped.
     `box_tolerance`: how far the edges of two reviewers' boxes may be apart for their verdicts to agree, as a share of
     the shorter side of the box that keeps less, which is then taken.
@@ -119,6 +129,7 @@ class ReviewPolicy(_Section):
     min_reviewers: Annotated[int, Field(ge=1, le=1000)] = 1
     min_crop_pixels: Annotated[int, Field(ge=1, le=65_535)] = 32
     box_tolerance: Annotated[float, Field(ge=0, le=0.5)] = 0.02
+    crops: Literal["last", "in_rank"] = "last"
     unreviewed: Literal["pending", "clean"] = "pending"
     wrong_after_crop: Literal["reject", "accept"] = "reject"
 
@@ -152,10 +163,29 @@ class Count(_Section):
     published_top1: dict[Role, Annotated[float, Field(ge=0, le=100)]] = {}
 
 
+Protocol = Literal["as_written", "as_published"]
+
+PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = {
+    "as_written": {
+        "select": {"pool": "ensemble", "order": "log_odds", "tiers": ["top5", "reserve"]},
+        "review": {"crops": "last"},
+    },
+    "as_published": {
+        "select": {"pool": "model", "order": "float32", "tiers": ["top5", "reserve"]},
+        "review": {"crops": "in_rank"},
+    },
+}
+"""What source 000 says, and how its published set was made; a key that the file has stands above these."""
+
+
 class Params(_Section):
-    """The whole file. `root` leads from the edition's folder to the one that holds `src/`."""
+    """The whole file. `root` leads from the edition's folder to the one that holds `src/`.
+
+    `protocol` gives the keys of PROTOCOLS that the file leaves out.
+    """
 
     root: str
+    protocol: Protocol = "as_written"
     dataset: Dataset
     models: Annotated[dict[Role, Model], Field(min_length=1)]
     score: Score = Score()
@@ -163,6 +193,17 @@ class Params(_Section):
     review: ReviewPolicy = ReviewPolicy()
     export: Export = Export()
     count: Count = Count()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_protocol(cls, content: object) -> object:
+        if not isinstance(content, dict):
+            return content
+        completed = dict(content)
+        for section, keys in _of_protocol(content).items():
+            if isinstance(content.get(section, {}), dict):
+                completed[section] = keys | content.get(section, {})
+        return completed
 
     @model_validator(mode="after")
     def _published_of_known_models(self) -> Self:
@@ -190,11 +231,19 @@ class Params(_Section):
                 roles[key, value] = role
         return self
 
+    def rule(self) -> Rule:
+        """Which images are candidates, from `select` and `dataset.label`."""
+        return Rule(self.select.candidates, self.select.pool, self.select.order, self.dataset.label)
+
     def model(self, role: str) -> Model:
         """The model of a role. Raises CleansetError for a role that is not there."""
         if role not in self.models:
             raise CleansetError(f"params.yaml: no model {shown(role)}; expected one of {_listed(self.models)}")
         return self.models[role]
+
+
+def _of_protocol(content: dict[object, object]) -> dict[str, dict[str, object]]:
+    return next((PROTOCOLS[name] for name in PROTOCOLS if name == content.get("protocol", "as_written")), {})
 
 
 def _listed(roles: Iterable[str]) -> str:

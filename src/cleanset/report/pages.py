@@ -29,6 +29,7 @@ ACCURACY_LINES = {
     "accuracy_real": "ReaL accuracy, %",
     "correct_of_one_label": "correct on images with one label",
     "margin_smallest_ppm": "smallest margin, in millionths",
+    "log_odds_margin_smallest_ppm": "smallest margin in log-odds, in millionths",
     "margins_below_1e-5": "classes with a margin below 0.00001",
 }
 """The titles of the metrics on accuracy and margins, by their names."""

@@ -61,6 +61,7 @@ def compare_scores(a: pd.DataFrame, b: pd.DataFrame) -> ScoreComparison:
         }
     )
     other = (classes_a != classes_b).any(axis=1) | (scores_a != scores_b).any(axis=1)
+    other |= (both["log_odds_a"] != both["log_odds_b"]).to_numpy()
     different = table[other].sort_values(["difference", "image_id"], ascending=[False, True], ignore_index=True)
     ids_a, ids_b = set(a["image_id"]), set(b["image_id"])
     return ScoreComparison(len(both), sorted(ids_a - ids_b), sorted(ids_b - ids_a), different)

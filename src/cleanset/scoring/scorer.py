@@ -23,9 +23,9 @@ from torch import Tensor
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError
 from cleanset.scoring.decoding import Batch
+from cleanset.scoring.logits import ranked
 from cleanset.scoring.models import LoadedModel
 
-TOP = 5
 CPU_BATCH_SIZE = 4
 """Images in a batch without a GPU: with more, half of the time goes into allocating memory."""
 
@@ -45,11 +45,12 @@ def ignore_notice(_: str) -> None:
 
 
 class Scored(NamedTuple):
-    """The top-5 classes of some images and their probabilities, highest first: arrays of shape (n, 5)."""
+    """The top-5 classes of n images, their probabilities, and the log-odds of the first, as in `logits.Ranked`."""
 
     image_ids: Sequence[str]
     classes: NDArray[np.int16]
     probabilities: NDArray[np.float32]
+    log_odds: NDArray[np.float32]
 
 
 def choose_devices(device: str) -> list[torch.device]:
@@ -128,19 +129,6 @@ class WaitingTime:
             now = perf_counter()
             idle = self._idle + (now - self._idle_since if self._running == 0 else 0)
             return idle / max(now - self._start, 1e-9)
-
-
-def top5(logits: NDArray[np.float64]) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
-    """The top-5 classes and their softmax probabilities, from logits of shape (n, 1000).
-
-    Of equal probabilities the lower class comes first. Raises ValueError if a logit is not finite.
-    """
-    if not np.isfinite(logits).all():
-        raise ValueError("a logit is NaN or infinite")
-    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
-    order = np.argsort(-probabilities, axis=1, kind="stable")[:, :TOP]
-    return order.astype(np.int16), np.take_along_axis(probabilities, order, axis=1).astype(np.float32)
 
 
 class Scorer:
@@ -250,7 +238,7 @@ class Scorer:
 def _scored(image_ids: Sequence[str], logits: Tensor) -> Scored:
     values = logits.numpy()
     try:
-        return Scored(image_ids, *top5(values))
+        return Scored(image_ids, *ranked(values))
     except ValueError as error:
         first = int(np.argmin(np.isfinite(values).all(axis=1)))
         raise CleansetError(
@@ -280,11 +268,14 @@ def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
     image_ids: list[str] = []
     classes: list[NDArray[np.int16]] = []
     probabilities: list[NDArray[np.float32]] = []
+    log_odds: list[np.float32] = []
     for each in scored:
         image_ids.extend(each.image_ids)
         classes.extend(each.classes)
         probabilities.extend(each.probabilities)
-    return pd.DataFrame({"image_id": image_ids, "top5_class": classes, "top5_probability": probabilities})
+        log_odds.extend(each.log_odds)
+    columns = {"image_id": image_ids, "top5_class": classes, "top5_probability": probabilities, "log_odds": log_odds}
+    return pd.DataFrame(columns)
 
 
 def grouped(image_ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:

@@ -1,11 +1,13 @@
 """Which images may be in a class, and in what order.
 
 An image's label is its reassessed label, where there is exactly one. A model classifies an image *correctly*
-if its top-1 class is that label; its *confidence* is the softmax probability of that class. Equal
-confidences: the lower `image_id` first.
+if its top-1 class is that label; its *confidence* is the softmax probability of that class, its *log-odds* those of
+that probability. Where a source's text and its authors' practice differ, both are here by name: `Label`, `Order`.
 """
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,29 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.vocabulary import TIERS
+
+Label = Literal["real", "both"]
+"""Which images have a label: those with one reassessed label (real), or those where it is the ILSVRC label too (both).
+
+For images with several reassessed labels, which only tier relaxed takes: any of them, or only the ILSVRC label.
+"""
+Order = Literal["log_odds", "float32"]
+"""By falling log-odds, which do not saturate; or by falling confidence, as published. Ties: the lower image id."""
+Pool = Literal["ensemble", "model"]
+"""Where tier top5 comes from: the images that all models classify correctly; or, as published, that this one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which images are candidates, and in what order. `count`: how many images of the pool make up tier top5."""
+
+    count: int = 5
+    pool: Pool = "ensemble"
+    order: Order = "log_odds"
+    label: Label = "real"
+
+
+DEFAULT = Rule()
 
 
 def top5_predictions(scores: pd.DataFrame) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
@@ -35,66 +60,76 @@ def check_same_images(index: pd.DataFrame, scores: pd.DataFrame, where: str = "s
 
 
 def top1(index: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """The index with a model's top-1 class and its probability: columns top1, confidence.
+    """The index with a model's top-1 class, its probability and log-odds: columns top1, confidence, log_odds.
 
     Raises CleansetError unless the scores are of exactly the images of the index.
     """
     check_same_images(index, scores)
     classes, probabilities = top5_predictions(scores)
-    first = {"top1": classes[:, 0], "confidence": probabilities[:, 0].astype(np.float32)}
-    return index.merge(
-        pd.DataFrame({"image_id": scores["image_id"].to_numpy()} | first), on="image_id", validate="one_to_one"
+    first = scores[["image_id", "log_odds"]].assign(
+        top1=classes[:, 0], confidence=probabilities[:, 0].astype(np.float32)
     )
+    return index.merge(first, on="image_id", validate="one_to_one")
 
 
-def correct(index: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """The images with one label that a model classifies correctly: image_id, class_index, confidence."""
-    joined = top1(index[["image_id", "real_classes", "single"]], scores)
+def correct(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -> pd.DataFrame:
+    """The images with one label that a model classifies correctly: image_id, class_index, confidence, log_odds."""
+    joined = top1(index, scores)
     joined = joined[joined["single"]]
     joined = joined.assign(class_index=joined["real_classes"].str[0].astype("int16"))
-    return joined.loc[joined["top1"] == joined["class_index"], ["image_id", "class_index", "confidence"]]
+    return _of_label(joined[joined["top1"] == joined["class_index"]], label)
 
 
-def shared(index: pd.DataFrame, ensemble: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def shared(index: pd.DataFrame, ensemble: Iterable[pd.DataFrame], label: Label = "real") -> pd.DataFrame:
     """The images with one label that all models of the ensemble classify correctly: image_id, class_index."""
-    first, *others = (correct(index, scores)[["image_id", "class_index"]] for scores in ensemble)
+    first, *others = (correct(index, scores, label)[["image_id", "class_index"]] for scores in ensemble)
     for other in others:
         first = first.merge(other, how="inner", on=["image_id", "class_index"], validate="one_to_one")
     return first
 
 
-def relaxed(index: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+def relaxed(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -> pd.DataFrame:
     """The images with several labels, one of which is the model's top-1 class."""
-    joined = top1(index[["image_id", "real_classes"]], scores)
-    joined = joined[joined["real_classes"].str.len() > 1]
-    among = [top in labels for top, labels in zip(joined["top1"], joined["real_classes"], strict=True)]
-    return joined.loc[among, ["image_id", "top1", "confidence"]].rename(columns={"top1": "class_index"})
+    joined = top1(index, scores)
+    joined = joined[joined["real_classes"].str.len() > 1].rename(columns={"top1": "class_index"})
+    among = [top in labels for top, labels in zip(joined["class_index"], joined["real_classes"], strict=True)]
+    return _of_label(joined.loc[among], label)
+
+
+def _of_label(correct: pd.DataFrame, label: Label) -> pd.DataFrame:
+    if label == "both":
+        correct = correct[correct["class_index"] == correct["ilsvrc_class"]]
+    return correct[["image_id", "class_index", "confidence", "log_odds"]]
 
 
 def candidates(
-    index: pd.DataFrame, shared: pd.DataFrame, scores: pd.DataFrame, count: int, classes: Collection[int]
+    index: pd.DataFrame,
+    shared: pd.DataFrame,
+    scores: pd.DataFrame,
+    classes: Collection[int],
+    rule: Rule = DEFAULT,
 ) -> pd.DataFrame:
-    """Every image that may be in one of `classes` for one model, with its tier and rank.
+    """Every image that may be in one of `classes` for one model, with its tier and rank, and whether it is `in_pool`.
 
-    Tier `top5`: of the images that all models classify correctly, the `count` with the highest confidence
-    in each class. Tier `reserve`: every other image with one label that this model classifies correctly.
-    Tier `relaxed`: images with several labels, the model's top-1 class among them. Ranks run
-    from 1 within a class, by tier, then confidence.
+    Tier `top5`: in each class, the first images of the pool. Tier `reserve`: every other image with one label that
+    this model classifies correctly. Tier `relaxed`: images with several labels, the model's top-1 class among them.
+    Ranks run from 1 within a class, by tier, then in the rule's order.
 
     Raises CleansetError if this model misclassifies a shared image: then `shared` is of other scores.
     """
-    single = correct(index, scores)
+    single = correct(index, scores, rule.label)
     strange = sorted(set(shared["image_id"]) - set(single["image_id"]))
     if strange:
         raise CleansetError(
             f"{strange[0]}: shared, but misclassified by this model; expected the images that all models classify "
             "correctly: run dvc repro intersect"
         )
-    single["tier"] = np.where(single["image_id"].isin(shared["image_id"]), "top5", "reserve")
-    single = ordered(single)
-    single.loc[single.groupby(["class_index", "tier"]).cumcount() >= count, "tier"] = "reserve"
-    several = relaxed(index, scores).assign(tier="relaxed")
-    every = ordered(pd.concat([single, several], ignore_index=True))
+    single["in_pool"] = single["image_id"].isin(shared["image_id"]) if rule.pool == "ensemble" else True
+    single["tier"] = np.where(single["in_pool"], "top5", "reserve")
+    single = ordered(single, rule.order)
+    single.loc[single.groupby(["class_index", "tier"]).cumcount() >= rule.count, "tier"] = "reserve"
+    several = relaxed(index, scores, rule.label).assign(tier="relaxed", in_pool=False)
+    every = ordered(pd.concat([single, several], ignore_index=True), rule.order)
     every = every[every["class_index"].isin(classes)]
     every["rank"] = every.groupby("class_index").cumcount() + 1
     return every
@@ -105,32 +140,40 @@ def of_tiers(candidates: pd.DataFrame, tiers: Collection[str]) -> pd.DataFrame:
     return candidates[candidates["tier"].isin(tiers)]
 
 
-def margins(candidates: pd.DataFrame, shared: pd.DataFrame) -> pd.DataFrame:
-    """By how much the last image of tier `top5` is ahead of the first one out, the best of the other shared ones.
+def margins(candidates: pd.DataFrame) -> pd.DataFrame:
+    """By how much the last image of tier `top5` is ahead of the first one out, the best other image of the pool.
 
-    `candidates` are those of all tiers. One row for each class that has both: image_id, class_index,
-    confidence, next_image_id, next_confidence, margin.
+    `candidates` are those of all tiers. One row for each class that has both: image_id, class_index, confidence,
+    log_odds; the same of the first one out, as next_*; margin, between the confidences, and log_odds_margin.
     """
-    common = candidates[candidates["image_id"].isin(shared["image_id"])].sort_values("rank")
+    common = candidates[candidates["in_pool"].astype(bool)].sort_values("rank")
+    values = ["image_id", "confidence", "log_odds"]
     inside, outside = (
-        common.loc[common["tier"] == tier, ["class_index", "image_id", "confidence"]].groupby("class_index")
+        common.loc[common["tier"] == tier, ["class_index", *values]].groupby("class_index")
         for tier in ("top5", "reserve")
     )
-    out = outside.head(1).rename(columns={"image_id": "next_image_id", "confidence": "next_confidence"})
-    # inner: a class has no margin where all its shared images are in the tier
+    out = outside.head(1).rename(columns={name: f"next_{name}" for name in values})
+    # inner: a class has no margin where all its images of the pool are in the tier
     both = inside.tail(1).merge(out, how="inner", on="class_index", validate="one_to_one")
-    # exact: the difference of two float32 fits into a float64
-    return both.assign(margin=both["confidence"].astype("float64") - both["next_confidence"].astype("float64"))
+    exact = both.astype(dict.fromkeys(["confidence", "log_odds", "next_confidence", "next_log_odds"], "float64"))
+    return both.assign(
+        margin=exact["confidence"] - exact["next_confidence"],
+        log_odds_margin=exact["log_odds"] - exact["next_log_odds"],
+    )
 
 
-def ordered(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows sorted by class, tier, falling confidence, image id."""
-    order = pd.DataFrame(
+def ordered(frame: pd.DataFrame, order: Order = "log_odds") -> pd.DataFrame:
+    """The rows sorted by class, tier, the order, image id.
+
+    Log-odds that are equal in float32 are sorted by confidence, which is finer where it is small.
+    """
+    keys = ["log_odds", "confidence"] if order == "log_odds" else ["confidence"]
+    sorting = pd.DataFrame(
         {
             "class_index": frame["class_index"],
             "tier": frame["tier"].map(TIERS.index),
-            "confidence": -frame["confidence"],
+            **{key: -frame[key] for key in keys},
             "image_id": frame["image_id"],
         }
     )
-    return frame.loc[order.sort_values(list(order.columns)).index]
+    return frame.loc[sorting.sort_values(list(sorting.columns)).index]

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from cleanset.selection.candidates import check_same_images, correct, top5_predictions
+from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
 from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
 
 
@@ -32,7 +32,7 @@ def totals(
     }
 
 
-def accuracy(index: pd.DataFrame, scores: pd.DataFrame) -> dict[str, float | int]:
+def accuracy(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -> dict[str, float | int]:
     """The model's accuracy on all images, in percent with two decimals, and its correct images with one label.
 
     Top-1 and top-5 are on the original labels; ReaL accuracy is the share of the images with any
@@ -49,7 +49,7 @@ def accuracy(index: pd.DataFrame, scores: pd.DataFrame) -> dict[str, float | int
         "accuracy_top1": _percent(hits[:, 0]),
         "accuracy_top5": _percent(hits.any(axis=1)),
         "accuracy_real": _percent(np.array(among)[any_label]),
-        "correct_of_one_label": len(correct(index, scores)),
+        "correct_of_one_label": len(correct(index, scores, label)),
     }
 
 
@@ -59,13 +59,14 @@ def top1_minus_published(top1: float, published: float | None) -> dict[str, floa
 
 
 def closeness(margins: pd.DataFrame) -> dict[str, float | int]:
-    """The number of classes with a margin below 1e-5, and the smallest margin in millionths (six digits).
+    """The number of classes with a margin below 1e-5, and the smallest margins in millionths (six digits).
 
     In millionths, for `dvc metrics show` rounds to five decimals.
     """
     numbers: dict[str, float | int] = {"margins_below_1e-5": int((margins["margin"] < 1e-5).sum())}
     if len(margins):
-        numbers["margin_smallest_ppm"] = float(f"{1e6 * margins['margin'].min():.6g}")
+        for name in ("margin", "log_odds_margin"):
+            numbers[f"{name}_smallest_ppm"] = float(f"{1e6 * margins[name].min():.6g}")
     return numbers
 
 

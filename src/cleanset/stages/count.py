@@ -48,7 +48,7 @@ def run(edition: Edition) -> None:
         check_indexed(selection, index, edition.selection(role))
         scores = read_table(edition.scores(role), SCORES)
         check_same_images(index, scores, str(edition.scores(role)))
-        numbers = totals(selection, rejected, classes, per) | accuracy(index, scores)
+        numbers = totals(selection, rejected, classes, per) | accuracy(index, scores, params.dataset.label)
         predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
         check_scored(selection, predictions, str(edition.crop_scores(role)))
         numbers |= effect(selection, predictions)

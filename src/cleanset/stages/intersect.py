@@ -15,4 +15,4 @@ def run(edition: Edition) -> None:
     ensemble = [read_table(edition.scores(role), SCORES) for role in params.models]
     for role, scores in zip(params.models, ensemble, strict=True):
         check_same_images(index, scores, str(edition.scores(role)))
-    write_table(edition.shared, shared(index, ensemble), SHARED)
+    write_table(edition.shared, shared(index, ensemble, params.dataset.label), SHARED)

@@ -17,7 +17,7 @@ from cleanset.files import sha256
 from cleanset.images import codec, jpeg, preprocessing
 from cleanset.images.codec import Read
 from cleanset.progress import rate_bar
-from cleanset.scoring import checkpoints, decoding, models, scorer, weight_files
+from cleanset.scoring import checkpoints, decoding, logits, models, scorer, weight_files
 from cleanset.scoring.engine import Settings, score_few, score_shards, settings_for
 from cleanset.scoring.exactness import Distance, distance, sample, sample_size
 from cleanset.scoring.models import LoadedModel, load_model
@@ -101,7 +101,7 @@ def record_of(params: Params, role: str, model: LoadedModel, images: int) -> Sco
         images=images,
         against_float64=None,
         versions={name: version(name).partition("+")[0] for name in LIBRARIES},
-        code=source_code([codec, jpeg, preprocessing, decoding, models, checkpoints, weight_files, scorer]),
+        code=source_code([codec, jpeg, preprocessing, decoding, models, checkpoints, weight_files, scorer, logits]),
     )
 
 

@@ -13,6 +13,6 @@ def run(edition: Edition, role: str) -> None:
     index, shared = read_table(edition.index, INDEX), read_table(edition.shared, SHARED)
     scores = read_table(edition.scores(role), SCORES)
     check_same_images(index, scores, str(edition.scores(role)))
-    every = candidates(index, shared, scores, params.select.candidates, params.dataset.class_list())
+    every = candidates(index, shared, scores, params.dataset.class_list(), params.rule())
     write_table(edition.candidates(role), of_tiers(every, params.select.tiers), CANDIDATES)
-    write_table(edition.margins(role), margins(every, shared), MARGINS)
+    write_table(edition.margins(role), margins(every), MARGINS)
