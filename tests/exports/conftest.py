@@ -27,11 +27,11 @@ SELECTED: list[tuple[int, int, int, str, float, list[int] | None]] = [
 ]
 """Image, class index, place, tier, confidence of the whole image, crop box."""
 CROP_SCORED = [
-    (8, [3, 4, 23, 40], [0, 1, 2, 3, 4], [0.875, 0.0625, 0.03125, 0.0, 0.0]),
-    (8, [0, 0, 9, 9], [0, 1, 2, 3, 4], [0.25, 0.25, 0.125, 0.125, 0.125]),  # drawn, but not decided on
-    (10, [0, 0, 20, 10], [999, 278, 2, 3, 4], [0.5, 0.375, 0.0625, 0.0, 0.0]),  # misclassified, and accepted
+    (8, [3, 4, 23, 40], [0, 1, 2, 3, 4], [0.875, 0.0625, 0.03125, 0.0, 0.0], 2.0),
+    (8, [0, 0, 9, 9], [0, 1, 2, 3, 4], [0.25, 0.25, 0.125, 0.125, 0.125], -1.0),  # drawn, but not decided on
+    (10, [0, 0, 20, 10], [999, 278, 2, 3, 4], [0.5, 0.375, 0.0625, 0.0, 0.0], 0.0),  # misclassified, and accepted
 ]
-"""Image, crop box, the five most probable classes and their probabilities."""
+"""Image, crop box, the five most probable classes, their probabilities, and the log-odds of the first."""
 VOTED = [
     (1, "ann", "clean"), (8, "ann", "crop"), (8, "bob", "crop"), (8, "board", "crop"), (10, "board", "crop"),
     (2, "ann", "reject"),

@@ -14,7 +14,9 @@ import pytest
 import yaml
 
 import cleanset
+from cleanset.edition.params import Params
 from cleanset.edition.paths import Edition
+from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
 from cleanset.exports.attribution import CITATION
@@ -37,7 +39,9 @@ def section(text: str, name: str) -> str:
 def provenance(**changes: Any) -> Provenance:
     inputs = [InputDigest("data/index.parquet", "1" * 64, "2" * 32)]
     scored = ScoreRecord.model_validate(SCORED | changes)
-    return Provenance("standard", [0, 278], 3, False, scored, {"select": {"candidates": 5}}, inputs)
+    return Provenance(
+        "standard", [0, 278], 3, False, ["Protocol as written."], scored, {"select": {"candidates": 5}}, inputs
+    )
 
 
 def test_what_is_counted(export_folder: Path) -> None:
@@ -153,6 +157,41 @@ def test_a_crop_without_scores(tmp_path: Path) -> None:
         export.run(other, "standard")
 
 
+def test_rules(export_folder: Path) -> None:
+    assert section((export_folder / "README.md").read_text(), "Rules") == (
+        "- Protocol as written: what source 000 says.\n"
+        "- The label of an image is its one reassessed label.\n"
+        "- Tier top5 is taken from the images that all models classify correctly.\n"
+        "- Images are ordered by the log-odds of the top-1 class.\n"
+        "- Within a tier, cropped images come after the clean ones.\n"
+        "- Classes are filled from these tiers, in this order: top5, reserve; an image with several labels is in no "
+        "class."
+    )
+
+
+@pytest.mark.parametrize(
+    ("sections", "first", "last"),
+    [
+        ({"protocol": "as_published"}, "Protocol as published: how the set of source 000 was made.", "top5, reserve; "),
+        (
+            {"protocol": "as_published", "select": {"order": "log_odds", "tiers": ["top5"]}},
+            "Protocol as published: how the set of source 000 was made, except for select.order, select.tiers.",
+            "top5; an image",
+        ),
+        (
+            {"select": {"tiers": ["top5", "reserve", "relaxed"]}, "review": {"crops": "last"}},
+            "Protocol as written: what source 000 says, except for select.tiers.",
+            "top5, reserve, relaxed.",
+        ),
+    ],
+)
+def test_readings(sections: dict[str, object], first: str, last: str) -> None:
+    content = {"root": ".", "dataset": {"images": "x"}, "models": {"one": {"source": "timm", "name": "a"}}}
+    found = readings(Params.model_validate(content | sections))
+    assert found[0] == first
+    assert last in found[-1]
+
+
 def test_origin(edition: Edition) -> None:
     """By the digests and parameters that it names, computed here."""
     text = section((edition.export("standard") / "README.md").read_text(), "Origin")
@@ -168,6 +207,8 @@ def test_origin(edition: Edition) -> None:
     assert params == {
         "dataset": {"classes": ["n01440764", "n02119789", "n02123045", "n02606052"]},
         "models": {"standard": {"source": "timm", "name": "resnet18"}},
+        "review": {"crops": "last"},
+        "select": {"order": "log_odds", "pool": "ensemble", "tiers": ["top5", "reserve"]},
     }
     as_json = json.dumps(params, sort_keys=True, separators=(",", ":"))
     assert f"Parameters, with SHA-256 {hashlib.sha256(as_json.encode()).hexdigest()} as JSON with" in text

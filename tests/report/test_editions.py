@@ -133,6 +133,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     tainted = ReportData(
         roles=(HOSTILE,),
         images_per_class=2,
+        readings=(HOSTILE,),
         steps=(Step(HOSTILE, {HOSTILE: 1}),),
         states=states,
         by_size={2: {HOSTILE: 1}},

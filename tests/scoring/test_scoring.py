@@ -82,13 +82,14 @@ def test_score_is_a_plain_loop(tiny: LoadedModel) -> None:
     table = scored(tiny, images, 4)
     assert table["image_id"].tolist() == [id_of(number) for number in range(1, 11)]
     network = tiny.network.double()
-    for image_id, found, stored in zip(*(table[name] for name in SCORES.names), strict=True):
+    for image_id, found, stored, log_odds in zip(*(table[name] for name in SCORES.names), strict=True):
         pixels = tiny.preprocessing(decode(images[image_id]))
         with torch.no_grad():
             output = network(torch.from_numpy(pixels)[None].double() / 255).softmax(dim=1)[0]
         probabilities, classes = output.sort(descending=True, stable=True)
         assert found.tolist() == classes[:5].tolist()
         assert stored.tolist() == probabilities[:5].float().tolist()
+        assert log_odds == pytest.approx(float(torch.logit(probabilities[0])), rel=1e-6)
     assert table["top5_class"].str[0].nunique() > 1  # the images are told apart
 
 

@@ -553,7 +553,7 @@ class TestParams:
                 f"{BASE}{MODEL}score: {{batchsize: 5}}\n",
             ),
             (
-                "unknown key 'scores'; expected root, dataset, models, score, select, review, export, count",
+                "unknown key 'scores'; expected root, protocol, dataset, models, score, select, review, export, count",
                 f"{BASE}{MODEL}scores: {{}}\n",
             ),
             (
@@ -670,7 +670,7 @@ class TestParams:
         """DVC would say so when that stage's turn comes, after the scoring."""
         made.archives()
         (made.folder / "dvc.yaml").write_text(of_one_model((repository / "dvc.yaml").read_text()))
-        made.others = {"dataset": made.dataset | {"classes": "all"}} | {
+        made.others = {"dataset": made.dataset | {"classes": "all", "label": "real"}, "protocol": "as_written"} | {
             key: {} for key in ("select", "review", "export")
         }
         made.others |= {"score": {"precision": "float64"}, "review": {"min_crop_pixels": 32}}
@@ -873,7 +873,7 @@ def select(made: Made, numbers: tuple[int, ...] = (1, 4, 9)) -> Edition:
         for number in numbers
     ]  # fmt: skip
     write_table(edition.selection("standard"), pd.DataFrame(rows), SELECTION)
-    crop_scores = [(id_of(numbers[1]), box, [labels[numbers[1]], 1, 2, 3, 4], [0.75, 0, 0, 0, 0])]
+    crop_scores = [(id_of(numbers[1]), box, [labels[numbers[1]], 1, 2, 3, 4], [0.75, 0, 0, 0, 0], 1.125)]
     write_table(edition.crop_scores("standard"), pd.DataFrame(crop_scores, columns=CROP_SCORES.names), CROP_SCORES)
     write_table(edition.votes("standard"), pd.DataFrame(columns=VOTES.names), VOTES)
     write_table(edition.rejected("standard"), pd.DataFrame(columns=REJECTED.names), REJECTED)

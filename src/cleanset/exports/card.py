@@ -23,6 +23,7 @@ def card(provenance: Provenance, selection: pd.DataFrame, rejected: pd.DataFrame
         _summary(provenance, counts),
         _columns(counts),
         _loading(provenance.model),
+        "## Rules\n\n" + "\n".join(f"- {sentence}" for sentence in provenance.readings),
         _counts(counts),
         _rejects(counts),
         _short(short_classes(selection, rejected, classes, per_class)),
@@ -126,8 +127,8 @@ def _counts(counts: Mapping[str, int]) -> str:
     return (
         "## Images\n\n"
         + _table("what", rows)
-        + "\n\n`top5`: among the easiest that all models classify correctly; `reserve`: this model classifies it "
-        "correctly; `relaxed`: it has several labels, the class among them, which this model predicts."
+        + "\n\n`top5`: among the easiest of its class; `reserve`: this model classifies it correctly; `relaxed`: it "
+        "has several labels, the class among them, which this model predicts."
     )
 
 

@@ -12,7 +12,8 @@ from cleanset.files import sha256
 from cleanset.scoring.record import ScoreRecord
 
 _DETERMINING: dict[str, Any] = {
-    "dataset": {"classes"},
+    "protocol": True,
+    "dataset": {"classes", "label"},
     "models": {"__all__": {"source", "name", "threat_model", "sha256"}},  # not the path of the weights
     "select": True,
     "review": True,
@@ -34,13 +35,15 @@ class InputDigest:
 class Provenance:
     """How a set was made: for which model and classes, with what scores, parameters and tables.
 
-    `unreviewed_clean`: images that nobody has reviewed were taken for clean.
+    `unreviewed_clean`: images that nobody has reviewed were taken for clean. `readings`: what was done where a
+    source's text and its authors' practice differ, in sentences.
     """
 
     model: str
     classes: Sequence[int]
     images_per_class: int
     unreviewed_clean: bool
+    readings: Sequence[str]
     scored: ScoreRecord
     params: Mapping[str, Any]
     inputs: Sequence[InputDigest]
@@ -52,7 +55,7 @@ class Provenance:
 
 
 def determining_params(params: Params) -> dict[str, Any]:
-    """The parameters that decide what is in a set, as far as params.yaml has them: defaults are left out."""
+    """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
     return params.model_dump(mode="json", include=_DETERMINING, exclude_unset=True)
 
 

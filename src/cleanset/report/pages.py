@@ -44,6 +44,7 @@ class ReportData:
 
     roles: tuple[str, ...]
     images_per_class: int
+    readings: tuple[str, ...]
     steps: tuple[Step, ...]
     states: tuple[ClassState, ...]
     by_size: Mapping[int, Counts]

@@ -12,6 +12,7 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.images import verified_images
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
+from cleanset.edition.readings import readings
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.exports.card import card
@@ -52,6 +53,7 @@ def run(edition: Edition, role: str) -> None:
         classes=classes,
         images_per_class=per_class,
         unreviewed_clean=params.review.unreviewed_are_clean,
+        readings=readings(params),
         scored=scored,
         params=determining_params(params),
         inputs=input_digests(edition.folder, inputs(edition, role)),

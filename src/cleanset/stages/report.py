@@ -10,6 +10,7 @@ import pandas as pd
 from cleanset.edition.images import verified_images
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
+from cleanset.edition.readings import readings
 from cleanset.edition.roles import check_roles
 from cleanset.errors import CleansetError
 from cleanset.exports.confidence import delivered_confidences
@@ -77,6 +78,7 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
     return ReportData(
         roles=tuple(sets),
         images_per_class=per_class,
+        readings=tuple(readings(params)),
         steps=tuple(funnel(index, read_table(edition.shared, SHARED), sets, votes)),
         states=tuple(states),
         by_size=by_size(states, sets, per_class),

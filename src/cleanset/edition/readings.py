@@ -1,0 +1,46 @@
+"""Which reading of source 000 an edition follows, in sentences for the data card and the report."""
+
+from cleanset.edition.params import PROTOCOLS, Params
+
+_SENTENCES: dict[tuple[str, str], str] = {
+    ("dataset.label", "real"): "The label of an image is its one reassessed label.",
+    ("dataset.label", "both"): "An image has a label where its one reassessed label is its ILSVRC label too.",
+    ("select.pool", "ensemble"): "Tier top5 is taken from the images that all models classify correctly.",
+    ("select.pool", "model"): "Tier top5 is taken from the images that this model classifies correctly.",
+    ("select.order", "log_odds"): "Images are ordered by the log-odds of the top-1 class.",
+    ("select.order", "float32"): "Images are ordered by confidence in float32; equal ones by file name.",
+    ("review.crops", "last"): "Within a tier, cropped images come after the clean ones.",
+    ("review.crops", "in_rank"): "Within a tier, a cropped image counts like a clean one.",
+}
+_PROTOCOLS = {
+    "as_written": "as written: what source 000 says",
+    "as_published": "as published: how the set of source 000 was made",
+}
+
+
+def readings(params: Params) -> list[str]:
+    """A sentence for each reading, the protocol with what differs from it first."""
+    used = {
+        "dataset.label": params.dataset.label,
+        "select.pool": params.select.pool,
+        "select.order": params.select.order,
+        "review.crops": params.review.crops,
+    }
+    tiers = ", ".join(params.select.tiers)
+    several = "" if "relaxed" in params.select.tiers else "; an image with several labels is in no class"
+    return [
+        _protocol(params),
+        *(_SENTENCES[key, value] for key, value in used.items()),
+        f"Classes are filled from these tiers, in this order: {tiers}{several}.",
+    ]
+
+
+def _protocol(params: Params) -> str:
+    other = [
+        f"{section}.{key}"
+        for section, keys in PROTOCOLS[params.protocol].items()
+        for key, value in keys.items()
+        if getattr(getattr(params, section), key) != value
+    ]
+    exceptions = f", except for {', '.join(other)}" if other else ""
+    return f"Protocol {_PROTOCOLS[params.protocol]}{exceptions}."
