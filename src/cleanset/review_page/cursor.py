@@ -50,9 +50,9 @@ class Cursor:
         return self.focus in self._boxes_asked()
 
     def _boxes_asked(self) -> list[str]:
-        """Image ids that are shown, and of which only the crop box is asked for."""
+        """Image ids that are shown and certain to be needed, and of which only the crop box is asked for."""
         shown = self.images()
-        boxes = [question.image_id for question in self.status.questions if question.box_unknown]
+        boxes = [each.image_id for each in self.status.questions if each.box_unknown and each.certain]
         return [image_id for image_id in boxes if image_id in shown]
 
     def go_to(self, class_index: int, focus: str | None = None) -> None:
