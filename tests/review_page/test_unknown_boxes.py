@@ -17,7 +17,7 @@ from .conftest import Open, Serve
 from .reviewing import REASONS, reviews
 
 BOX = [4, 4, 60, 60]
-WHY = "It is decided that this image is to be cropped"
+WHY = "To be cropped, but nobody has drawn the box"
 
 
 @pytest.fixture

@@ -117,8 +117,13 @@ def accepted(votes: Votes, bases: Collection[str]) -> Votes:
 
 
 def is_accepted(review: Review, bases: Collection[str]) -> bool:
-    """Whether a review has one of these bases; without one it is explicit."""
-    return (review.basis or "explicit") in bases
+    """Whether a review has one of these bases."""
+    return basis_of(review) in bases
+
+
+def basis_of(review: Review) -> str:
+    """The basis of a review; explicit where it names none."""
+    return review.basis or "explicit"
 
 
 def reviews_of_reviewer(votes: Votes, reviewer: str) -> dict[int, dict[str, Review]]:
