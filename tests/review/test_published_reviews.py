@@ -3,15 +3,22 @@
 import csv
 import os
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
 from cleanset.dataset.ilsvrc import timm_info, wnids
 from cleanset.dataset.real_labels import read_reassessed
+from cleanset.edition.params import ReviewPolicy
+from cleanset.review.decisions import decide_all
 from cleanset.review.store import check_note, read_reviews
 from cleanset.review.yaml_edit import whole
+from cleanset.selection.fill import fill, with_decisions
+from cleanset.selection.metrics import totals
 
 Rows = list[dict[str, str]]
 Entry = dict[str, object]
@@ -149,3 +156,36 @@ def test_whose_work_it_is(repository: Path) -> None:
     for text in (note, (repository / "README.md").read_text(), (repository / "CITATION.cff").read_text()):
         assert "SCOOTER" in text
         assert "2507.07776" in text
+
+
+@pytest.fixture(scope="module")
+def candidates(published: Rows) -> pd.DataFrame:
+    """The images that were looked at, as norm_robust ranks them; those from beyond its Top-5 come after."""
+    frame = pd.DataFrame(published)
+    extra = frame["place"] == "extra"
+    place = frame["place"].where(~extra, "6").astype(int)
+    return pd.DataFrame(
+        {
+            "image_id": frame["image_id"],
+            "class_index": frame["class_index"].astype(int),
+            "tier": np.where(extra, "reserve", "top5"),
+            "rank": place + extra * frame.groupby(["class_index", "place"]).cumcount(),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("crops", "unknown_boxes", "kept", "cropped", "boxes_asked"),
+    [("in_rank", "count", 2966, 109, 0), ("in_rank", "open", 2857, 0, 109), ("last", "count", 2966, 109, 0)],
+)
+def test_the_rules_give_the_published_set(
+    folder: Path, candidates: pd.DataFrame, crops: str, unknown_boxes: str, kept: int, cropped: int, boxes_asked: int
+) -> None:
+    """Nobody looked further once there were three, so that all that was accepted is kept, in whatever order."""
+    policy = ReviewPolicy.model_validate({"crops": crops, "unknown_boxes": unknown_boxes})
+    decided = decide_all(policy, read_reviews(folder.parent), {"norm_robust": {}})
+    reviewed = with_decisions(candidates, partial(decided.for_candidate, "norm_robust"))
+    filled = fill(reviewed, 3, policy.crops_in_rank)
+    numbers = totals(filled.selection, filled.rejected, range(1000), 3)
+    assert (numbers["images"], numbers["images_cropped"], numbers["images_box_unknown"]) == (kept, cropped, cropped)
+    assert (numbers["rejected_box_unknown"], int(filled.rejected["open"].sum())) == (boxes_asked, boxes_asked)
