@@ -117,6 +117,7 @@ def selection_of(index: pd.DataFrame, model: int) -> pd.DataFrame:
             "rank": place,
             "confidence": 0.5,
             "crop": None,
+            "box_unknown": False,
         }
     )
 

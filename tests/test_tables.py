@@ -57,7 +57,7 @@ GOOD: dict[str, tuple[Table, dict[str, Any]]] = {
             "margin": 0.25, "log_odds_margin": 1.0986123,
         },
     ),
-    "selection": (SELECTION, CANDIDATE | {"place": 3, "crop": None}),
+    "selection": (SELECTION, CANDIDATE | {"place": 3, "crop": None, "box_unknown": False}),
     "rejected": (REJECTED, CANDIDATE | {"reason": "watermark", "open": False}),
 }  # fmt: skip
 
@@ -85,6 +85,13 @@ def test_a_crop_and_none(tmp_path: Path) -> None:
     rows = [row | {"crop": [1, 2, 3, 4]}, row | {"image_id": NEXT}]
     first, second = read_table(put(tmp_path / "t", SELECTION, *rows), SELECTION)["crop"]
     assert (list(first), second) == ([1, 2, 3, 4], None)
+
+
+def test_a_box_and_that_it_is_unknown(tmp_path: Path) -> None:
+    row = GOOD["selection"][1] | {"box_unknown": True}
+    assert read_table(put(tmp_path / "t", SELECTION, row), SELECTION)["box_unknown"].tolist() == [True]
+    with pytest.raises(CleansetError, match=r"box_unknown, row 1 .*: True; expected false where crop has a box"):
+        read_table(put(tmp_path / "t", SELECTION, row | {"crop": [1, 2, 3, 4]}), SELECTION)
 
 
 BAD: list[tuple[str, str, Any, str]] = [

@@ -64,6 +64,20 @@ def export_tasks(
     typer.echo(f"{file}: {count} tasks; configuration in {file.with_suffix('.xml')}")
 
 
+@app.command()
+def bind(
+    reviewer: Annotated[str | None, typer.Option(help="Only the reviews of this reviewer.")] = None,
+    edition: Folder = HERE,
+) -> None:
+    """Write the SHA-256 of the images into reviews that name them by their ids in the official archive.
+
+    Then the reviews hold in any edition that has the same images, in whatever layout.
+    """
+    from cleanset.review.bind import bind_reviews
+
+    typer.echo(f"{bind_reviews(Edition(edition), reviewer)} reviews have the SHA-256 of their images now")
+
+
 @app.command("import")
 def import_answers(
     file: Annotated[Path, typer.Argument(help="What Label Studio exported as JSON.")],

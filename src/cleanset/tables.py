@@ -77,6 +77,11 @@ def _single_is_one_label(table: pa.Table) -> tuple[str, int, str] | None:
     return ("single", int(np.argmax(differs)), "true where there is one of real_classes") if differs.any() else None
 
 
+def _unknown_box_is_none(table: pa.Table) -> tuple[str, int, str] | None:
+    wrong = pc.and_(table["box_unknown"], pc.is_valid(table["crop"])).to_numpy()
+    return ("box_unknown", int(np.argmax(wrong)), "false where crop has a box") if wrong.any() else None
+
+
 INDEX = Table(
     _single_is_one_label,
     image_id=IMAGE_ID,
@@ -132,13 +137,15 @@ MARGINS = Table(
     log_odds_margin=LOG_ODDS_DIFFERENCE,  # below 0 only where select.order is float32
 )
 SELECTION = Table(
+    _unknown_box_is_none,
     image_id=IMAGE_ID,
     class_index=CLASS,
     place=RANK,  # 1, 2, 3 in the finished class
     tier=TIER,
     rank=RANK,
     confidence=PROBABILITY,
-    crop=nullable(BOX),  # null: the whole image
+    crop=nullable(BOX),  # null: the whole image, or a box that is not known
+    box_unknown=FLAG,  # kept for counting only, never exported
 )
 REJECTED = Table(
     image_id=IMAGE_ID,

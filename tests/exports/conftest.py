@@ -56,7 +56,7 @@ def make_edition(folder: Path) -> Edition:
     preprocess.run(edition)
     columns = ["image_id", "class_index", "place", "tier", "confidence", "crop"]
     selection = pd.DataFrame([(id_of(number), *rest) for number, *rest in SELECTED], columns=columns)
-    write_table(edition.selection("standard"), selection.assign(rank=selection["place"]), SELECTION)
+    write_table(edition.selection("standard"), selection.assign(rank=selection["place"], box_unknown=False), SELECTION)
     rejected = pd.DataFrame(
         [(id_of(number), index, reason) for number, index, reason in NOT_SELECTED],
         columns=["image_id", "class_index", "reason"],

@@ -186,7 +186,7 @@ def test_real_letters() -> None:
 
 PLAIN = Measures(
     margins=(0, 0, 0, 0), seams=(0.5, 0.5), saturation=80, tint=10, plain_levels=0.2, sharpness=0.7, noise=2,
-    letters=3, letters_at=(0.5, 0.5),
+    letters=3, letters_at=(0.5, 0.5), size=(500, 150),
 )  # fmt: skip
 
 
@@ -202,6 +202,7 @@ PLAIN = Measures(
         (replace(PLAIN, plain_levels=0.55), [Hint("filter", "few levels of brightness")]),
         (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
         (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),
+        (replace(PLAIN, size=(149, 500)), [Hint("too_small", "149 × 500 pixels")]),
         (
             replace(PLAIN, letters=9, letters_at=(1, 0)),
             [Hint("text", "9 shapes like letters in a line, top right")],

@@ -148,7 +148,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
         verdicts={HOSTILE: plain.verdicts["clean"]},
         pairs={(HOSTILE, HOSTILE): plain.agreement},
         differences=0,
-        kept={0: [Kept(HOSTILE, None, (Use(HOSTILE, 1, HOSTILE, 0.5, 0.5),), reviewed=False)]},
+        kept={0: [Kept(HOSTILE, None, (Use(HOSTILE, 1, HOSTILE, 0.5, 0.5),), basis=None)]},
         sheets=(replace(plain.sheets[0], classes=states),),
     )
     texts = pages(tainted, {(HOSTILE, None): [Thumbnail("data:,", 1, 1)]})

@@ -1,5 +1,6 @@
 """Answers as Label Studio exports them as JSON."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from cleanset.review.verdicts import Review
@@ -17,7 +18,7 @@ def choice(control: str, *values: str) -> Json:
     return result(control, "choices", {"choices": list(values)})
 
 
-def rectangle(box: list[int], width: int, height: int) -> Json:
+def rectangle(box: Sequence[int], width: int, height: int) -> Json:
     """A box as the browser computes it: corner and size, each divided by the image's side."""
     left, top, right, bottom = box
     value = {
@@ -37,8 +38,8 @@ def results(review: Review, width: int, height: int) -> list[Json]:
     found = [choice("verdict", review.verdict)]
     if review.reason:
         found.append(choice("reason", review.reason))
-    if review.crop:
-        found.insert(0, rectangle(review.crop, width, height))
+    if review.box:
+        found.insert(0, rectangle(review.box, width, height))
     if review.object_fully_visible:
         found.append(choice("object_fully_visible", "the object stays fully visible"))
     if review.note:

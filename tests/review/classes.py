@@ -21,6 +21,7 @@ DECISIONS = {
     "undecided": UNREVIEWED,
     "conflict": Decision("undecided", "conflict"),
     "too_few": Decision("undecided", "too_few_reviewers"),
+    "boxless": Decision("undecided", "box_unknown"),
 }
 
 Ranked = tuple[tuple[str, str], ...]

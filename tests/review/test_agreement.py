@@ -227,7 +227,7 @@ def test_the_sample_for_programs(built: Checkout) -> None:
     [difference] = found["differences"]
     assert (difference["wnid"], difference["image_id"]) == ("n02782093", "ILSVRC2012_val_00000308")
     assert {name: vote["verdict"] for name, vote in difference["votes"].items()} == {"ada": "clean", "ben": "reject"}
-    assert difference["decision"] == {"verdict": "clean", "reason": None, "crop": None}
+    assert difference["decision"] == {"verdict": "clean", "reason": None, "crop": None, "box_unknown": False}
 
 
 def test_the_metrics_of_the_sample(built: Checkout) -> None:

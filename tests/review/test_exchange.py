@@ -15,6 +15,7 @@ from cleanset.edition.images import verified_images
 from cleanset.edition.paths import Edition
 from cleanset.images.codec import cropped, decode
 from cleanset.review.label_studio.format import labeling_config
+from cleanset.review.save import save
 from cleanset.review.verdicts import Review
 from cleanset.tables import INDEX, read_table
 from tests.checkouts import Checkout
@@ -127,6 +128,7 @@ def test_what_is_exported(copy: Copy) -> None:
         "wnid": "n02165456",
         "names": "ladybug, ladybeetle, lady beetle, ladybird, ladybird beetle",
         "gloss": "small round bright-colored and spotted beetle that usually feeds on aphids and other insect pests",
+        "asked": "Give a verdict.",
         "sha256": "86fdfc8792abf1c31735303c465a5ce7c8792d765f69d6d228c512ac1740a2f3",
     }
     work = copy.folder / "work"
@@ -135,6 +137,22 @@ def test_what_is_exported(copy: Copy) -> None:
     copy.exported()
     assert {path.name: path.read_bytes() for path in work.rglob("*") if path.is_file()} == before
     assert sorted(before) == [f"{ASKED}.JPEG", "tasks.json", "tasks.xml"]
+
+
+def test_a_box_is_asked_for_first(copy: Copy) -> None:
+    """Of an image that is to be cropped, in a class in which nothing else is decided."""
+    params = (copy.folder / "params.yaml").read_text()
+    (copy.folder / "params.yaml").write_text(params.replace("review:\n", "review:\n  crops: in_rank\n"))
+    for path in (copy.folder / "reviews").glob("*/n02165456.yaml"):
+        path.unlink()
+    last = copy.exported()[-1]["data"]
+    fields = {"verdict": "crop", "reason": "border", "crop": "unknown", "object_fully_visible": True}
+    review = Review.model_validate(fields | {"sha256": last["sha256"]})
+    save(copy.folder / "reviews", "scooter", "n02165456", last["image_id"], review)
+    first, *others = [task["data"] for task in copy.exported()]
+    assert first["image_id"] == last["image_id"]
+    assert first["asked"] == "This image is to be cropped: draw the box, or give another verdict."
+    assert {task["asked"] for task in others} == {"Give a verdict."}
 
 
 def test_certain_ones_only_unless_all_are_wanted(copy: Copy) -> None:

@@ -64,7 +64,7 @@ def test_the_configuration() -> None:
     for element in controls.values():
         assert set((element.get("whenChoiceValue") or "clean").split(",")) <= set(values["verdict"])
     variables = {word.strip("$()") for element in view for word in (element.get("value") or "").split() if "$" in word}
-    assert variables == {"names", "wnid", "gloss", "image"}
+    assert variables == {"names", "wnid", "gloss", "image", "asked"}
 
 
 # Answers

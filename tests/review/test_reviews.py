@@ -68,13 +68,13 @@ n01440764:
     [vote] = parse_reviews(text, TENCH, "reviews/ann/n01440764.yaml")
     assert (vote.wnid, vote.image_id) == (TENCH, IMAGE)
     assert vote.where == "reviews/ann/n01440764.yaml, line 3, ILSVRC2012_val_00002138"
-    assert vote.review.model_dump() == CROP | {"note": "stamp bottom right"}
+    assert vote.review.model_dump(exclude_none=True) == CROP | {"note": "stamp bottom right"}
     assert vote.review.box == (0, 0, 480, 330)
 
 
 @pytest.mark.parametrize("reason", [
-    "watermark", "text", "border", "collage", "filter", "noise", "blur", "drawing", "wrong_class",
-    "several_objects", "duplicate", "other",
+    "watermark", "text", "border", "collage", "filter", "noise", "blur", "drawing", "too_small",
+    "artificial_background", "modification", "wrong_class", "several_objects", "duplicate", "other",
 ])  # fmt: skip
 def test_every_reason(reason: str) -> None:
     [review] = parsed(entry(verdict="reject", reason=reason, sha256=SHA))
@@ -190,7 +190,8 @@ REFUSED = {
     # values
     "unknown key": (
         clean(vedict="crop"),
-        f"line 2, {IMAGE}: unknown key 'vedict'; expected verdict, reason, crop, object_fully_visible, sha256, note",
+        f"line 2, {IMAGE}: unknown key 'vedict'; expected verdict, reason, crop, object_fully_visible, basis, sha256, "
+        "note",
     ),
     "no verdict": (entry(sha256=SHA), f"line 2, {IMAGE}: verdict: Field required"),
     "unknown verdict": (
@@ -230,7 +231,16 @@ REFUSED = {
     "crop of five": (crop(crop="[0, 0, 480, 330, 1]"), "crop: List should have at most 4 items"),
     "crop of fractions": (crop(crop="[0, 0, 480.0, 330]"), "crop.2: expected an integer"),
     "crop of truth values": (crop(crop="[0, false, 480, 330]"), "crop.1: expected an integer"),
-    "crop as text": (crop(crop="0 0 480 330"), "crop: expected a list"),
+    "crop as text": (crop(crop="0 0 480 330"), "crop: expected left, top, right, bottom in pixels, or unknown; found"),
+    "crop as a number": (crop(crop="480"), "crop: expected a list; found 480"),
+    "clean with unknown box": (clean(crop="unknown"), "a crop box is needed for verdict crop, and for no other"),
+    "object cut off by an unknown box": (
+        crop(crop="unknown", object_fully_visible="false"),
+        "a crop without object_fully_visible: true; the object must remain fully visible",
+    ),
+    "crop of unknown box without reason": (crop(crop="unknown", reason="null"), "verdict crop without a reason"),
+    "unknown basis": (clean(basis="guessed"), "basis: expected 'explicit', 'implied' or 'default'; found 'guessed'"),
+    "another word for a sha256": (entry(verdict="clean", sha256="Official"), "sha256: String should match pattern"),
     "object cut off": (
         crop(object_fully_visible="false"),
         "a crop without object_fully_visible: true; the object must remain fully visible",
@@ -397,9 +407,9 @@ def test_a_crop_with_an_edge_too_short(tmp_path: Path) -> None:
         write(tmp_path, f"ann/{TENCH}.yaml", crop(crop=box))
         expected = f"crop {box} is {size} pixels; expected edges of at least 32 (review.min_crop_pixels)"
         with pytest.raises(CleansetError, match=re.escape(expected)):
-            checked_reviews(tmp_path, INDEX, 32)
+            checked_reviews(tmp_path, INDEX, 32, official_images=False)
     write(tmp_path, f"ann/{TENCH}.yaml", crop(crop="[10, 10, 42, 42]"))
-    assert len(checked_reviews(tmp_path, INDEX, 32)) == 1
+    assert len(checked_reviews(tmp_path, INDEX, 32, official_images=False)) == 1
 
 
 def test_every_reviewers_vote_is_checked(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from playwright.sync_api import Page
 
 REASONS = {
     "watermark": "w", "text": "t", "border": "b", "collage": "o", "filter": "f", "noise": "n", "blur": "l",
-    "drawing": "d", "wrong_class": "g", "several_objects": "s", "duplicate": "k", "other": "h",
+    "drawing": "d", "too_small": "i", "artificial_background": "a", "modification": "m", "wrong_class": "g",
+    "several_objects": "s", "duplicate": "k", "other": "h",
 }  # fmt: skip
 PATIENCE = 60_000
 """Milliseconds."""

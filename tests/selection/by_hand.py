@@ -76,7 +76,7 @@ def after_crop_of(reviewed: pd.DataFrame, predictions: Mapping[Crop, Prediction]
 def reviewed(*words: str) -> pd.DataFrame:
     """One class's candidates by rank, each "<tier> <verdict>": their ids are p1, p2, ..."""
     tiers, verdicts = zip(*(word.split() for word in words), strict=True)
-    reasons = {"reject": "watermark", "undecided": "unreviewed"}
+    reasons = {"reject": "watermark", "undecided": "unreviewed", "boxless": "box_unknown"}
     return pd.DataFrame(
         {
             "image_id": [f"p{rank}" for rank in range(1, len(words) + 1)],
@@ -84,21 +84,22 @@ def reviewed(*words: str) -> pd.DataFrame:
             "tier": tiers,
             "rank": range(1, len(words) + 1),
             "confidence": [1 - rank / 100 for rank in range(len(words))],
-            "verdict": verdicts,
+            "verdict": [verdict.replace("boxless", "undecided") for verdict in verdicts],
             "reason": pd.Series([reasons.get(verdict) for verdict in verdicts], dtype=object),
             "crop": pd.Series([BOX if verdict == "crop" else None for verdict in verdicts], dtype=object),
+            "box_unknown": False,
         }
     )
 
 
-def filled(*words: str, images_per_class: int = 3) -> Filled:
+def filled(*words: str, images_per_class: int = 3, crops_in_rank: bool = False) -> Filled:
     """What becomes of one class with these candidates."""
-    return fill(reviewed(*words), images_per_class)
+    return fill(reviewed(*words), images_per_class, crops_in_rank)
 
 
-def kept(*words: str, images_per_class: int = 3) -> list[str]:
+def kept(*words: str, images_per_class: int = 3, crops_in_rank: bool = False) -> list[str]:
     """The images kept, in the order of their places."""
-    selection = filled(*words, images_per_class=images_per_class).selection
+    selection = filled(*words, images_per_class=images_per_class, crops_in_rank=crops_in_rank).selection
     return list(selection.sort_values("place")["image_id"])
 
 
@@ -108,7 +109,7 @@ def removed(*words: str, images_per_class: int = 3) -> dict[str, str]:
     return dict(zip(rejected["image_id"], rejected["reason"], strict=True))
 
 
-def still_open(*words: str, images_per_class: int = 3) -> set[str]:
+def still_open(*words: str, images_per_class: int = 3, crops_in_rank: bool = False) -> set[str]:
     """The images whose missing verdict could still bring them in."""
-    rejected = filled(*words, images_per_class=images_per_class).rejected
+    rejected = filled(*words, images_per_class=images_per_class, crops_in_rank=crops_in_rank).rejected
     return set(rejected.loc[rejected["open"], "image_id"])

@@ -8,15 +8,15 @@ from cleanset.selection.metrics import accuracy, per_class, short_classes, total
 from cleanset.vocabulary import EXCLUSION_REASONS
 from tests.selection.by_hand import index_of, scores_of
 
-KEPT_COLUMNS = ["image_id", "class_index", "tier", "crop"]
+KEPT_COLUMNS = ["image_id", "class_index", "tier", "crop", "box_unknown"]
 NOT_KEPT_COLUMNS = ["image_id", "class_index", "reason", "open"]
 
 SELECTION = pd.DataFrame(
     [
-        ["a", 0, "top5", None],
-        ["b", 0, "top5", (0, 0, 9, 9)],
-        ["c", 0, "reserve", None],
-        ["d", 2, "relaxed", (0, 0, 9, 9)],
+        ["a", 0, "top5", None, False],
+        ["b", 0, "top5", (0, 0, 9, 9), False],
+        ["c", 0, "reserve", None, True],
+        ["d", 2, "relaxed", (0, 0, 9, 9), False],
     ],
     columns=KEPT_COLUMNS,
 )
@@ -33,7 +33,7 @@ REJECTED = pd.DataFrame(
     columns=NOT_KEPT_COLUMNS,
 )
 NONE_KEPT, NONE_REJECTED = (
-    pd.DataFrame(columns=KEPT_COLUMNS),
+    pd.DataFrame(columns=KEPT_COLUMNS).astype({"box_unknown": bool}),
     pd.DataFrame(columns=NOT_KEPT_COLUMNS).astype({"open": bool}),
 )
 
@@ -50,7 +50,8 @@ def test_totals() -> None:
     numbers = totals(SELECTION, REJECTED, [0, 1, 2], 3)
     assert {name: number for name, number in numbers.items() if number} == {
         "images": 4,
-        "images_cropped": 2,
+        "images_cropped": 3,
+        "images_box_unknown": 1,
         "images_top5": 2,
         "images_reserve": 1,
         "images_relaxed": 1,
@@ -75,9 +76,9 @@ def test_a_line_for_each_reason_even_at_zero() -> None:
 
 def test_the_reasons() -> None:
     assert EXCLUSION_REASONS == (
-        "watermark", "text", "border", "collage", "filter", "noise", "blur", "drawing", "wrong_class",
-        "several_objects", "duplicate", "other",
-        "unsure", "wrong_after_crop", "conflict", "too_few_reviewers", "unreviewed", "not_needed",
+        "watermark", "text", "border", "collage", "filter", "noise", "blur", "drawing", "too_small",
+        "artificial_background", "modification", "wrong_class", "several_objects", "duplicate", "other",
+        "unsure", "wrong_after_crop", "conflict", "too_few_reviewers", "box_unknown", "unreviewed", "not_needed",
     )  # fmt: skip
 
 

@@ -868,7 +868,7 @@ def select(made: Made, numbers: tuple[int, ...] = (1, 4, 9)) -> Edition:
     rows = [
         {
             "image_id": id_of(number), "class_index": labels.get(number, 0), "place": 1, "tier": "top5", "rank": 1,
-            "confidence": 0.5, "crop": box if number == numbers[1] else None,
+            "confidence": 0.5, "crop": box if number == numbers[1] else None, "box_unknown": False,
         }
         for number in numbers
     ]  # fmt: skip

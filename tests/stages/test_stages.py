@@ -132,13 +132,13 @@ MARGIN_ROWS: dict[str, list[Row]] = {
 }
 SELECTION_ROWS: dict[str, list[Row]] = {
     "standard": [
-        (val(2), 0, 1, "top5", 2, 0.75, [0, 0, 40, 30]),
-        (val(4), 0, 2, "reserve", 3, 0.625, None),
-        (val(5), 1, 1, "top5", 1, 0.5, None),
+        (val(2), 0, 1, "top5", 2, 0.75, [0, 0, 40, 30], False),
+        (val(4), 0, 2, "reserve", 3, 0.625, None, False),
+        (val(5), 1, 1, "top5", 1, 0.5, None, False),
     ],
     "norm_robust": [
-        (val(2), 0, 1, "top5", 1, 0.75, [0, 0, 40, 30]),
-        (val(5), 1, 1, "top5", 1, 0.5, None),
+        (val(2), 0, 1, "top5", 1, 0.75, [0, 0, 40, 30], False),
+        (val(5), 1, 1, "top5", 1, 0.5, None, False),
     ],
     "corruption_robust": [],  # for count: a model of which nothing is left
 }

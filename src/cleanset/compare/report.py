@@ -12,6 +12,7 @@ import pandas as pd
 from cleanset.compare.records import compare_records
 from cleanset.compare.sets import CHANGES, ClassChange, by_class, compare_exports, compare_sets
 from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.images import images_are_official
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -131,7 +132,8 @@ def class_changes(
     params.model(role)
     index = read_table(edition.index, INDEX)
     others = {name: read_table(edition.scores(name), SCORES) for name in params.models if name != role}
-    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels)
+    official = images_are_official(edition, params.dataset.images)
+    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
     predictions = {
         name: predictions_of_crops(read_table(edition.crop_scores(name), CROP_SCORES)) for name in params.models
     }
@@ -146,7 +148,11 @@ def class_changes(
         }
         every = {name: of_tiers(table, params.select.tiers) for name, table in every.items()}
         return {
-            name: fill(with_decisions(table, partial(decided.for_candidate, name)), params.export.images_per_class)
+            name: fill(
+                with_decisions(table, partial(decided.for_candidate, name)),
+                params.export.images_per_class,
+                params.review.crops_in_rank,
+            )
             for name, table in every.items()
         }
 

@@ -10,7 +10,7 @@ from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError, cut
 from cleanset.selection.candidates import Label, Order, Pool, Rule
 from cleanset.validation import first_problem, shown
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import BASES, TIERS
 from cleanset.yaml_files import read_yaml
 
 Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
@@ -119,24 +119,46 @@ class ReviewPolicy(_Section):
     """How the verdicts of several reviewers become one, and what an unreviewed image counts as.
 
     `min_crop_pixels`: no edge of a crop may be shorter.
-    `crops`: within a tier, crops come after the clean images (last), or count like them (in_rank).
     `wrong_after_crop`: what becomes of an image that the model misclassifies once it is cropped.
     `box_tolerance`: how far the edges of two reviewers' boxes may be apart for their verdicts to agree, as a share of
     the shorter side of the box that keeps less, which is then taken.
+    `crops`: whether, within a tier, a cropped image comes after the clean ones, or in its rank as they do.
+    `unknown_boxes`: whether a crop whose box is not known stays open until it is drawn, or is kept for counting only,
+    and never exported.
+    `accept`: the bases of the verdicts that count; of any other the image is asked again.
     """
 
     policy: Literal["single", "majority", "unanimous"] = "single"
     min_reviewers: Annotated[int, Field(ge=1, le=1000)] = 1
     min_crop_pixels: Annotated[int, Field(ge=1, le=65_535)] = 32
     box_tolerance: Annotated[float, Field(ge=0, le=0.5)] = 0.02
-    crops: Literal["last", "in_rank"] = "last"
     unreviewed: Literal["pending", "clean"] = "pending"
     wrong_after_crop: Literal["reject", "accept"] = "reject"
+    crops: Literal["last", "in_rank"] = "last"
+    unknown_boxes: Literal["open", "count"] = "open"
+    accept: list[str] = list(BASES)
+
+    @field_validator("accept")
+    @classmethod
+    def _distinct_bases(cls, accept: list[str]) -> list[str]:
+        if "explicit" not in accept or not set(accept) <= set(BASES) or len(set(accept)) != len(accept):
+            raise ValueError(f"expected explicit and any others of {', '.join(BASES)}, each once")
+        return accept
 
     @property
     def unreviewed_are_clean(self) -> bool:
         """Whether an image without a verdict counts as clean."""
         return self.unreviewed == "clean"
+
+    @property
+    def crops_in_rank(self) -> bool:
+        """Whether a cropped image counts like a clean one within its tier."""
+        return self.crops == "in_rank"
+
+    @property
+    def boxes_asked(self) -> bool:
+        """Whether a crop whose box is not known stays open until it is drawn."""
+        return self.unknown_boxes == "open"
 
     @property
     def wrong_crops_are_rejected(self) -> bool:

@@ -72,6 +72,11 @@ def _summary(provenance: Provenance, counts: Mapping[str, int]) -> str:
             f"\n\n**Made from {images:,} images, not from the {VALIDATION_IMAGES:,} of ImageNet's validation set: a "
             "sample or a trial, not for a study.**"
         )
+    if counts["rejected_box_unknown"]:
+        text += (
+            f"\n\nImages that are left out because they are to be cropped and nobody has drawn the box yet: "
+            f"{counts['rejected_box_unknown']:,}."
+        )
     if provenance.unreviewed_clean:
         text += "\n\n**Images that nobody has reviewed were taken for clean: a first look, not for a study.**"
     return text

@@ -1,8 +1,9 @@
 """Signs that an image may have been modified, to be shown beside it. They hint; people decide.
 
 A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds
-several objects, a wrong class, a drawing, large lettering, a faint or wordless watermark that only one
-image has, or a filter that leaves colours and many levels of brightness.
+several objects, a wrong class, a drawing, an artificial background, a small object in a large image, large
+lettering, a faint or wordless watermark that only one image has, or a filter that leaves colours and many
+levels of brightness.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,8 @@ class Thresholds:
     sharpness: float = 0.4
     noise: float = 15.0
     letters: int = 9
+    short_side: int = 150
+    """Pixels; models see what is smaller enlarged by more than half."""
     hash_distance: int = 8
     """Of 64 bits."""
     corner_correlation: float = 0.3
@@ -44,7 +47,10 @@ THRESHOLDS = Thresholds()
 
 def hints(measures: Measures, thresholds: Thresholds = THRESHOLDS) -> list[Hint]:
     """The signs in one image."""
-    return list(_hints(measures, thresholds))
+    found = list(_hints(measures, thresholds))
+    if min(measures.size) < thresholds.short_side:
+        found.append(Hint("too_small", f"{measures.size[0]} × {measures.size[1]} pixels"))
+    return found
 
 
 def _hints(measures: Measures, limits: Thresholds) -> Iterator[Hint]:

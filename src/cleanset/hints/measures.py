@@ -34,6 +34,7 @@ class Measures:
     `noise`: standard deviation of the noise, in grey levels (Immerkaer 1996, with the median).
     `letters`: the most shapes like letters in one line, and `letters_at` the middle of that line: shares
     of width and height.
+    `size`: width and height in stored pixels.
     """
 
     margins: tuple[float, float, float, float]
@@ -45,6 +46,7 @@ class Measures:
     noise: float
     letters: int
     letters_at: tuple[float, float]
+    size: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +79,7 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
         noise=_noise(grey),
         letters=letters,
         letters_at=letters_at,
+        size=image.size,
     )
     return measures, Fingerprint(imagehash.phash(luma).hash.ravel(), _corners(luma))
 

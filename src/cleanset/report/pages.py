@@ -1,7 +1,7 @@
 """The report's pages, from the numbers and thumbnails: Jinja2 templates, everything inlined, all text escaped."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -61,6 +61,7 @@ class ReportData:
     differences: int
     kept: Mapping[int, Sequence[Kept]]
     sheets: tuple[Sheet, ...]
+    bases: Mapping[str, Counts] = field(default_factory=dict)
 
 
 def pages(report: ReportData, thumbnails: Mapping[ShownImage, Sequence[Thumbnail]]) -> dict[str, str]:

@@ -1,12 +1,12 @@
 """The content of the contact sheets: the images kept in each class, one line for each model that keeps them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from cleanset.images.boxes import Box, box_of
-from cleanset.report.figures import ClassState, Key
+from cleanset.report.figures import ClassState, Key, keys
 from cleanset.selection.fill import Filled
 
 CLASSES_PER_SHEET = 50
@@ -28,12 +28,22 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An image that is kept in a class, and by which models; the box is None for a whole one."""
+    """An image that is kept in a class, and by which models; the box is None for a whole one.
+
+    `basis`: the firmest one of its reviews, None where nobody reviewed it. `box_unknown`: it is to be cropped, and kept
+    for counting only.
+    """
 
     image_id: str
     crop: Box | None
     uses: tuple[Use, ...]
-    reviewed: bool
+    basis: str | None
+    box_unknown: bool = False
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether anybody has reviewed it."""
+        return self.basis is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +55,15 @@ class Sheet:
 
 
 def kept_images(
-    sets: Mapping[str, Filled], delivered: Mapping[str, Sequence[float | None]], reviewed: Collection[Key]
+    sets: Mapping[str, Filled], delivered: Mapping[str, Sequence[float | None]], bases: Mapping[Key, str]
 ) -> dict[int, list[Kept]]:
     """The images of each class that has some, by their best place, then by model and image id.
 
-    `delivered`: by model, the confidence of each row of its selection on the delivered pixels.
+    `delivered`: by model, the confidence of each row of its selection on the delivered pixels. `bases`: of the images
+    that are reviewed, the firmest basis of a review.
     """
     uses: dict[tuple[int, str, Box | None], list[Use]] = {}
+    unknown = {key for filled in sets.values() for key in keys(filled.selection[filled.selection["box_unknown"]])}
     for role, filled in sets.items():
         rows = filled.selection.assign(delivered=pd.Series(delivered[role], index=filled.selection.index, dtype=object))
         for row in rows.sort_values(["class_index", "place"]).to_dict("records"):
@@ -61,7 +73,8 @@ def kept_images(
     order = list(sets)
     found: dict[int, list[Kept]] = {}
     for (index, image_id, crop), of_models in uses.items():
-        kept = Kept(image_id, crop, tuple(of_models), (index, image_id) in reviewed)
+        image = index, image_id
+        kept = Kept(image_id, crop, tuple(of_models), bases.get(image), image in unknown)
         found.setdefault(index, []).append(kept)
     for images in found.values():
         images.sort(key=lambda kept: _order(kept, order))

@@ -127,7 +127,9 @@ def differences(votes: Votes) -> list[Difference]:
     """The images on which reviewers differ in verdict or box, by class and image id."""
     found = []
     for (class_index, image_id), reviews in without_board(votes).items():
-        if len({(review.verdict, review.box) for review in reviews.values()}) > 1:
+        verdicts = {review.verdict for review in reviews.values()}
+        boxes = {review.box for review in reviews.values() if review.box is not None}
+        if len(verdicts) > 1 or len(boxes) > 1:
             board = votes[class_index, image_id].get(BOARD)
             found.append(Difference(class_index, image_id, reviews, board.review if board else None))
     return found

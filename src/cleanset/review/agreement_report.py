@@ -10,6 +10,7 @@ from rich.table import Table
 
 from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.images import images_are_official
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.agreement import (
@@ -23,10 +24,10 @@ from cleanset.review.agreement import (
     verdict_counts,
     without_board,
 )
-from cleanset.review.decisions import decisions
+from cleanset.review.decisions import decisions_under
 from cleanset.review.store import checked_reviews
 from cleanset.review.verdicts import Review
-from cleanset.selection.decision import Decision
+from cleanset.selection.decision import UNREVIEWED, Decision
 from cleanset.tables import INDEX, read_table
 
 
@@ -45,8 +46,9 @@ def run(edition: Edition) -> AgreementReport:
     """Read and check the reviews of an edition, and measure their agreement."""
     params = read_params(edition.folder)
     policy = params.review
-    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX), policy.min_crop_pixels)
-    decided = decisions(votes, policy.policy, policy.min_reviewers, policy.box_tolerance)
+    official = images_are_official(edition, params.dataset.images)
+    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX), policy.min_crop_pixels, official)
+    decided = decisions_under(policy, votes)
     reviews = list(without_board(votes).values())
     counts = verdict_counts(reviews)
     names = sorted({name for by_reviewer in reviews for name in by_reviewer})
@@ -55,7 +57,7 @@ def run(edition: Edition) -> AgreementReport:
         overall(counts),
         verdict_agreements(counts),
         pairs(reviews),
-        [(found, decided[found.class_index, found.image_id]) for found in differences(votes)],
+        [(found, decided.get((found.class_index, found.image_id), UNREVIEWED)) for found in differences(votes)],
     )
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from cleanset.images.boxes import Box
 from cleanset.review.verdicts import Review
-from cleanset.selection.decision import CONFLICT, UNREVIEWED, Decision
+from cleanset.selection.decision import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
 
 Policy = Literal["single", "majority", "unanimous"]
 
@@ -22,24 +22,48 @@ def consensus(
 
     Reasons may differ, the most frequent is kept. A crop agrees with another vote's box that keeps no less, if no
     edge of the two is further apart than `box_tolerance` times the shorter side of the box that keeps less; this one
-    is then the box of the decision.
+    is then the box of the decision. A crop whose box is not known agrees with any other, whose box is taken.
     """
     if board is not None:
-        return _decision([board], board.box)
+        return _of_board(board, [vote for vote in votes if vote.box is not None], box_tolerance)
     if not votes:
         return UNREVIEWED
     if len(votes) < min_reviewers:
         return Decision("undecided", "too_few_reviewers")
     if policy == "unanimous" and any(vote.verdict == "unsure" for vote in votes):
         return Decision("reject", "unsure")
-    best = min(votes, key=lambda vote: (-len(_agreeing(votes, vote, box_tolerance)), _kept(vote.box), vote.verdict))
+    candidates = _with_known_boxes(votes)
+    best = min(
+        candidates, key=lambda vote: (-len(_agreeing(votes, vote, box_tolerance)), _kept(vote.box), vote.verdict)
+    )
     agreeing = _agreeing(votes, best, box_tolerance)
     needed = len(votes) // 2 + 1 if policy == "majority" else len(votes)
-    return _decision(agreeing, best.box) if len(agreeing) >= needed else CONFLICT
+    if len(agreeing) < needed:
+        return CONFLICT
+    if any(vote.box_unknown for vote in votes):  # they may make a majority for either of two boxes
+        others = [vote for vote in candidates if vote.box is not None and vote not in agreeing]
+        if any(len(_agreeing(votes, vote, box_tolerance)) >= needed for vote in others):
+            return CONFLICT
+    return _decision(agreeing, best.box)
+
+
+def _of_board(board: Review, drawn: Sequence[Review], box_tolerance: float) -> Decision:
+    """The board's verdict; where it does not know the box, with the one on which those who have drawn it agree."""
+    if not board.box_unknown or not drawn:
+        return _decision([board], board.box)
+    found = consensus(drawn, None, "single", 1, box_tolerance)
+    return found if found == CONFLICT else _decision([board], found.crop)
+
+
+def _with_known_boxes(votes: Sequence[Review]) -> Sequence[Review]:
+    """The votes without the crops whose box is not known, if anybody knows one."""
+    if all(vote.box is None for vote in votes):
+        return votes
+    return [vote for vote in votes if not vote.box_unknown]
 
 
 def _agreeing(votes: Sequence[Review], with_vote: Review, box_tolerance: float) -> list[Review]:
-    """The votes of the same verdict and, for a crop, with the same box or one that keeps a little more."""
+    """The votes of the same verdict and, for a crop, with the same box, one that keeps a little more, or an unknown."""
     same = [vote for vote in votes if vote.verdict == with_vote.verdict]
     box = with_vote.box
     if box is None:
@@ -49,9 +73,8 @@ def _agreeing(votes: Sequence[Review], with_vote: Review, box_tolerance: float) 
     return [
         vote
         for vote in same
-        if vote.box is not None
-        and _kept(vote.box) >= _kept(box)
-        and max(abs(a - b) for a, b in zip(vote.box, box, strict=True)) <= limit
+        if vote.box is None
+        or (_kept(vote.box) >= _kept(box) and max(abs(a - b) for a, b in zip(vote.box, box, strict=True)) <= limit)
     ]
 
 
@@ -69,7 +92,13 @@ def _decision(agreeing: Sequence[Review], box: Box | None) -> Decision:
         return Decision("reject", "unsure")
     if verdict == "clean":
         return Decision("clean")
-    return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box)
+    unknown = verdict == "crop" and box is None
+    return Decision(verdict, _most_frequent(vote.reason for vote in agreeing), box, unknown)
+
+
+def asking_for_box(decision: Decision) -> Decision:
+    """The decision; on a crop whose box is not known: undecided, until it is drawn."""
+    return TO_BE_CROPPED if decision.box_unknown else decision
 
 
 def _most_frequent(reasons: Iterable[str | None]) -> str | None:

@@ -1,26 +1,33 @@
 """The decisions of an edition, from the votes and the review policy of its params."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cleanset.edition.params import Params, ReviewPolicy
 from cleanset.edition.paths import Edition
-from cleanset.review.consensus import Policy, consensus
+from cleanset.review.consensus import Policy, asking_for_box, consensus
 from cleanset.review.queue import DecideInClass, for_reviewer
-from cleanset.review.store import BOARD, Votes
+from cleanset.review.store import BOARD, Votes, accepted, is_accepted
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Predictions, after_crop, predictions_of_crops
 from cleanset.selection.decision import UNREVIEWED, Decision
 from cleanset.tables import CROP_SCORES, read_table
+from cleanset.vocabulary import BASES
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decisions on the images of each class; by role, the predictions on crops that may cost a candidate."""
+    """The decisions on the images of each class; by role, the predictions on crops that may cost a candidate.
+
+    `unreviewed`: what an image without a vote counts as. `boxes_asked`: a crop without a known box is undecided.
+    `accept`: the bases of the votes that count.
+    """
 
     decisions: Mapping[tuple[int, str], Decision]
     predictions: Mapping[str, Predictions]
     unreviewed: Decision
+    boxes_asked: bool = True
+    accept: Collection[str] = BASES
 
     def for_candidate(self, role: str, class_index: int, image_id: str) -> Decision:
         """The decision on one candidate of a model."""
@@ -35,7 +42,9 @@ class Decided:
         self, reviewer: str, own_reviews: Mapping[str, Review], class_index: int
     ) -> dict[str, DecideInClass]:
         """As `for_class`, to choose what one reviewer is asked; `own_reviews` are theirs in the class, by image id."""
-        return self._by_role(for_reviewer(reviewer, own_reviews, self._by_reviewers(class_index)), class_index)
+        counted = {name: review for name, review in own_reviews.items() if is_accepted(review, self.accept)}
+        decide = for_reviewer(reviewer, counted, self._by_reviewers(class_index), self.boxes_asked)
+        return self._by_role(decide, class_index)
 
     def _by_reviewers(self, class_index: int) -> DecideInClass:
         return lambda image_id: self.decisions.get((class_index, image_id), self.unreviewed)
@@ -63,10 +72,18 @@ def _decide(by_reviewer: Mapping[str, Vote], policy: Policy, min_reviewers: int,
 def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Predictions]) -> Decided:
     """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
     return Decided(
-        decisions(votes, policy.policy, policy.min_reviewers, policy.box_tolerance),
+        decisions_under(policy, votes),
         predictions if policy.wrong_crops_are_rejected else {role: {} for role in predictions},
         Decision("clean") if policy.unreviewed_are_clean else UNREVIEWED,
+        policy.boxes_asked,
+        policy.accept,
     )
+
+
+def decisions_under(policy: ReviewPolicy, votes: Votes) -> dict[tuple[int, str], Decision]:
+    """The decision on each image that has a vote which counts under a policy, by class index and image id."""
+    counted = decisions(accepted(votes, policy.accept), policy.policy, policy.min_reviewers, policy.box_tolerance)
+    return {key: asking_for_box(each) for key, each in counted.items()} if policy.boxes_asked else dict(counted)
 
 
 def read_decided(edition: Edition, params: Params, votes: Votes) -> Decided:

@@ -13,11 +13,11 @@ from typing import Literal
 
 import pandas as pd
 
-from cleanset.review.consensus import consensus
+from cleanset.review.consensus import asking_for_box, consensus
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.selection.decision import Decision
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import BOX_UNKNOWN, TIERS
 
 State = Literal["settled", "open", "short", "conflict"]
 """Of a class, for one model.
@@ -29,7 +29,7 @@ waits for the board, and no reviewer need be asked before. `open`: reviewers are
 DecideInClass = Callable[[str], Decision]
 """The decision on an image of one class, by image id. Models may differ, as where one misclassifies a crop."""
 
-TO_BE_ASKED = ("unreviewed", "too_few_reviewers")
+TO_BE_ASKED = ("unreviewed", "too_few_reviewers", BOX_UNKNOWN)
 """Why an image is undecided, where a further reviewer can help."""
 
 
@@ -51,12 +51,14 @@ ByRole = Mapping[str, Sequence[Candidate]]
 class Question:
     """An image to be reviewed and, by role, the models that may need it.
 
-    `certain`: it has to be reviewed whatever the other verdicts will be.
+    `certain`: it has to be reviewed whatever the other verdicts will be. `box_unknown`: it is decided that the image
+    is to be cropped, and the box is asked for.
     """
 
     image_id: str
     serves: Mapping[str, Candidate]
     certain: bool
+    box_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,31 +91,41 @@ def candidates_by_class(
     return found
 
 
-def open_images(candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int) -> list[Candidate]:
+def open_images(
+    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, crops_in_rank: bool = False
+) -> list[Candidate]:
     """The undecided images that, if found clean, would be among the class's images; the likeliest first.
 
     The same images as column `open` of `selection.fill`.
     """
-    return [candidate for candidate, _ in _reachable(candidates, decide, images_per_class)]
+    return [candidate for candidate, _ in _reachable(candidates, decide, images_per_class, crops_in_rank)]
 
 
-def questions(by_role: ByRole, decided: Mapping[str, DecideInClass], images_per_class: int) -> list[Question]:
+def questions(
+    by_role: ByRole, decided: Mapping[str, DecideInClass], images_per_class: int, crops_in_rank: bool = False
+) -> list[Question]:
     """Every open image of a class once. Asking the first, deciding, and asking again asks what any order must.
 
-    The certain ones first; then by tier and rank with the models that need them.
+    The certain ones first, among them those that lack only a box; then by tier and rank with the models that need them.
     """
     serves: dict[str, dict[str, Candidate]] = {}
     certain: set[str] = set()
+    boxes: set[str] = set()
     for role, candidates in by_role.items():
-        for candidate, is_certain in _reachable(candidates, decided[role], images_per_class):
+        for candidate, is_certain in _reachable(candidates, decided[role], images_per_class, crops_in_rank):
             serves.setdefault(candidate.image_id, {})[role] = candidate
             if is_certain:
                 certain.add(candidate.image_id)
+            if decided[role](candidate.image_id).reason == BOX_UNKNOWN:
+                boxes.add(candidate.image_id)
 
-    def order(image_id: str) -> tuple[bool, tuple[int, int], int, str]:
-        return image_id not in certain, *order_in_class(serves[image_id].values()), image_id
+    def order(image_id: str) -> tuple[bool, bool, tuple[int, int], int, str]:
+        return image_id not in certain, image_id not in boxes, *order_in_class(serves[image_id].values()), image_id
 
-    return [Question(image_id, serves[image_id], image_id in certain) for image_id in sorted(serves, key=order)]
+    return [
+        Question(image_id, serves[image_id], image_id in certain, image_id in boxes)
+        for image_id in sorted(serves, key=order)
+    ]
 
 
 def order_in_class(candidates: Collection[Candidate]) -> tuple[tuple[int, int], int]:
@@ -121,8 +133,12 @@ def order_in_class(candidates: Collection[Candidate]) -> tuple[tuple[int, int], 
     return min(map(_order, candidates)), -len(candidates)
 
 
-def for_reviewer(reviewer: str, own_reviews: Mapping[str, Review], decide: DecideInClass) -> DecideInClass:
+def for_reviewer(
+    reviewer: str, own_reviews: Mapping[str, Review], decide: DecideInClass, boxes_asked: bool = True
+) -> DecideInClass:
     """The decisions on a class that determine what one reviewer is asked; `own_reviews` are theirs, by image id.
+
+    `boxes_asked`: a crop without a known box is asked again.
 
     What others have to decide counts as clean for now, so that no review is asked for that may not be needed:
     conflicts, which the board decides; and for the board, everything else. An image that waits for further
@@ -137,7 +153,10 @@ def for_reviewer(reviewer: str, own_reviews: Mapping[str, Review], decide: Decid
             return decision if decision.reason == "conflict" else _CLEAN_FOR_NOW
         if decision.reason not in TO_BE_ASKED:
             return _CLEAN_FOR_NOW
-        return consensus([own_reviews[image_id]], None, "single", 1) if image_id in own_reviews else decision
+        if image_id not in own_reviews:
+            return decision
+        own = consensus([own_reviews[image_id]], None, "single", 1)
+        return asking_for_box(own) if boxes_asked else own
 
     return seen
 
@@ -145,9 +164,11 @@ def for_reviewer(reviewer: str, own_reviews: Mapping[str, Review], decide: Decid
 _CLEAN_FOR_NOW = Decision("clean")
 
 
-def class_status(candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int) -> ClassStatus:
+def class_status(
+    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, crops_in_rank: bool = False
+) -> ClassStatus:
     """The review status of a class for one model."""
-    reachable = list(_reachable(candidates, decide, images_per_class))
+    reachable = list(_reachable(candidates, decide, images_per_class, crops_in_rank))
     accepted = sum(decide(candidate.image_id).verdict in ("clean", "crop") for candidate in candidates)
     certain = tuple(candidate.image_id for candidate, is_certain in reachable if is_certain)
     state: State
@@ -168,28 +189,31 @@ def combined_state(states: Iterable[State]) -> State:
 
 
 def _reachable(
-    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int
+    candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, crops_in_rank: bool
 ) -> Iterator[tuple[Candidate, bool]]:
     """The open images in the order of asking, each with whether it is certain.
 
-    Open: too few accepted images go before it if it is clean. Certain: also if all undecided ones
-    before it are clean. A crop goes before the next tier, but after the clean ones of its own.
+    Open: too few accepted images go before it if it is clean, or, where only its box is missing, cropped. Certain: also
+    if all undecided ones before it are clean. A crop goes before the next tier, but after the clean ones of its own,
+    unless `crops_in_rank`.
     """
-    ordered = sorted(candidates, key=_order)
-    before, crops, undecided, tier = 0, 0, 0, None
-    for candidate in ordered:
-        if candidate.tier != tier:
-            before, crops, tier = before + crops, 0, candidate.tier
+    decisions = {candidate.image_id: decide(candidate.image_id) for candidate in candidates}
+
+    def order(candidate: Candidate) -> tuple[int, bool, int]:
+        decision = decisions[candidate.image_id]
+        tier, rank = _order(candidate)
+        return tier, (decision.verdict == "crop" or decision.reason == BOX_UNKNOWN) and not crops_in_rank, rank
+
+    before = undecided = 0
+    for candidate in sorted(candidates, key=order):
         if before >= images_per_class:
             return
-        verdict = decide(candidate.image_id).verdict
+        verdict = decisions[candidate.image_id].verdict
         if verdict == "undecided":
             yield candidate, before + undecided < images_per_class
             undecided += 1
-        elif verdict == "clean":
+        elif verdict in ("clean", "crop"):
             before += 1
-        elif verdict == "crop":
-            crops += 1
 
 
 def _order(candidate: Candidate) -> tuple[int, int]:

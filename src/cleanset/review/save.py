@@ -50,7 +50,7 @@ def save(
     if not path.parent.is_dir():
         path.parent.mkdir(exist_ok=True)
         _sync_folder(reviews)
-    with _locked(path.parent):
+    with locked(path.parent):
         text = read_text(path, "save it as UTF-8") if path.exists() else ""
         votes = parse_reviews(text, wnid, str(path))
         found = next((vote for vote in votes if vote.image_id == image_id), None)
@@ -62,7 +62,7 @@ def save(
                 f"{found.where if found else f'{path}, {image_id}'}: found {_shown(current)}, expected "
                 f"{_shown(expected)}: it was changed meanwhile; look at it and decide again"
             )
-        _replace(path, with_review(text, votes, wnid, image_id, review, str(path)).encode())
+        replace_file(path, with_review(text, votes, wnid, image_id, review, str(path)).encode())
 
 
 def _shown(review: Review | None) -> str:
@@ -72,14 +72,14 @@ def _shown(review: Review | None) -> str:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Nobody else writes in the folder meanwhile. A killed process lets go of it."""
     with (folder / ".lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """Write the file, or remove it if there is nothing to write; on the disk when this returns.
 
     After an OSError the file is the old one; the new one only where the disk failed at the folder.

@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.table import Table
 
 from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.images import images_are_official
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.decisions import Decided, read_decided
@@ -47,7 +48,9 @@ def run(edition: Edition) -> Status:
     """Read candidates and reviews of an edition, and count what is still to be reviewed."""
     params = read_params(edition.folder)
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
-    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX), params.review.min_crop_pixels)
+    official = images_are_official(edition, params.dataset.images)
+    index = read_table(edition.index, INDEX)
+    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
     classes = candidates_by_class(tables, params.dataset.class_list())
     return status_of(classes, read_decided(edition, params, votes), params)
 
@@ -59,7 +62,8 @@ def status_of(classes: Mapping[int, ByRole], decided: Decided, params: Params) -
     for class_index, by_role in classes.items():
         decide = decided.for_class(class_index)
         statuses[class_index] = {
-            role: class_status(candidates, decide[role], images_per_class) for role, candidates in by_role.items()
+            role: class_status(candidates, decide[role], images_per_class, params.review.crops_in_rank)
+            for role, candidates in by_role.items()
         }
     progress = {
         role: _progress({index: [by_role[role]] for index, by_role in statuses.items()}) for role in params.models

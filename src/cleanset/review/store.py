@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 
 import pandas as pd
@@ -10,10 +11,13 @@ from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_box
-from cleanset.review.verdicts import Review, Vote, parse_reviews
+from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
+
+NOTE_ON_REVIEWS = "README.md"
+"""May lie in the folder of all reviews, and say whose they are."""
 
 _REVIEWER = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
@@ -36,7 +40,7 @@ def read_reviews(folder: Path) -> Votes:
 
 def reviewer_folders(folder: Path) -> list[Path]:
     """The folder of each reviewer, by name. Raises CleansetError for anything else in `folder`."""
-    found = _visible(folder)
+    found = [path for path in _visible(folder) if path.name != NOTE_ON_REVIEWS]
     for reviewer in found:
         _refuse_link(reviewer)
         if not reviewer.is_dir() or not _REVIEWER.fullmatch(reviewer.name):
@@ -81,10 +85,11 @@ def check_note(reviewer: str, review: Review, where: str) -> None:
         raise CleansetError(f"{where}: no note; the board's reason to overrule is needed")
 
 
-def check_reviews(votes: Votes, index: pd.DataFrame, min_crop_pixels: int = 1) -> None:
+def check_reviews(votes: Votes, index: pd.DataFrame, min_crop_pixels: int = 1, official_images: bool = False) -> None:
     """Check every vote against the images. Raises CleansetError for the first that does not hold.
 
     `min_crop_pixels`: no edge of a crop may be shorter (`review.min_crop_pixels` of params.yaml).
+    `official_images`: these are the images of the official archive, so that a vote may name one by its id alone.
     """
     reviewed = index[index["image_id"].isin({image_id for _, image_id in votes})]
     images = {row.image_id: row for row in reviewed.itertuples()}
@@ -92,14 +97,33 @@ def check_reviews(votes: Votes, index: pd.DataFrame, min_crop_pixels: int = 1) -
         for vote in by_reviewer.values():
             if image_id not in images:
                 raise CleansetError(f"{vote.where}: no such image in the index; correct or remove the entry")
-            _check_vote(vote, class_index, images[image_id], min_crop_pixels)
+            _check_vote(vote, class_index, images[image_id], min_crop_pixels, official_images)
 
 
-def checked_reviews(folder: Path, index: pd.DataFrame, min_crop_pixels: int) -> Votes:
-    """All votes under `reviews/`, checked against the images."""
+def checked_reviews(folder: Path, index: pd.DataFrame, min_crop_pixels: int, official_images: bool) -> Votes:
+    """All votes under `reviews/`, checked against the images as `check_reviews` does."""
     votes = read_reviews(folder)
-    check_reviews(votes, index, min_crop_pixels)
+    check_reviews(votes, index, min_crop_pixels, official_images)
     return votes
+
+
+def accepted(votes: Votes, bases: Collection[str]) -> Votes:
+    """The votes with one of these bases, on the images that have such votes."""
+    counted = {
+        key: {name: vote for name, vote in by_reviewer.items() if is_accepted(vote.review, bases)}
+        for key, by_reviewer in votes.items()
+    }
+    return {key: by_reviewer for key, by_reviewer in counted.items() if by_reviewer}
+
+
+def is_accepted(review: Review, bases: Collection[str]) -> bool:
+    """Whether a review has one of these bases."""
+    return basis_of(review) in bases
+
+
+def basis_of(review: Review) -> str:
+    """The basis of a review; explicit where it names none."""
+    return review.basis or "explicit"
 
 
 def reviews_of_reviewer(votes: Votes, reviewer: str) -> dict[int, dict[str, Review]]:
@@ -121,7 +145,7 @@ def drawn(votes: Votes) -> set[Crop]:
     }
 
 
-def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: int) -> None:
+def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: int, official_images: bool) -> None:
     real_classes, expected = image.real_classes, image.sha256  # type: ignore[attr-defined]
     width, height = image.width, image.height  # type: ignore[attr-defined]
     if class_index not in real_classes:
@@ -129,7 +153,12 @@ def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: in
             f"{vote.where}: reviewed for {vote.wnid}, which is not among the image's reassessed labels; "
             "move the entry to the file of its class, or remove it"
         )
-    if vote.review.sha256 != expected:
+    if vote.review.is_official and not official_images:
+        raise CleansetError(
+            f"{vote.where}: sha256 {OFFICIAL}, but dataset.images is no tar with the MD5 of the official archive in "
+            "raw.md5: run cleanset review bind in an edition of that archive, which writes the SHA-256 in its place"
+        )
+    if vote.review.sha256 != expected and not vote.review.is_official:
         raise CleansetError(
             f"{vote.where}: sha256 {vote.review.sha256}, but the image has {expected}: other bytes were "
             "reviewed; look at the image again"

@@ -1,29 +1,50 @@
 """Human verdicts: the format of a review file. One file holds one reviewer's verdicts on one class."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError, model_validator
 
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.validation import first_problem
-from cleanset.vocabulary import Reason, Verdict
+from cleanset.vocabulary import Basis, Reason, Verdict
+
+OFFICIAL = "official"
+"""In place of a SHA-256: the image of this id in the official archive, whose bytes the id names."""
+
+UNKNOWN = "unknown"
+"""In place of a crop box: the image is to be cropped, but the box is not known."""
 
 _Edge = Annotated[int, Field(ge=0)]
 
 
+_edges = TypeAdapter[list[int] | None](
+    Annotated[list[_Edge], Field(min_length=4, max_length=4)] | None, config=ConfigDict(strict=True)
+)
+
+
+def _crop(crop: object) -> list[int] | str | None:
+    """Check a crop; as a union of types, every message would name the types instead of the key."""
+    if isinstance(crop, str):
+        if crop != UNKNOWN:
+            raise ValueError(f"expected left, top, right, bottom in pixels, or {UNKNOWN}")
+        return crop
+    return _edges.validate_python(crop)
+
+
 class Review(BaseModel):
-    """One reviewer's verdict on one image, as in the file."""
+    """One reviewer's verdict on one image, as in the file; without `basis` it is explicit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     verdict: Verdict
     reason: Reason | None = None
-    crop: Annotated[list[_Edge], Field(min_length=4, max_length=4)] | None = None
+    crop: Annotated[list[int] | Literal["unknown"] | None, PlainValidator(_crop)] = None
     object_fully_visible: bool | None = None
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    basis: Basis | None = None
+    sha256: Annotated[str, Field(pattern=rf"^([0-9a-f]{{64}}|{OFFICIAL})$")]
     note: str | None = None
 
     @model_validator(mode="after")
@@ -38,17 +59,28 @@ class Review(BaseModel):
             self._check_crop(self.crop)
         return self
 
-    def _check_crop(self, crop: list[int]) -> None:
-        left, top, right, bottom = crop
-        if left >= right or top >= bottom:
-            raise ValueError(f"crop {crop} has no area; expected left < right and top < bottom")
+    def _check_crop(self, crop: list[int] | str) -> None:
+        if isinstance(crop, list):
+            left, top, right, bottom = crop
+            if left >= right or top >= bottom:
+                raise ValueError(f"crop {crop} has no area; expected left < right and top < bottom")
         if self.object_fully_visible is not True:
             raise ValueError("a crop without object_fully_visible: true; the object must remain fully visible")
 
     @property
     def box(self) -> Box | None:
-        """The crop box, or None."""
-        return None if self.crop is None else (self.crop[0], self.crop[1], self.crop[2], self.crop[3])
+        """The crop box; None where there is none, or it is not known."""
+        return (self.crop[0], self.crop[1], self.crop[2], self.crop[3]) if isinstance(self.crop, list) else None
+
+    @property
+    def box_unknown(self) -> bool:
+        """Whether the image is to be cropped by a box that is not known."""
+        return self.crop == UNKNOWN
+
+    @property
+    def is_official(self) -> bool:
+        """Whether the image is named by its id in the official archive, not by its SHA-256."""
+        return self.sha256 == OFFICIAL
 
 
 @dataclass(frozen=True, slots=True)

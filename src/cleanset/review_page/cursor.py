@@ -45,11 +45,22 @@ class Cursor:
         """Image ids that this reviewer is asked for in this class, the likeliest first."""
         return [question.image_id for question in self.status.questions]
 
+    def is_box_asked(self) -> bool:
+        """Whether only the crop box of the image in focus is asked for."""
+        return self.focus in self._boxes_asked()
+
+    def _boxes_asked(self) -> list[str]:
+        """Image ids that are shown and certain to be needed, and of which only the crop box is asked for."""
+        shown = self.images()
+        boxes = [each.image_id for each in self.status.questions if each.box_unknown and each.certain]
+        return [image_id for image_id in boxes if image_id in shown]
+
     def go_to(self, class_index: int, focus: str | None = None) -> None:
         """Go to a class, and there to an image, else to the first that is asked for."""
         self.class_index, self.every, self.focus = class_index, False, None
         asked, shown = self.asked(), self.images()
-        self.focus = focus or next((each for each in shown if each in asked), shown[0] if shown else None)
+        first = [*self._boxes_asked(), *(each for each in shown if each in asked), *shown]
+        self.focus = focus or (first[0] if first else None)
 
     def move(self, by: int) -> None:
         """Focus an image further on or back, round at the ends."""
@@ -69,7 +80,7 @@ class Cursor:
         position = shown.index(self.focus) if self.focus in shown else 0
         later = [image_id for image_id in shown[position + 1 :] if image_id in asked]
         earlier = [image_id for image_id in shown[:position] if image_id in asked]
-        if later or earlier or asked:
-            self.focus = (later or earlier or asked)[0]
+        if asked:
+            self.focus = (self._boxes_asked() or later or earlier or asked)[0]
         elif position + 1 < len(shown):
             self.focus = shown[position + 1]

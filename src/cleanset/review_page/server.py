@@ -13,6 +13,7 @@ from nicegui import ui
 from starlette.staticfiles import StaticFiles
 
 from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.images import images_are_official
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
@@ -68,7 +69,9 @@ def open_session(edition: Edition, library: Library, reviewer: str) -> Session:
     review_file(edition.reviews, reviewer, wnids()[0])
     reviewer_folders(edition.reviews)
     crop_scores = CropScores(edition, list(library.params.models))
-    stored = StoredVotes(edition.reviews, reviewer, library.index, library.params.review.min_crop_pixels)
+    official = images_are_official(edition, library.params.dataset.images)
+    min_crop_pixels = library.params.review.min_crop_pixels
+    stored = StoredVotes(edition.reviews, reviewer, library.index, min_crop_pixels, official)
     session = Session(library, stored, reviewer, crop_scores, BackgroundHints(library.photos.read))
     session.refresh()
     return session

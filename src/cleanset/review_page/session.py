@@ -111,11 +111,14 @@ class Session:
         own = reviews_of_reviewer(votes, self.reviewer).get(class_index, {})
         mine = decided.for_reviewer(self.reviewer, own, class_index)
         decide = decided.for_class(class_index)
-        of_models = {role: class_status(candidates, decide[role], count) for role, candidates in by_role.items()}
+        of_models = {
+            role: class_status(candidates, decide[role], count, review.crops_in_rank)
+            for role, candidates in by_role.items()
+        }
         by_image = {image_id: decision for (_, image_id), decision in decided.decisions.items()}
         return ClassStatus(
             votes,
-            tuple(questions(by_role, mine, count)),
+            tuple(questions(by_role, mine, count, review.crops_in_rank)),
             combined_state(each.state for each in of_models.values()),
             {role: each.kept for role, each in of_models.items()},
             tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),

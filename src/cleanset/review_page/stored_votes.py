@@ -15,10 +15,16 @@ from cleanset.review.verdicts import Review
 
 
 class StoredVotes:
-    """The reviews in `folder`, which others may change at any time; `reviewer` writes there."""
+    """The reviews in `folder`, which others may change at any time; `reviewer` writes there.
 
-    def __init__(self, folder: Path, reviewer: str, index: pd.DataFrame, min_crop_pixels: int) -> None:
+    `official_images`: the images are those of the official archive, so that a review may name one by its id alone.
+    """
+
+    def __init__(
+        self, folder: Path, reviewer: str, index: pd.DataFrame, min_crop_pixels: int, official_images: bool = False
+    ) -> None:
         self._folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
+        self._official_images = official_images
         self._cache = ReviewCache(folder)
         self._index = index.set_index("image_id", drop=False)
         self._checked: dict[int, Votes] = {}
@@ -54,4 +60,4 @@ class StoredVotes:
 
     def _check_against_images(self, votes: Votes) -> None:
         reviewed = self._index.index.intersection(sorted({image_id for _, image_id in votes}))
-        check_reviews(votes, self._index.loc[reviewed], self._min_crop_pixels)
+        check_reviews(votes, self._index.loc[reviewed], self._min_crop_pixels, self._official_images)

@@ -65,6 +65,20 @@ class TabState(Cursor):
         self.session.refresh_class(class_index)
         self.go_to(class_index, focus)
         self.mode = "class"
+        self._ask_for_box()
+
+    def _ask_for_box(self) -> None:
+        """Open the crop of the image in focus, if only its box is asked for: that it is cropped is decided."""
+        if self.mode == "class" and self.focus is not None and self.is_box_asked():
+            self.shown[self.focus] = self.own()  # as the crop shows it, though no card is seen
+            self._draft_crop()
+
+    def _draft_crop(self) -> None:
+        """Begin a crop of the image in focus, with what this reviewer has decided of it so far."""
+        own = self.own()
+        is_crop = own is not None and own.verdict == "crop"
+        self.draft = Draft("crop", own.reason, own.box) if own is not None and is_crop else Draft("crop")
+        self.mode = "crop"
 
     def start(self, class_index: int | None = None) -> None:
         """Show this class, or the first that is asked for, or the end."""

@@ -34,10 +34,7 @@ class VerdictEditing(TabState):
         elif verdict == "reject":
             self.mode = "reason"
         else:
-            own = self.own()
-            if own is not None and own.box is not None:
-                self.draft = Draft("crop", own.reason, own.box)
-            self.mode = "crop"
+            self._draft_crop()
 
     def _check_seen(self, seen: Collection[str]) -> None:
         """Raise CleansetError unless the image in focus was there to be seen when the key was pressed."""
@@ -93,6 +90,7 @@ class VerdictEditing(TabState):
         self.session.notes.pop((left, image.image_id), None)
         if self.class_index == left and self.focus == image.image_id:
             self.focus_next()
+            self._ask_for_box()
 
     def _write(self, review: Review | None) -> None:
         """Write a verdict on the image in focus. Where the disk fails, the draft is kept."""

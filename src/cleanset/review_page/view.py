@@ -30,8 +30,8 @@ _COLUMNS = {1: 1, 2: 2, 3: 2, 4: 2}
 class Card:
     """An image beside the others.
 
-    `own`: this reviewer's verdict; `others`: whose verdicts may be shown; `misclassified_by`: the
-    models that misclassify the crop; `fault`: why the image cannot be shown.
+    `own`: this reviewer's verdict; `others`: whose verdicts may be shown; `box_asked`: it is to be cropped, and the
+    box is asked for; `misclassified_by`: the models that misclassify the crop; `fault`: why the image cannot be shown.
     """
 
     number: int
@@ -43,6 +43,7 @@ class Card:
     others: Sequence[tuple[str, Review]]
     in_focus: bool
     asked: bool
+    box_asked: bool
     hints: "Sequence[Hint]"
     misclassified_by: Sequence[str]
     unsaved_note: str | None
@@ -59,6 +60,7 @@ def cards(tab: Tab) -> list[Card]:
     session, status = tab.session, tab.status
     models = session.library.candidates(tab.class_index)
     asked = {question.image_id: frozenset(question.serves) for question in status.questions}
+    boxes = {question.image_id for question in status.questions if question.box_unknown}
     numbers = {image_id: number for number, image_id in enumerate(tab.images(), start=1)}
     hints = session.hints.of(numbers)
     made = []
@@ -80,6 +82,7 @@ def cards(tab: Tab) -> list[Card]:
                 others=others,
                 in_focus=image_id == tab.focus,
                 asked=image_id in asked,
+                box_asked=image_id in boxes,
                 hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
                 misclassified_by=_misclassified_by(tab, image_id, own),
                 unsaved_note=session.notes.get((tab.class_index, image_id)),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.selection.decision import Decide
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import BOX_UNKNOWN, TIERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,12 @@ class Filled:
     rejected: pd.DataFrame
 
 
-def fill(candidates: pd.DataFrame, images_per_class: int) -> Filled:
+def fill(candidates: pd.DataFrame, images_per_class: int, crops_in_rank: bool = False) -> Filled:
     """Fill each class in the order top5 clean, top5 crop, reserve clean, reserve crop, relaxed clean, relaxed crop.
 
     `candidates` has, beside its own columns, `verdict` (clean, crop, reject, or undecided: no
     verdict that counts yet), `reason` (why rejected or undecided) and `crop` (box or None). Within
-    a step, the lower rank (higher confidence) goes first.
+    a step, the lower rank (higher confidence) goes first. `crops_in_rank`: clean and crop are one step.
 
     `selection` gets `place` from 1. `rejected` gets the `reason`, which for an image that may be
     in the class but is not needed is `not_needed`; and `open`: an undecided image that, if it were
@@ -31,8 +31,8 @@ def fill(candidates: pd.DataFrame, images_per_class: int) -> Filled:
     frame = candidates.assign(
         tier_order=candidates["tier"].map(TIERS.index),
         accepted=candidates["verdict"].isin(["clean", "crop"]),
-        # an undecided image is sorted as if it were clean: the best it can become
-        needs_crop=candidates["verdict"] == "crop",
+        # an undecided image is sorted as the best it can become: a crop where only the box is missing, else clean
+        needs_crop=((candidates["verdict"] == "crop") | (candidates["reason"] == BOX_UNKNOWN)) & (not crops_in_rank),
     ).sort_values(["class_index", "tier_order", "needs_crop", "rank"])
     accepted_before = frame.groupby("class_index")["accepted"].cumsum() - frame["accepted"]
     in_reach = accepted_before < images_per_class
@@ -50,10 +50,11 @@ def fill(candidates: pd.DataFrame, images_per_class: int) -> Filled:
 
 
 def with_decisions(candidates: pd.DataFrame, decide: Decide) -> pd.DataFrame:
-    """The candidates with columns verdict, reason and crop."""
+    """The candidates with columns verdict, reason, crop and box_unknown."""
     each = [decide(*key) for key in zip(candidates["class_index"], candidates["image_id"], strict=True)]
     return candidates.assign(
         verdict=[decision.verdict for decision in each],
         reason=pd.Series([decision.reason for decision in each], index=candidates.index, dtype=object),
         crop=pd.Series([decision.crop for decision in each], index=candidates.index, dtype=object),
+        box_unknown=[decision.box_unknown for decision in each],
     )

@@ -18,12 +18,16 @@ def per_class(selection: pd.DataFrame, classes: Collection[int]) -> dict[int, in
 def totals(
     selection: pd.DataFrame, rejected: pd.DataFrame, classes: Collection[int], images_per_class: int
 ) -> dict[str, int]:
-    """Images by tier and verdict, classes by state, rejected candidates by reason."""
+    """Images by tier and verdict, classes by state, rejected candidates by reason.
+
+    `images_cropped` includes `images_box_unknown`: those whose box nobody has drawn yet, kept for counting only.
+    """
     counts = per_class(selection, classes)
     tiers, reasons = selection["tier"].value_counts(), rejected["reason"].value_counts()
     return {
         "images": len(selection),
-        "images_cropped": int(selection["crop"].notna().sum()),
+        "images_cropped": int((selection["crop"].notna() | selection["box_unknown"]).sum()),
+        "images_box_unknown": int(selection["box_unknown"].sum()),
         **{f"images_{tier}": int(tiers.get(tier, 0)) for tier in TIERS},
         "classes_full": sum(count == images_per_class for count in counts.values()),
         "classes_short": sum(count < images_per_class for count in counts.values()),

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from cleanset.edition.images import images_are_official
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.store import checked_reviews, drawn
@@ -10,6 +11,8 @@ from cleanset.tables import CROPS, INDEX, read_table, write_table
 
 def run(edition: Edition) -> None:
     """Read the reviews and the index, write data/crops.parquet."""
-    min_crop_pixels = read_params(edition.folder).review.min_crop_pixels
-    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX), min_crop_pixels)
+    params = read_params(edition.folder)
+    official = images_are_official(edition, params.dataset.images)
+    index = read_table(edition.index, INDEX)
+    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
     write_table(edition.crops, pd.DataFrame(sorted(drawn(votes)), columns=CROPS.names), CROPS)

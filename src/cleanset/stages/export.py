@@ -1,5 +1,6 @@
 """Stage export: write one model's finished set, its manifest, and what describes it."""
 
+import sys
 from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +32,7 @@ from cleanset.scoring.record import read_record
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table
 from cleanset.validation import first_problem
+from cleanset.vocabulary import BOX_UNKNOWN
 
 
 def run(edition: Edition, role: str) -> None:
@@ -43,9 +45,11 @@ def run(edition: Edition, role: str) -> None:
     check_versions(edition, params.root, "export")
     classes, per_class = params.dataset.class_list(), params.export.images_per_class
     selection = read_table(edition.selection(role), SELECTION)
+    unknown = selection.loc[selection["box_unknown"], "image_id"].tolist()
     if params.export.strict:
         check_full(selection, classes, per_class, role)
-    rejected = read_table(edition.rejected(role), REJECTED)
+        check_boxes_known(unknown, role)
+    selection, rejected = without_unknown_boxes(selection, read_table(edition.rejected(role), REJECTED))
     scored = read_record(edition.scored_with(role))
     index = read_table(edition.index, INDEX)
     provenance = Provenance(
@@ -63,6 +67,12 @@ def run(edition: Edition, role: str) -> None:
     with replacing(edition.export(role)) as folder:
         entries = write_images(folder, role, rows, read)
         write_descriptions(folder, entries, card(provenance, selection, rejected))
+    if unknown:
+        print(
+            f"{role}: images left out, as their crop boxes are not known: {len(unknown)}, the first is {unknown[0]}: "
+            "draw the boxes (review.unknown_boxes: open asks for them)",
+            file=sys.stderr,
+        )
 
 
 def inputs(edition: Edition, role: str) -> list[Path]:
@@ -100,6 +110,24 @@ def check_full(selection: pd.DataFrame, classes: list[int], images_per_class: in
             f"{counts.get(short[0], 0)} of {images_per_class} images: review more, "
             "or set export.strict: false (then data/short_classes.csv lists them all)"
         )
+
+
+def check_boxes_known(unknown: list[str], role: str) -> None:
+    """Raise CleansetError if there is an image whose crop box is not known."""
+    if unknown:
+        raise CleansetError(
+            f"{role}: images with an unknown crop box: {len(unknown)}, the first is {unknown[0]}; expected none: draw "
+            "the boxes (review.unknown_boxes: open asks for them), or set export.strict: false, which leaves them out"
+        )
+
+
+def without_unknown_boxes(selection: pd.DataFrame, rejected: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The images that can be delivered, in places without a gap; and the rejected ones with all others."""
+    known = selection[~selection["box_unknown"]].sort_values(["class_index", "place"])
+    others = selection[selection["box_unknown"]].assign(reason=BOX_UNKNOWN, open=False)
+    every = pd.concat([rejected, others[REJECTED.names]]) if len(others) else rejected
+    places = known.groupby("class_index").cumcount() + 1
+    return known.assign(place=places).sort_values("image_id"), every
 
 
 def write_images(folder: Path, role: str, rows: pd.DataFrame, read: Read) -> list[Entry]:

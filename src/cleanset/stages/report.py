@@ -21,6 +21,7 @@ from cleanset.parsing import parse_json
 from cleanset.progress import tracked
 from cleanset.report.figures import (
     Counts,
+    Key,
     by_size,
     class_states,
     distinct_images,
@@ -35,11 +36,11 @@ from cleanset.report.plots import plots
 from cleanset.report.sheets import kept_images, sheets
 from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
 from cleanset.review.agreement import differences, overall, pairs, verdict_agreements, verdict_counts, without_board
-from cleanset.review.store import Votes, read_reviews
+from cleanset.review.store import Votes, basis_of, read_reviews
 from cleanset.selection.fill import Filled
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, read_table
 from cleanset.validation import shown
-from cleanset.vocabulary import VERDICTS
+from cleanset.vocabulary import BASES, VERDICTS
 
 EXAMPLES_PER_REASON = 12
 
@@ -93,8 +94,9 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
         verdicts=verdict_agreements(counts),
         pairs=pairs(verdicts),
         differences=len(differences(votes)),
-        kept=kept_images(sets, delivered, votes),
+        kept=kept_images(sets, delivered, firmest_bases(votes)),
         sheets=tuple(sheets(states)),
+        bases=by_basis(votes),
     )
 
 
@@ -121,6 +123,21 @@ def by_reviewer(votes: Votes) -> dict[str, Counts]:
     )
     names = sorted({name for name, _ in given})
     return {name: {verdict: given[name, verdict] for verdict in VERDICTS} for name in names}
+
+
+def by_basis(votes: Votes) -> dict[str, Counts]:
+    """How many verdicts of each basis the reviewers gave who have any that is not explicit."""
+    given = Counter((name, basis_of(vote.review)) for by_name in votes.values() for name, vote in by_name.items())
+    names = sorted({name for name, basis in given if basis != "explicit"})
+    return {name: {basis: given[name, basis] for basis in BASES} for name in names}
+
+
+def firmest_bases(votes: Votes) -> dict[Key, str]:
+    """By class index and image id, the firmest basis that a review of the image has."""
+    return {
+        key: min((basis_of(vote.review) for vote in by_name.values()), key=BASES.index)
+        for key, by_name in votes.items()
+    }
 
 
 def shown_images(report: ReportData) -> list[ShownImage]:

@@ -2,10 +2,11 @@
 
 from functools import partial
 
+from cleanset.edition.images import images_are_official
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.decisions import decide_all
-from cleanset.review.store import checked_reviews
+from cleanset.review.store import accepted, checked_reviews
 from cleanset.review.vote_table import vote_table
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.selection.fill import fill, with_decisions
@@ -17,12 +18,14 @@ def run(edition: Edition, role: str) -> None:
     params = read_params(edition.folder)
     params.model(role)
     candidates = read_table(edition.candidates(role), CANDIDATES)
-    votes = checked_reviews(edition.reviews, read_table(edition.index, INDEX), params.review.min_crop_pixels)
+    official = images_are_official(edition, params.dataset.images)
+    index = read_table(edition.index, INDEX)
+    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
     predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
     decided = decide_all(params.review, votes, {role: predictions})
     reviewed = with_decisions(candidates, partial(decided.for_candidate, role))
     check_scored(reviewed, predictions, str(edition.crop_scores(role)))
-    filled = fill(reviewed, params.export.images_per_class)
-    write_table(edition.votes(role), vote_table(votes, filled), VOTES)
+    filled = fill(reviewed, params.export.images_per_class, params.review.crops_in_rank)
+    write_table(edition.votes(role), vote_table(accepted(votes, params.review.accept), filled), VOTES)
     write_table(edition.selection(role), filled.selection, SELECTION)
     write_table(edition.rejected(role), filled.rejected, REJECTED)

@@ -12,7 +12,7 @@ from PIL import ExifTags, Image
 
 from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import class_indices, wnids
-from cleanset.edition.images import verified_images
+from cleanset.edition.images import images_are_official, verified_images
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -20,8 +20,8 @@ from cleanset.files import replacing, write_text
 from cleanset.images.codec import decode
 from cleanset.progress import tracked
 from cleanset.review.decisions import read_decided
-from cleanset.review.label_studio.format import labeling_config, read_votes
-from cleanset.review.queue import candidates_by_class, questions
+from cleanset.review.label_studio.format import TASKS, labeling_config, read_votes
+from cleanset.review.queue import Question, candidates_by_class, questions
 from cleanset.review.save import save
 from cleanset.review.store import Votes, check_note, check_reviews, checked_reviews, review_file, reviews_of_reviewer
 from cleanset.review.verdicts import Vote
@@ -52,13 +52,14 @@ def export_tasks(edition: Edition, path: Path, reviewer: str | None, every: bool
     index = read_table(edition.index, INDEX)
     digests = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
     params = read_params(edition.folder)
-    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels)
+    official = images_are_official(edition, params.dataset.images)
+    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
     asked = _asked(edition, params, votes, reviewer, every)
     read = verified_images(edition, params.dataset.images, index).read
     names = {}
     with replacing(folder) as partial:
         partial.mkdir()
-        images = sorted({image_id for _, image_id in asked})
+        images = sorted({question.image_id for _, question in asked})
         for image_id in tracked(images, len(images), "images"):
             data, suffix = _as_stored(read(image_id))
             names[image_id] = f"{image_id}{suffix}"
@@ -66,15 +67,16 @@ def export_tasks(edition: Edition, path: Path, reviewer: str | None, every: bool
     tasks = [
         {
             "data": {
-                "image": f"/data/local-files/?d={quote(folder.name)}/{names[image_id]}",
-                "image_id": image_id,
+                "image": f"/data/local-files/?d={quote(folder.name)}/{names[question.image_id]}",
+                "image_id": question.image_id,
                 "wnid": wnid,
                 "names": class_names()[class_indices()[wnid]].names,
                 "gloss": class_names()[class_indices()[wnid]].gloss,
-                "sha256": digests[image_id],
+                "asked": TASKS[question.box_unknown],
+                "sha256": digests[question.image_id],
             }
         }
-        for wnid, image_id in asked
+        for wnid, question in asked
     ]
     write_text(path.with_suffix(".xml"), labeling_config())
     write_text(path, json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
@@ -91,21 +93,23 @@ def _check_only_images(folder: Path) -> None:
         )
 
 
-def _asked(edition: Edition, params: Params, votes: Votes, reviewer: str | None, every: bool) -> list[tuple[str, str]]:
-    """The wnid and image id of what is to be reviewed, class by class, the likeliest first."""
+def _asked(
+    edition: Edition, params: Params, votes: Votes, reviewer: str | None, every: bool
+) -> list[tuple[str, Question]]:
+    """What is to be reviewed, each with its wnid, class by class, the likeliest first."""
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
     decided = read_decided(edition, params, votes)
     if reviewer is not None:
         review_file(edition.reviews, reviewer, wnids()[0])  # a name that is none is refused
     own_reviews = {} if reviewer is None else reviews_of_reviewer(votes, reviewer)
-    asked: list[tuple[str, str]] = []
+    asked: list[tuple[str, Question]] = []
     for class_index, by_role in candidates_by_class(tables, params.dataset.class_list()).items():
         if reviewer is None:
             decide = decided.for_class(class_index)
         else:
             decide = decided.for_reviewer(reviewer, own_reviews.get(class_index, {}), class_index)
-        found = questions(by_role, decide, params.export.images_per_class)
-        asked += [(wnids()[class_index], question.image_id) for question in found if every or question.certain]
+        found = questions(by_role, decide, params.export.images_per_class, params.review.crops_in_rank)
+        asked += [(wnids()[class_index], question) for question in found if every or question.certain]
     return asked
 
 
@@ -129,8 +133,10 @@ def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str |
     index = read_table(edition.index, INDEX)
     columns: Any = (index[name].tolist() for name in ("image_id", "width", "height"))
     sizes = {image_id: (width, height) for image_id, width, height in zip(*columns, strict=True)}
-    min_crop_pixels = read_params(edition.folder).review.min_crop_pixels
-    votes_before = checked_reviews(edition.reviews, index, min_crop_pixels)
+    params = read_params(edition.folder)
+    min_crop_pixels = params.review.min_crop_pixels
+    official = images_are_official(edition, params.dataset.images)
+    votes_before = checked_reviews(edition.reviews, index, min_crop_pixels, official)
     answers: dict[tuple[int, str], Vote] = {}
     for vote in read_votes(_text(path), str(path), annotator, sizes):
         review_file(edition.reviews, reviewer, vote.wnid)

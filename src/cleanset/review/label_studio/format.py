@@ -20,6 +20,9 @@ from cleanset.vocabulary import REASONS, VERDICTS
 
 KEEP = "keep"
 FULLY_VISIBLE = "the object stays fully visible"
+TASKS = {False: "Give a verdict.", True: "This image is to be cropped: draw the box, or give another verdict."}
+"""What a task asks for, by whether only the box of a crop is missing."""
+
 CONTROLS = {
     "verdict": "choices",
     "reason": "choices",
@@ -38,6 +41,7 @@ def labeling_config() -> str:
     view = ET.Element("View")
     ET.SubElement(view, "Header", value="$names ($wnid)")
     ET.SubElement(view, "Text", name="gloss", value="$gloss")
+    ET.SubElement(view, "Text", name="asked", value="$asked")
     ET.SubElement(view, "Image", name="image", value="$image", zoomControl="true", rotateControl="false")
     crop = ET.SubElement(view, "RectangleLabels", name="crop", toName="image", canRotate="false")
     ET.SubElement(crop, "Label", value=KEEP, maxUsages="1")
