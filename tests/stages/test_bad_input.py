@@ -25,6 +25,7 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.tables import CROP_SCORES, REJECTED, SELECTION, VOTES, write_table
 from cleanset.validation import shown
+from tests.small_disks import small_disk_at
 from tests.small_edition import of_one_model
 from tests.ten_images import (
     DEVKIT,
@@ -966,13 +967,8 @@ class TestFullDisk:
 
     @pytest.fixture
     def small_disk(self, tmp_path: Path) -> Iterator[Path]:
-        disk = tmp_path / "data"
-        disk.mkdir()
-        mount = ("mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(disk))
-        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-            pytest.skip("only root can mount a small disk")
-        yield disk
-        subprocess.run(("umount", "--lazy", str(disk)), check=True)
+        with small_disk_at(tmp_path / "data", kilobytes=40) as disk:
+            yield disk
 
     def test_preprocess(self, small_disk: Path) -> None:
         made = Made(small_disk.parent, raw="raw").archives()
