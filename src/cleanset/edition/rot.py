@@ -3,7 +3,6 @@
 DVC hashes a file once and then trusts its size, time and inode; it never notices that a disk has changed it.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from cleanset.edition.locks import lock_files
+from cleanset.files import blocks_of, md5
 from cleanset.progress import tracked
 
 
@@ -64,8 +64,8 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten]]:
     md5s = {file.in_cache: file.md5 for file in files} | {file.in_workspace: file.md5 for file in files}
     wrong = _wrong(md5s)
     found = [
-        Rotten(path, md5, lists[path].md5, _from_elsewhere(edition, path, lists[path]))
-        for path, md5 in sorted(wrong_lists.items())
+        Rotten(path, digest, lists[path].md5, _from_elsewhere(edition, path, lists[path]))
+        for path, digest in sorted(wrong_lists.items())
     ]
     for path, file in sorted({file.in_cache: file for file in files if file.in_cache in wrong}.items()):
         is_good_here = file.in_workspace.is_file() and file.in_workspace not in wrong
@@ -119,9 +119,9 @@ def _uncached(pipeline: Path) -> Iterator[str]:
                 yield from (path for path, options in entry.items() if options.get("cache") is False)
 
 
-def cached(cache: Path, md5: str) -> Path:
+def cached(cache: Path, digest: str) -> Path:
     """Where DVC keeps the object of an MD5."""
-    return cache / md5[:2] / md5[2:]
+    return cache / digest[:2] / digest[2:]
 
 
 def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:
@@ -133,12 +133,10 @@ def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:
             by_file.setdefault((state.st_dev, state.st_ino), []).append(path)
     groups = list(by_file.values())
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # threads suffice: hashlib releases the lock
-        found = tracked(pool.map(md5_of_file, (group[0] for group in groups)), len(groups), "doctor")
-        pairs = [(path, md5) for group, md5 in zip(groups, found, strict=True) for path in group]
-    return {path: md5 for path, md5 in pairs if md5 != md5s[path]}
+        found = tracked(pool.map(_md5_of_file, (group[0] for group in groups)), len(groups), "doctor")
+        pairs = [(path, digest) for group, digest in zip(groups, found, strict=True) for path in group]
+    return {path: digest for path, digest in pairs if digest != md5s[path]}
 
 
-def md5_of_file(path: Path) -> str:
-    """MD5 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "md5").hexdigest()
+def _md5_of_file(path: Path) -> str:
+    return md5(blocks_of(path))
