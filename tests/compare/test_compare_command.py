@@ -22,7 +22,7 @@ def edition(tmp_path: Path) -> Edition:
 
 
 def others(folder: Path) -> Path:
-    """Other scores of model standard: surer of image 3, and wrong about image 5."""
+    """Other scores of model standard: more confident of image 3, and image 5 is misclassified."""
     rows = [*SCORE_ROWS["standard"]]
     rows[2], rows[4] = answer(3, 0, 0.8125), answer(5, 2, 0.5)
     path = folder / "standard.parquet"
@@ -211,7 +211,7 @@ def test_another_models_classes_may_change_too(edition: Edition) -> None:
     )
 
 
-def test_a_crop_that_the_model_gets_wrong_is_in_neither(edition: Edition) -> None:
+def test_a_crop_that_the_model_misclassifies_is_in_neither(edition: Edition) -> None:
     """Image 2 then has no place to lose: images 3 and 4 are kept on both sides."""
     others(edition.folder)
     rows = [(val(2), [0, 0, 40, 30], *answer(2, 1, 0.5)[1:])]

@@ -135,10 +135,10 @@ def small_disks(web: Remote, clone: Cloning) -> Iterator[tuple[Checkout, list[Pa
 def test_a_full_disk(small_disks: tuple[Checkout, list[Path]], built: Checkout) -> None:
     """First for the cache, then for the set."""
     checkout, disks = small_disks
-    for disk, said in zip(disks, ("No space left on device", NOT_DELIVERED), strict=True):
+    for disk, message in zip(disks, ("No space left on device", NOT_DELIVERED), strict=True):
         done = checkout.run(*PULL, check=False)
         assert done.returncode == 1
-        assert said in done.stderr
+        assert message in done.stderr
         assert not (checkout.folder / SET).exists()
         subprocess.run(("mount", "-o", "remount,size=30m", str(disk)), check=True)
     checkout.run(*PULL)

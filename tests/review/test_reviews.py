@@ -235,7 +235,7 @@ REFUSED = {
         crop(object_fully_visible="false"),
         "a crop without object_fully_visible: true; the object must remain fully visible",
     ),
-    "nothing said of the object": (
+    "visibility not answered": (
         crop(object_fully_visible="null"),
         "a crop without object_fully_visible: true; the object must remain fully visible",
     ),

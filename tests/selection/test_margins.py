@@ -48,7 +48,7 @@ def test_a_tie_has_no_margin() -> None:
     assert margins_of({name: [5] for name in predictions}, predictions) == [(5, "b", 0.5, "c", 0.5, 0.0)]
 
 
-def test_only_what_all_models_get_right_can_take_the_place() -> None:
+def test_only_what_all_models_classify_correctly_can_take_the_place() -> None:
     """Image c, which the other model misclassifies, and d with two labels are no rivals."""
     labels = {"a": [5], "b": [5], "c": [5], "d": [5, 6], "e": [5]}
     mine = {"a": (5, 0.875), "b": (5, 0.75), "c": (5, 0.625), "d": (5, 0.625), "e": (5, 0.5)}
