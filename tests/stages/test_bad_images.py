@@ -146,6 +146,28 @@ class TestFolders:
             f"data/raw/val/{FOURTH}.JPEG: 1,073,741,824 bytes; expected at most 67,108,864: take the official file"
         )
 
+    @pytest.mark.parametrize("name", [f"{FOURTH}.JPEG", f"n02119789/{FOURTH}.JPEG"])
+    @pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "link to a device"])
+    def test_no_regular_file(self, made: Made, name: str, kind: str) -> None:
+        """Opening a pipe would wait for a writer, for ever."""
+        self.folder(made, {})
+        path = made.file("val") / name
+        path.parent.mkdir(parents=True)
+        os.mkfifo(made.folder / "pipe")
+        match kind:
+            case "pipe":
+                os.mkfifo(path)
+            case "link to a pipe":
+                path.symlink_to(made.folder / "pipe")
+            case "link to a device":
+                path.symlink_to("/dev/zero")
+        made.fails(f"data/raw/val/{name}: a folder, pipe or device; expected plain files only: remove it")
+
+    def test_folder_in_the_folder_of_a_class(self, made: Made) -> None:
+        self.folder(made, {f"n02119789/more/{FOURTH}.JPEG": b"x"}).fails(
+            "data/raw/val/n02119789/more: a folder, pipe or device; expected plain files only: remove it"
+        )
+
     def test_empty_folder(self, made: Made) -> None:
         self.folder(made, {".DS_Store": b"x"}).fails(
             "data/raw/val: holds no image; expected ILSVRC2012_val_00000001.JPEG and so on"

@@ -1,7 +1,8 @@
 """A full disk and a killed process leave the last outputs or none, and the next run is as any other."""
 
-import os
+import fcntl
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,7 @@ class TestFullDisk:
 
 
 class TestKilled:
-    """A named pipe instead of an image holds a stage at that image until it is killed."""
+    """A lease on an image holds a stage where it opens that image, until it is killed."""
 
     def folder_edition(self, made: Made) -> Path:
         made.archives()
@@ -52,23 +53,20 @@ class TestKilled:
         with_model(made, name=NETWORK)
         return made.file("val")
 
-    def kill_at(self, made: Made, image: Path, stage: tuple[str, ...], sign: Path) -> None:
-        """Kill a stage at an image, once the file `sign` is there."""
-        data = image.read_bytes()
-        image.unlink()
-        os.mkfifo(image)
-        process = made.start(*stage)
-        for _ in range(1000):
-            if sign.exists():
-                break
-            time.sleep(0.01)
-        time.sleep(0.3)
-        assert process.is_alive()
-        process.kill()
-        process.join()
+    def kill_at(self, made: Made, image: Path, stage: tuple[str, ...]) -> None:
+        """Kill a stage where it opens an image."""
+        with image.open("r+b") as held:
+            fcntl.fcntl(held, fcntl.F_SETSIG, signal.SIGURG)  # ignored, unlike the SIGIO that the kernel would send
+            fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            process = made.start(*stage)
+            for _ in range(1000):
+                if fcntl.fcntl(held, fcntl.F_GETLEASE) != fcntl.F_WRLCK:  # another process waits for the lease
+                    break
+                time.sleep(0.01)
+            assert fcntl.fcntl(held, fcntl.F_GETLEASE) != fcntl.F_WRLCK
+            process.kill()
+            process.join()
         assert process.exitcode == -9
-        image.unlink()
-        image.write_bytes(data)
 
     def test_preprocess(self, made: Made) -> None:
         images = self.folder_edition(made)
@@ -77,7 +75,7 @@ class TestKilled:
         assert set(tables) == {"data/index.parquet", "data/locations.parquet"}
         for name in tables:
             (made.folder / name).unlink()
-        self.kill_at(made, images / f"{id_of(10)}.JPEG", ("preprocess",), made.folder / "params.yaml")
+        self.kill_at(made, images / f"{id_of(10)}.JPEG", ("preprocess",))
         assert made.outputs() == {}
         made.succeeds("preprocess")
         assert made.outputs() == tables
@@ -90,7 +88,7 @@ class TestKilled:
         whole = made.outputs()
         shutil.rmtree(made.folder / "data/export")
 
-        self.kill_at(made, images / f"{id_of(9)}.JPEG", EXPORT, made.folder / "data/export")
+        self.kill_at(made, images / f"{id_of(9)}.JPEG", EXPORT)
         assert not (made.folder / "data/export/standard").exists()
         (workspace,) = (made.folder / "data/export").iterdir()
         assert (workspace / f"new/n01440764/{id_of(1)}.JPEG").exists()

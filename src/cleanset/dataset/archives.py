@@ -97,7 +97,10 @@ class OriginalLabels:
 
 
 def read_original_labels(path: Path) -> OriginalLabels:
-    """The original labels from the devkit (archive or folder) or from Kaggle's `LOC_val_solution.csv`."""
+    """The original labels from the devkit (archive or folder) or from Kaggle's `LOC_val_solution.csv`.
+
+    The files of a devkit that is a folder are under no checksum.
+    """
     if path.suffix == ".csv":
         class_of = _kaggle_labels(path)
         return OriginalLabels(class_of, len(class_of), str(path))
