@@ -43,6 +43,15 @@ class Rotten:
 
 
 @dataclass(frozen=True, slots=True)
+class Unchecked:
+    """A folder that is there, but whose files are unknown: `listed_in`, DVC's list of them, is not in the cache."""
+
+    path: Path
+    listed_in: Path
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class _File:
     """One file of an out: its two places, and the MD5 that both should have."""
 
@@ -77,6 +86,18 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten]]:
         remedy = f"dvc checkout {out}" if is_restorable else f"dvc repro -f -s {file.out.stage}"
         found.append(Rotten(path, wrong[path], file.md5, f"rm -r {out} && {remedy}"))
     return sum(path.is_file() for path in [*lists, *md5s]), found
+
+
+def unchecked_folders(edition: Path, cache: Path) -> list[Unchecked]:
+    """The folders that `rotten_files` cannot check, by path."""
+    found = []
+    for out in outs_of(edition):
+        listed_in, here = cached(cache, out.md5), os.path.relpath(out.path, edition)
+        if out.is_folder and out.path.is_dir() and not listed_in.is_file():
+            anew = f"write it anew to be sure: rm -r {here} && dvc repro -f -s {out.stage}"
+            remedy = f"run dvc fetch {here} and this again, or {anew}" if out.is_cached else anew
+            found.append(Unchecked(out.path, listed_in, remedy))
+    return sorted(found, key=lambda folder: folder.path)
 
 
 def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_File]:
