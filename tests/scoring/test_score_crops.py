@@ -67,6 +67,7 @@ def reader(edition: Edition) -> Callable[[str], bytes]:
     return verified_images(edition, "images.tar", read_table(edition.index, INDEX)).read
 
 
+@pytest.mark.slow
 def test_it_is_what_timm_predicts_for_the_exported_png(edition: Edition) -> None:
     """timm's own network and transform on the PNG that export would write, one image at a time."""
     found = scored(edition)

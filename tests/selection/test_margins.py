@@ -116,6 +116,7 @@ def test_top1_minus_published(top1: float, published: float | None, line: dict[s
     assert top1_minus_published(top1, published) == line
 
 
+@pytest.mark.slow
 def test_the_line_holds_the_models_that_have_a_published_number(tmp_path: Path) -> None:
     """And `dvc metrics show` has a dash for the others."""
     edition = edition_in(tmp_path)

@@ -42,6 +42,7 @@ class TestFullDisk:
         made.fails("data/export/standard: No space left on device", *EXPORT)
 
 
+@pytest.mark.slow
 class TestKilled:
     """A lease on an image holds a stage where it opens that image, until it is killed."""
 
