@@ -132,20 +132,11 @@ def way(arguments: argparse.Namespace) -> Any:
     """Measure one way in this process."""
     if arguments.way == "same":
         return same(arguments)
-    from cleanset.edition.params import read_params
-    from cleanset.edition.paths import Edition
-    from cleanset.scoring.engine import settings_for
-    from cleanset.scoring.models import load_model
     from cleanset.scoring.scorer import Scorer, arithmetic, grouped
-    from cleanset.stages.score import open_images
-    from cleanset.tables import INDEX, read_table
 
-    edition = Edition(arguments.folder)
-    params = read_params(edition.folder)
-    settings = settings_for(params.score)
-    image_ids = read_table(edition.index, INDEX)["image_id"].tolist()[: arguments.images]
-    model = load_model(params.model(score.ROLE), edition.folder)
-    batches = LoaderBatches(open_images(edition, score.TAR), model.preprocessing, settings.batch_size, settings.workers)
+    params, settings, image_ids = score.run_of(arguments)
+    model, read = score.model_and_images(arguments.folder, params)
+    batches = LoaderBatches(read, model.preprocessing, settings.batch_size, settings.workers)
     groups = list(grouped(image_ids, settings.batch_size))
     list(batches.batches(groups[:1]))  # starts the processes and loads what they import
     found: list[float] = []

@@ -143,26 +143,36 @@ def in_process(name: str, folder: Path, arguments: argparse.Namespace, script: s
 
 def way(arguments: argparse.Namespace) -> Any:
     """Build the edition, or measure one way on the first of its images, in this process."""
-    from cleanset.edition.params import read_params
-    from cleanset.edition.paths import Edition
-    from cleanset.scoring.engine import settings_for
-    from cleanset.scoring.models import load_model
-    from cleanset.stages.score import open_images
-    from cleanset.tables import INDEX, read_table
-
     if arguments.way == "build":
         return build(arguments)
-    edition = Edition(arguments.folder)
-    params = read_params(edition.folder)
-    settings = settings_for(params.score)
-    image_ids = read_table(edition.index, INDEX)["image_id"].tolist()[: arguments.images]
+    params, settings, image_ids = run_of(arguments)
     if arguments.way == "timm":
-        return timm_loop(edition.folder, params, settings, image_ids)
-    read = open_images(edition, TAR)
-    model = load_model(params.model(ROLE), edition.folder)
+        return timm_loop(arguments.folder, params, settings, image_ids)
+    model, read = model_and_images(arguments.folder, params)
     if arguments.way.startswith("forward"):
         return forward(model, read, settings, image_ids, inside=arguments.way == "forward_torch")
     return decoding(model, read, settings, image_ids, processes=arguments.way == "processes")
+
+
+def run_of(arguments: argparse.Namespace) -> tuple[Any, Any, list[str]]:
+    """The params of a built edition, the settings of its scoring, and the ids of the images to be scored."""
+    from cleanset.edition.params import read_params
+    from cleanset.edition.paths import Edition
+    from cleanset.scoring.engine import settings_for
+    from cleanset.tables import INDEX, read_table
+
+    params = read_params(arguments.folder)
+    image_ids = read_table(Edition(arguments.folder).index, INDEX)["image_id"].tolist()
+    return params, settings_for(params.score), image_ids[: arguments.images]
+
+
+def model_and_images(folder: Path, params: Any) -> tuple[Any, Any]:
+    """The model of a built edition, loaded, and the function that reads its images."""
+    from cleanset.edition.paths import Edition
+    from cleanset.scoring.models import load_model
+    from cleanset.stages.score import open_images
+
+    return load_model(params.model(ROLE), folder), open_images(Edition(folder), TAR)
 
 
 @contextmanager

@@ -157,11 +157,11 @@ def sample_set() -> tuple[torch.Tensor, list[list[int]]]:
 
 @torch.no_grad()
 def top_1(role: str, model: nn.Module, images: torch.Tensor, labels: list[list[int]]) -> float:
-    """The share of the labelled images, 0..1, whose highest class is among their labels."""
+    """The share of the labelled images, 0..1, whose top-1 class is among their labels."""
     inputs = (models.normalise(role, group.float() / 255) for group in torch.split(images, BATCH))
-    highest = torch.cat([model(group).argmax(1) for group in inputs]).tolist()
-    right = [guess in allowed for guess, allowed in zip(highest, labels, strict=True) if allowed]
-    return sum(right) / len(right)
+    top_1_classes = torch.cat([model(group).argmax(1) for group in inputs]).tolist()
+    correct = [guess in allowed for guess, allowed in zip(top_1_classes, labels, strict=True) if allowed]
+    return sum(correct) / len(correct)
 
 
 def train_and_store(role: str, images: torch.Tensor, labels: torch.Tensor) -> Path:

@@ -50,10 +50,15 @@ SCORED: dict[str, Any] = {
 """What stage score writes beside the scores."""
 REASSESSED = [[0], [0, 1], [], [278], [282, 281], [281], [543], [970], [7], [999]]
 
-_SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(
-    ["cleanset.stages.preprocess", "cleanset.stages.score", "cleanset.stages.export", "tests.ten_images"]
-)
+FORK_SERVER = multiprocessing.get_context("forkserver")
+FORK_SERVER.set_forkserver_preload(
+    [
+        "cleanset.stages.preprocess", "cleanset.stages.score", "cleanset.stages.export", "cleanset.compare.report",
+        "cleanset.exports.arrays", "cleanset.exports.rebuild", "cleanset.exports.verify", "cleanset.exports.webdataset",
+        "cleanset.review.status", "tests.ten_images", "tests.compare.command",
+    ]
+)  # fmt: skip
+"""Starts processes that have imported what the commands need."""
 
 
 def id_of(number: int) -> str:
@@ -188,7 +193,7 @@ class Made:
 
     def start(self, *arguments: str, most_bytes: int | None = None) -> ForkServerProcess:
         """The command line in a process of its own, in the edition's folder."""
-        process = _SERVER.Process(target=_in_child, args=(str(self.folder), arguments, self._stderr, most_bytes))
+        process = FORK_SERVER.Process(target=_in_child, args=(str(self.folder), arguments, self._stderr, most_bytes))
         process.start()
         return process
 

@@ -8,11 +8,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cleanset.errors import CleansetError
+
+BLOCK_BYTES = 2**22
+"""As much of a large file as is read at once."""
 
 _WORKSPACE = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
 _LOCK, _NEW, _OLD = "lock", "new", "old"
@@ -112,3 +115,17 @@ def write_text(path: Path, text: str) -> None:
 def sha256(data: bytes) -> str:
     """SHA-256 in lower-case hexadecimal."""
     return hashlib.sha256(data).hexdigest()
+
+
+def md5(blocks: Iterable[bytes]) -> str:
+    """MD5 of blocks of bytes, one after the other, in lower-case hexadecimal: as DVC and md5sum write it."""
+    digest = hashlib.md5(usedforsecurity=False)
+    for block in blocks:
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def blocks_of(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, BLOCK_BYTES at a time."""
+    with path.open("rb") as file:
+        yield from iter(lambda: file.read(BLOCK_BYTES), b"")

@@ -2,15 +2,42 @@
 
 import os
 import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+
+from cleanset.cli import main
+from tests.ten_images import FORK_SERVER
+
+LIMIT_SECONDS = 120
+
+
+def _in_child(arguments: tuple[str, ...], cwd: str, variables: Mapping[str, str], folder: str) -> None:
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(variables)
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+        os.dup2(os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT), descriptor)
+    sys.argv = ["cleanset", *arguments]
+    main()
 
 
 def cleanset(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run it in a process of its own, on a terminal of 80 columns."""
-    return subprocess.run(
-        ["cleanset", *arguments], cwd=cwd, capture_output=True, text=True, check=False,
-        env=os.environ | {"COLUMNS": "80"},
-    )  # fmt: skip
+    """Run it in a process of its own, on a terminal of 80 columns.
+
+    The process is forked from one that has imported what the commands need, which takes a second each time.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        variables = os.environ | {"COLUMNS": "80"}
+        process = FORK_SERVER.Process(target=_in_child, args=(arguments, str(cwd), dict(variables), folder))
+        process.start()
+        process.join(LIMIT_SECONDS)
+        if process.exitcode is None:
+            process.kill()
+            raise AssertionError(f"cleanset {' '.join(arguments)}: not done after {LIMIT_SECONDS} s")
+        stdout, stderr = (Path(folder, name).read_text() for name in ("stdout", "stderr"))
+    return subprocess.CompletedProcess(["cleanset", *arguments], process.exitcode, stdout, stderr)
 
 
 def says(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:

@@ -9,8 +9,8 @@ from cleanset.edition.paths import Edition
 from cleanset.exports.manifest import Entry, manifest_csv
 from cleanset.tables import CROP_SCORES, SCORES
 from tests.compare.command import cleanset, says
-from tests.compare.test_comparison import CROPPED, ENTRY
-from tests.exports.entries import checked
+from tests.compare.test_comparison import CROP_OF_WHOLE
+from tests.exports.entries import WHOLE, checked
 from tests.stages.test_stages import SCORE_ROWS, answer, edition_in, put, val
 from tests.ten_images import SCORED, Made
 
@@ -22,7 +22,7 @@ def edition(tmp_path: Path) -> Edition:
 
 
 def others(folder: Path) -> Path:
-    """Other scores of model standard: surer of image 3, and wrong about image 5."""
+    """Other scores of model standard: more confident of image 3, and image 5 is misclassified."""
     rows = [*SCORE_ROWS["standard"]]
     rows[2], rows[4] = answer(3, 0, 0.8125), answer(5, 2, 0.5)
     path = folder / "standard.parquet"
@@ -211,7 +211,7 @@ def test_another_models_classes_may_change_too(edition: Edition) -> None:
     )
 
 
-def test_a_crop_that_the_model_gets_wrong_is_in_neither(edition: Edition) -> None:
+def test_a_crop_that_the_model_misclassifies_is_in_neither(edition: Edition) -> None:
     """Image 2 then has no place to lose: images 3 and 4 are kept on both sides."""
     others(edition.folder)
     rows = [(val(2), [0, 0, 40, 30], *answer(2, 1, 0.5)[1:])]
@@ -263,15 +263,15 @@ n01443537
 
 def two_exports(folder: Path) -> None:
     png = "n01440764/ILSVRC2012_val_00000294.png"
-    second = checked(CROPPED, rank=1, image_id="ILSVRC2012_val_00000294", file=png, file_sha256="c" * 64)
+    second = checked(CROP_OF_WHOLE, rank=1, image_id="ILSVRC2012_val_00000294", file=png, file_sha256="c" * 64)
     of_another_class = {"wnid": "n01443537", "class_index": 1, "ilsvrc_class": 1, "real_classes": [1]}
     export(
-        folder / "a", second, checked(ENTRY, rank=2),
-        checked(ENTRY, image_id=val(9), file=f"n01443537/{val(9)}.JPEG", **of_another_class),
+        folder / "a", second, checked(WHOLE, rank=2),
+        checked(WHOLE, image_id=val(9), file=f"n01443537/{val(9)}.JPEG", **of_another_class),
     )  # fmt: skip
     export(
-        folder / "b", CROPPED, checked(second, rank=2, file_sha256="d" * 64),
-        checked(ENTRY, rank=3, tier="reserve", image_id=val(7), file=f"n01440764/{val(7)}.JPEG"),
+        folder / "b", CROP_OF_WHOLE, checked(second, rank=2, file_sha256="d" * 64),
+        checked(WHOLE, rank=3, tier="reserve", image_id=val(7), file=f"n01440764/{val(7)}.JPEG"),
     )  # fmt: skip
 
 
@@ -298,7 +298,7 @@ def test_no_line_is_wider_than_80_columns() -> None:
 def test_errors_are_one_line(edition: Edition) -> None:
     table, other = "data/scores/standard.parquet", "mine.parquet"
     (edition.folder / other).write_bytes((edition.folder / table).read_bytes())
-    export(edition.folder / "export", ENTRY)
+    export(edition.folder / "export", WHOLE)
     (edition.folder / "empty").mkdir()
     for arguments, message in (
         ((table, "nope.parquet"), "nope.parquet: missing; expected a score table (.parquet) or the folder of an"),

@@ -156,9 +156,8 @@ def test_classes_whose_images_change() -> None:
 
 # Exports
 
-ENTRY = WHOLE
-CROPPED = checked(
-    ENTRY, crop=(0, 1, 480, 330), file="n01440764/ILSVRC2012_val_00000293.png", file_sha256="d" * 64,
+CROP_OF_WHOLE = checked(
+    WHOLE, crop=(0, 1, 480, 330), file="n01440764/ILSVRC2012_val_00000293.png", file_sha256="d" * 64,
     pixels_sha256="e" * 64, encoder=ENCODER,
 )  # fmt: skip
 
@@ -170,34 +169,34 @@ def change(what: str, a: str, b: str) -> Change:
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        (ENTRY, []),
-        (changed(ENTRY, model="norm_robust"), []),
-        (changed(ENTRY, rank=3), [change("rank", "1", "3")]),
-        (CROPPED, [change("crop", "whole", "0 1 480 330")]),
-        (changed(ENTRY, tier="reserve"), [change("tier", "top5", "reserve")]),
-        (changed(ENTRY, confidence=0.75), [change("confidence", "0.5", "0.75")]),
-        (changed(ENTRY, confidence=None), [change("confidence", "0.5", "unknown")]),
-        (changed(ENTRY, source_confidence=0.75), [change("source_confidence", "0.5", "0.75")]),
-        (changed(ENTRY, ilsvrc_class=7, real_classes=(0, 7)), [change("labels", "0; 0", "7; 0 7")]),
-        (changed(ENTRY, reviewers=0), [change("reviewers", "1", "0")]),
-        (changed(ENTRY, file_sha256="c" * 64), [change("file", "a" * 64, "c" * 64)]),
+        (WHOLE, []),
+        (changed(WHOLE, model="norm_robust"), []),
+        (changed(WHOLE, rank=3), [change("rank", "1", "3")]),
+        (CROP_OF_WHOLE, [change("crop", "whole", "0 1 480 330")]),
+        (changed(WHOLE, tier="reserve"), [change("tier", "top5", "reserve")]),
+        (changed(WHOLE, confidence=0.75), [change("confidence", "0.5", "0.75")]),
+        (changed(WHOLE, confidence=None), [change("confidence", "0.5", "unknown")]),
+        (changed(WHOLE, source_confidence=0.75), [change("source_confidence", "0.5", "0.75")]),
+        (changed(WHOLE, ilsvrc_class=7, real_classes=(0, 7)), [change("labels", "0; 0", "7; 0 7")]),
+        (changed(WHOLE, reviewers=0), [change("reviewers", "1", "0")]),
+        (changed(WHOLE, file_sha256="c" * 64), [change("file", "a" * 64, "c" * 64)]),
         (
-            changed(ENTRY, source_sha256="c" * 64, file_sha256="c" * 64, pixels_sha256="f" * 64),
+            changed(WHOLE, source_sha256="c" * 64, file_sha256="c" * 64, pixels_sha256="f" * 64),
             [change("source", "a" * 64, "c" * 64)],
         ),
         (
-            changed(CROPPED, rank=2, confidence=0.25),
+            changed(CROP_OF_WHOLE, rank=2, confidence=0.25),
             [change("crop", "whole", "0 1 480 330"), change("rank", "1", "2"), change("confidence", "0.5", "0.25")],
         ),
     ],
 )
 def test_one_image_of_two_exports(other: Entry, expected: list[Change]) -> None:
-    assert compare_exports([ENTRY], [other]) == expected
+    assert compare_exports([WHOLE], [other]) == expected
 
 
 def test_added_and_dropped_images() -> None:
-    elsewhere = changed(ENTRY, wnid="n01443537", class_index=1, rank=2, tier="relaxed")
-    assert compare_exports([ENTRY], [elsewhere]) == [
+    elsewhere = changed(WHOLE, wnid="n01443537", class_index=1, rank=2, tier="relaxed")
+    assert compare_exports([WHOLE], [elsewhere]) == [
         Change("n01440764", "ILSVRC2012_val_00000293", "dropped", "rank 1, top5", ""),
         Change("n01443537", "ILSVRC2012_val_00000293", "added", "", "rank 2, relaxed"),
     ]
@@ -229,7 +228,7 @@ exports = st.dictionaries(st.tuples(st.sampled_from(["n01440764", "n01443537"]),
 def entries(values: dict[tuple[str, str], Values]) -> list[Entry]:
     return [
         changed(
-            ENTRY, wnid=wnid, image_id=image_id, crop=of.crop, rank=of.rank, tier=of.tier, confidence=of.confidence,
+            WHOLE, wnid=wnid, image_id=image_id, crop=of.crop, rank=of.rank, tier=of.tier, confidence=of.confidence,
             source_sha256=of.source, file_sha256=f"{of.source}{of.crop}",
         )
         for (wnid, image_id), of in values.items()

@@ -1,3 +1,4 @@
+import os
 import shutil
 from pathlib import Path
 
@@ -138,6 +139,18 @@ def test_a_folder_per_wnid_fits_timms_list(made: Made) -> None:
     preprocess.run(edition)
     index = pq.read_table(edition.index).to_pylist()
     assert [row["real_classes"] for row in index[:5]] == [[], [795, 970], [230, 231], [809], [516, 850]]
+
+
+def test_a_pipe_in_place_of_an_image_since_preprocess(made: Made) -> None:
+    edition = lay_out(made, "flat")
+    preprocess.run(edition)
+    images = verified_images(edition, made.dataset["images"], read_table(edition.index, INDEX))
+    path = made.file("val") / f"{id_of(4)}.JPEG"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(CleansetError, match=rf"{id_of(4)}\.JPEG: a folder, pipe or device; expected plain files only"):
+        images.read(id_of(4))
+    assert images.read(id_of(3)) == ten_images()[id_of(3)]
 
 
 def test_images_that_another_thread_looks_up_meanwhile(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

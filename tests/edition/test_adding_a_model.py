@@ -14,9 +14,7 @@ ROLES = ("standard", "norm_robust", "corruption_robust")
 @pytest.fixture(scope="module")
 def checkout(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A clone in which all is there and up to date, with the weights of a further model."""
-    clone = built.clone(tmp_path_factory.mktemp("adding") / "cleanset")
-    clone.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
-    clone.run("dvc", "checkout", "--quiet")
+    clone = built.clone_with_data(tmp_path_factory.mktemp("adding") / "cleanset")
     network = timm.create_model("test_byobnet", num_classes=1000)
     save_file(network.state_dict(), clone.folder / "sample" / "weights" / "further.safetensors")
     return clone

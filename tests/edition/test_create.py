@@ -42,6 +42,7 @@ def test_without_models_they_are_those_of_the_imagenet_edition(tmp_path: Path, r
     assert (tmp_path / "mine" / "dvc.yaml").read_bytes() == (repository / "imagenet" / "dvc.yaml").read_bytes()
 
 
+@pytest.mark.slow
 def test_it_is_what_dvc_works_in(tmp_path: Path) -> None:
     """Outside of any git repository, with a cache of its own."""
     folder = tmp_path / "mine"
@@ -54,6 +55,7 @@ def test_it_is_what_dvc_works_in(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.slow
 def test_inside_a_git_repository(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     make_edition(tmp_path / "editions" / "mine")

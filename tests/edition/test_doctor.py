@@ -186,7 +186,7 @@ class TestLocks:
 class TestRot:
     def test_a_healthy_edition(self, edition: Path) -> None:
         findings = examine(edition, quick=False)
-        assert (findings.repaired, findings.rotten, findings.leftovers) == ([], [], [])
+        assert (findings.repaired, findings.rotten, findings.unchecked, findings.leftovers) == ([], [], [], [])
         # in the cache two lists and three files (many/a is `one`), counted/bytes for DVC's runs; in the workspace four
         assert findings.hashed == 2 + 3 + 4
         assert as_text(findings) == "9 files hashed, 0 with other bytes than dvc.lock says"
@@ -227,6 +227,29 @@ class TestRot:
         shutil.rmtree(edition / "many")
         findings = examine(edition, quick=False)
         assert (findings.hashed, findings.rotten) == (1, [])
+        assert [folder.path for folder in findings.unchecked] == [edition / "counted"]
+
+    def test_a_folder_without_its_list_is_not_checked(self, edition: Path) -> None:
+        lists = {name: object_of(edition, name) for name in ("many", "counted")}
+        for path in lists.values():
+            path.unlink()
+        flip(edition / "many/deep/b")
+        findings = examine(edition, quick=False)
+        assert (findings.rotten, findings.is_healthy) == ([], True)
+        counted, many, last = as_text(findings).splitlines()
+        assert counted == (
+            f"{edition / 'counted'}: not checked: {lists['counted']}, DVC's list of its files, is missing: "
+            "write it anew to be sure: rm -r counted && dvc repro -f -s counted"
+        )
+        assert many == (
+            f"{edition / 'many'}: not checked: {lists['many']}, DVC's list of its files, is missing: "
+            "run dvc fetch many and this again, or write it anew to be sure: rm -r many && dvc repro -f -s many"
+        )
+        assert last.endswith("0 with other bytes than dvc.lock says")
+        run(edition, "dvc", "fetch", "many")
+        again = examine(edition, quick=False)
+        assert [folder.path for folder in again.unchecked] == [edition / "counted"]
+        assert [rotten.path for rotten in again.rotten] == [edition / "many/deep/b"]
 
     def test_leftovers_are_listed(self, edition: Path) -> None:
         (edition / "data/export/standard.partial/n01440764").mkdir(parents=True)

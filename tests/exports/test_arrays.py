@@ -1,4 +1,4 @@
-"""`cleanset arrays`: what it writes, and that a model fed from it says what the stage `score` stored."""
+"""`cleanset arrays`: what it writes, and that a model fed from it predicts what the stage `score` stored."""
 
 import hashlib
 import json
@@ -105,7 +105,7 @@ def test_res256crop224(edition: Edition) -> None:
 
 
 def probabilities(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """What timm's own model says of the arrays' images, one after the other, in float64."""
+    """The predictions of timm's own model for the arrays' images, one after the other, in float64."""
     network = timm.create_model(model.name)
     network.load_state_dict(load_file(str(model.weights)))
     network.eval().double()

@@ -1,6 +1,5 @@
 """A disk that is too small: one line that names the output, and nothing left."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -11,19 +10,15 @@ import pytest
 
 from cleanset.edition.paths import Edition
 from tests.compare.command import cleanset, says
+from tests.small_disks import small_disk_at
 from tests.ten_images import TAR, Made
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder on a disk of 24 kB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ("mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", str(disk))
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("only root can mount a small disk")
-    yield disk
-    subprocess.run(("umount", "--lazy", str(disk)), check=True)
+    with small_disk_at(tmp_path / "disk", kilobytes=24) as disk:
+        yield disk
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_every_image_is_scored(role: str, edition: Path, real: Path) -> None:
     assert {five[0] for five in scores["top5_class"]} <= {class_indices()[wnid] for wnid in wnids(real)}
 
 
-def test_what_is_right_by_chance_is_exported(edition: Path) -> None:
+def test_what_is_correct_by_chance_is_exported(edition: Path) -> None:
     """A set holds correctly classified images only; the sets of three such models differ."""
     sets = {}
     for role in ROLES:

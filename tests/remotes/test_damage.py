@@ -1,7 +1,6 @@
 """Whatever happens to a remote or on the way, a set is whole or is not there; then another pull mends it."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from tests.readme import block, shell
 from tests.remotes.conftest import Cloning, lead
 from tests.remotes.exports import manifest_holds
 from tests.remotes.servers import Remote, breaking
+from tests.small_disks import small_disk_at
 
 PULL = ("dvc", "pull", "export@standard")
 SET = Path("data", "export", "standard")
@@ -125,28 +125,20 @@ def test_a_connection_that_breaks(web: Remote, clone: Cloning, built: Checkout) 
 def small_disks(web: Remote, clone: Cloning) -> Iterator[tuple[Checkout, list[Path]]]:
     """A clone whose cache and data lie on disks of 300 KB."""
     checkout = clone(web)
-    disks = [checkout.folder / ".dvc" / "cache", checkout.folder / "data"]
-    mounted = []
-    try:
-        for disk in disks:
-            disk.mkdir(exist_ok=True)
-            mount = ("mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk))
-            if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-                pytest.skip("only root can mount a small disk")
-            mounted.append(disk)
-        yield checkout, disks
-    finally:
-        for disk in mounted:
-            subprocess.run(("umount", "--lazy", str(disk)), check=True)
+    with (
+        small_disk_at(checkout.folder / ".dvc" / "cache", kilobytes=300) as cache,
+        small_disk_at(checkout.folder / "data", kilobytes=300) as data,
+    ):
+        yield checkout, [cache, data]
 
 
 def test_a_full_disk(small_disks: tuple[Checkout, list[Path]], built: Checkout) -> None:
     """First for the cache, then for the set."""
     checkout, disks = small_disks
-    for disk, said in zip(disks, ("No space left on device", NOT_DELIVERED), strict=True):
+    for disk, message in zip(disks, ("No space left on device", NOT_DELIVERED), strict=True):
         done = checkout.run(*PULL, check=False)
         assert done.returncode == 1
-        assert said in done.stderr
+        assert message in done.stderr
         assert not (checkout.folder / SET).exists()
         subprocess.run(("mount", "-o", "remount,size=30m", str(disk)), check=True)
     checkout.run(*PULL)

@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 
 def result(control: str, kind: str, value: Json, **more: Any) -> Json:
-    """What one control says."""
+    """The answer in one control."""
     return {"id": "Dx_aB91ISN", "from_name": control, "to_name": "image", "type": kind, "origin": "manual",
             "value": value} | more  # fmt: skip
 

@@ -102,8 +102,8 @@ def test_against_the_definition_pair_by_pair(rows: list[list[str]]) -> None:
     else:
         assert kappa is not None
         assert kappa * (1 - chance) == pytest.approx(observed - chance)
-    # where one says a, the chance that another, drawn from the others, does too
-    chances = [(row.count("a") - 1) / (len(row) - 1) for row in rows for said in row if said == "a"]
+    # where one verdict is a, the chance that another, drawn from the others, is too
+    chances = [(row.count("a") - 1) / (len(row) - 1) for row in rows for verdict in row if verdict == "a"]
     agreement = verdict_agreement(counts, 0).agreement
     assert agreement == (pytest.approx(sum(chances) / len(chances)) if chances else None)
 
@@ -130,14 +130,14 @@ def review(word: str) -> Review:
     )
 
 
-def votes(*said: dict[str, str]) -> Votes:
+def votes(*verdicts: dict[str, str]) -> Votes:
     return {
         (0, image_id): {name: Vote("n01440764", image_id, review(word), "f") for name, word in by_reviewer.items()}
-        for image_id, by_reviewer in zip(IMAGES, said, strict=False)
+        for image_id, by_reviewer in zip(IMAGES, verdicts, strict=False)
     }
 
 
-SAID = votes(
+VOTES = votes(
     {"bob": "clean", "ann": "clean", "eve": "reject blur", "board": "clean"},
     {"ann": "reject blur", "bob": "reject text"},
     {"ann": "crop text", "bob": "crop2 text"},
@@ -147,19 +147,19 @@ SAID = votes(
 
 
 def test_the_board_is_no_rater() -> None:
-    said = without_board(SAID)
-    assert [list(by_reviewer) for by_reviewer in said.values()] == [
+    reviewed = without_board(VOTES)
+    assert [list(by_reviewer) for by_reviewer in reviewed.values()] == [
         ["ann", "bob", "eve"], ["ann", "bob"], ["ann", "bob"], ["ann"], ["eve"],
     ]  # fmt: skip
-    assert verdict_counts(said.values()).tolist() == [
+    assert verdict_counts(reviewed.values()).tolist() == [
         [2, 0, 1, 0], [0, 0, 2, 0], [0, 2, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1],
     ]  # fmt: skip
     assert verdict_counts([]).shape == (0, 4)
-    assert overall(verdict_counts(said.values())).agreement == pytest.approx((1 / 3 + 1 + 1) / 3)
+    assert overall(verdict_counts(reviewed.values())).agreement == pytest.approx((1 / 3 + 1 + 1) / 3)
 
 
 def test_pairs_of_reviewers() -> None:
-    found = pairs(without_board(SAID).values())
+    found = pairs(without_board(VOTES).values())
     assert {names: rounded(agreement) for names, agreement in found.items()} == {
         ("ann", "bob"): Agreement(3, 1.0, 1.0),
         ("ann", "eve"): Agreement(1, 0.0, -1.0),
@@ -168,7 +168,7 @@ def test_pairs_of_reviewers() -> None:
 
 
 def test_differences_in_verdict_and_box_but_not_in_reason() -> None:
-    found = differences(SAID)
+    found = differences(VOTES)
     assert [(each.image_id, list(each.reviews), each.board) for each in found] == [
         (IMAGES[0], ["ann", "bob", "eve"], review("clean")),
         (IMAGES[2], ["ann", "bob"], None),
@@ -177,12 +177,12 @@ def test_differences_in_verdict_and_box_but_not_in_reason() -> None:
 
 def test_the_report_says_which_of_several_boxes_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
     boxes = {"ann": [0, 0, 90, 80], "bob": [0, 0, 90, 81]}
-    said = {
+    reviewed = {
         name: Review(verdict="crop", reason="text", crop=box, object_fully_visible=True, sha256="0" * 64)
         for name, box in boxes.items()
     }
-    difference = Difference(0, IMAGES[0], said, None)
-    decision = consensus(list(said.values()), None, "single", 1, 0.02)
+    difference = Difference(0, IMAGES[0], reviewed, None)
+    decision = consensus(list(reviewed.values()), None, "single", 1, 0.02)
     report = AgreementReport({"ann": 1, "bob": 1}, Agreement(1, 1.0, None), {}, {}, [(difference, decision)])
     Console(width=200).print(as_table(report), highlight=False)
     assert "crop text [0, 0, 90, 80] (the smallest of boxes within review.box_tolerance)" in capsys.readouterr().out

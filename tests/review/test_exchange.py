@@ -207,23 +207,23 @@ def refused(copy: Copy, answers: list[Json], reviewer: str = "ben") -> str:
 
 
 def test_all_or_nothing(copy: Copy) -> None:
-    """A right answer before the wrong one is not saved."""
+    """A valid answer before the invalid one is not saved."""
     [task] = copy.exported()
     other = "ILSVRC2012_val_00000154"
     seen = yaml.safe_load((copy.folder / "reviews" / "ada" / "n04254680.yaml").read_text())["n04254680"][other]
-    right = answered({"data": {"wnid": "n04254680", "image_id": other, "sha256": seen["sha256"]}}, 1, CLEAN)
+    valid = answered({"data": {"wnid": "n04254680", "image_id": other, "sha256": seen["sha256"]}}, 1, CLEAN)
     for changed, message in (
         ({"sha256": "0" * 64}, f"task 2: sha256 {'0' * 64}, but the image has 86fdfc"),
         ({"image_id": other}, "task 2: reviewed for n02165456, which is not among the image's reassessed labels"),
         ({"wnid": "n01443537"}, "task 2: reviewed for n01443537, which is not among the image's reassessed labels"),
         ({"wnid": "../ada"}, "class '../ada': no class of ILSVRC2012; expected a wnid"),
     ):
-        assert message in refused(copy, [right, answered({"data": task["data"] | changed}, 2, CLEAN)])
+        assert message in refused(copy, [valid, answered({"data": task["data"] | changed}, 2, CLEAN)])
     assert f"task 2: {other} again, as in answers.json, task 1; remove one of the two" in refused(
-        copy, [right, right | {"id": 2}]
+        copy, [valid, valid | {"id": 2}]
     )
     assert "task 2: verdict crop without a reason" in refused(
-        copy, [right, answered(task, 2, [choice("verdict", "crop")])]
+        copy, [valid, answered(task, 2, [choice("verdict", "crop")])]
     )
     assert "task 1: no note; the board's reason to overrule" in refused(copy, [answered(task, 1, CLEAN)], "board")
     assert "reviewer '../x': expected a name" in refused(copy, [answered(task, 1, CLEAN)], "../x")

@@ -1,4 +1,4 @@
-"""Label Studio's configuration, and what its answers say: literal cases and every refusal."""
+"""Label Studio's configuration, and the reviews in its answers: literal cases and every refusal."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -27,8 +27,8 @@ def read(tasks: object, annotator: str | None = None) -> list[Review]:
     return [vote.review for vote in read_votes(json.dumps(tasks), "answers.json", annotator, SIZES)]
 
 
-def read_one(*said: Json) -> Review:
-    [review] = read([answered(TASK, 7, list(said))])
+def read_one(*results: Json) -> Review:
+    [review] = read([answered(TASK, 7, list(results))])
     return review
 
 
@@ -85,8 +85,8 @@ def test_verdicts(fields: dict[str, Any]) -> None:
 
 
 def test_an_answer_may_come_in_any_order_and_with_empty_fields() -> None:
-    said = (result("note", "textarea", {"text": [" "]}), choice("reason"), choice("object_fully_visible"), CLEAN)
-    assert read_one(*said) == Review(verdict="clean", sha256=SHA)
+    unanswered = (result("note", "textarea", {"text": [" "]}), choice("reason"), choice("object_fully_visible"), CLEAN)
+    assert read_one(*unanswered) == Review(verdict="clean", sha256=SHA)
 
 
 def test_tasks_without_an_answer() -> None:
@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[list[Json], str]] = {
     "reason of a clean one": ([CLEAN, TEXT], "verdict clean with a reason"),
     "box of a clean one": ([CLEAN, BOX], "a crop box is needed for verdict crop, and for no other"),
     "crop without a box": ([CROP, TEXT, VISIBLE], "a crop box is needed for verdict crop, and for no other"),
-    "nothing said of the object": (
+    "visibility not answered": (
         [BOX, CROP, TEXT],
         "a crop without object_fully_visible: true; the object must remain fully visible",
     ),
@@ -200,10 +200,10 @@ REFUSED: dict[str, tuple[list[Json], str]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused(said: list[Json], message: str) -> None:
+@pytest.mark.parametrize(("results", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(results: list[Json], message: str) -> None:
     with pytest.raises(CleansetError) as refusal:
-        read([answered(TASK, 6, [CLEAN]), answered(TASK, 7, said)])
+        read([answered(TASK, 6, [CLEAN]), answered(TASK, 7, results)])
     words = str(refusal.value)
     assert words.startswith("answers.json, task 7")
     assert message in words

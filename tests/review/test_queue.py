@@ -151,16 +151,16 @@ def test_one_model_in_every_case_of_up_to_five_candidates(count: int) -> None:
 
 @st.composite
 def ensembles(draw: st.DrawFn, most: int) -> list[tuple[Ranked, dict[str, str]]]:
-    """Models that rank some of the same images, each in its own way; some crops are wrong for some models."""
+    """Models that rank some of the same images, each in its own way; some models misclassify some crops."""
     ids = [f"p{number}" for number in range(1, most + 1)]
     verdicts = draw(st.lists(st.sampled_from(FINAL), min_size=most, max_size=most))
     models = []
     for _ in range(draw(st.integers(1, 3))):
         own = draw(st.lists(st.sampled_from(ids), unique=True))
         of_tiers = sorted((draw(st.sampled_from(TIERS)) for _ in own), key=TIERS.index)
-        wrong = draw(st.sets(st.sampled_from(ids)))
+        misclassified = draw(st.sets(st.sampled_from(ids)))
         truth = {
-            name: "reject" if verdict == "crop" and name in wrong else verdict
+            name: "reject" if verdict == "crop" and name in misclassified else verdict
             for name, verdict in zip(ids, verdicts, strict=True)
         }
         models.append((tuple(zip(own, of_tiers, strict=True)), truth))
@@ -225,7 +225,7 @@ def test_the_order_of_questions() -> None:
     ]  # fmt: skip
 
 
-def test_a_crop_that_is_wrong_for_one_model() -> None:
+def test_a_crop_that_one_model_misclassifies() -> None:
     """Only that model still needs the next image."""
     ranked = candidates_of((("p1", "top5"), ("p2", "reserve")))
     decided = {"a": decide_by({"p1": "crop"}), "b": decide_by({"p1": "reject"})}
@@ -235,14 +235,14 @@ def test_a_crop_that_is_wrong_for_one_model() -> None:
 
 
 def test_a_crop_that_is_scored() -> None:
-    """Its box tells which crop is meant; one that is not scored yet counts as right."""
+    """Its box tells which crop is meant; one that is not scored yet counts as correct."""
     box = (0, 0, 9, 9)
-    said = {
+    predictions = {
         Crop("p1", box): Prediction(7, 0.5), Crop("p2", box): Prediction(8, 0.5),
         Crop("p3", (0, 0, 9, 8)): Prediction(8, 0.5), Crop("p4", box): Prediction(8, 0.5),
     }  # fmt: skip
     decide = decide_by({"p1": "crop", "p2": "crop", "p3": "crop", "p4": "clean"})
-    assert [after_crop(decide(image_id), image_id, 7, said) for image_id in ("p1", "p2", "p3", "p4", "p5")] == [
+    assert [after_crop(decide(image_id), image_id, 7, predictions) for image_id in ("p1", "p2", "p3", "p4", "p5")] == [
         DECISIONS["crop"], Decision("reject", "wrong_after_crop"), DECISIONS["crop"], DECISIONS["clean"], UNREVIEWED,
     ]  # fmt: skip
 

@@ -16,6 +16,7 @@ from cleanset.review.cache import ReviewCache
 from cleanset.review.save import ChangedMeanwhileError, save
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review
+from tests.small_disks import small_disk_at
 
 TENCH, TENCH_INDEX = "n01440764", 0
 SHA = "3f6c0a" + "0" * 58
@@ -276,11 +277,8 @@ def test_git_and_dvc_do_not_see_what_saving_leaves(repository: Path) -> None:
 
 @pytest.fixture
 def small_disk(reviews: Path) -> Iterator[Path]:
-    mount = ("mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(reviews))
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("only root can mount a small disk")
-    yield reviews
-    subprocess.run(("umount", "--lazy", str(reviews)), check=True)
+    with small_disk_at(reviews, kilobytes=16) as disk:
+        yield disk
 
 
 def test_full_disk(small_disk: Path) -> None:

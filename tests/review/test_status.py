@@ -87,7 +87,7 @@ def review(edition: Edition, reviewer: str, wnid: str, **images: str) -> None:
     path.write_text(f"{wnid}:\n{entries}")
 
 
-def test_conflicts_are_named_and_nothing_left_is_said(edition: Edition) -> None:
+def test_conflicts_are_named_and_so_is_nothing_left(edition: Edition) -> None:
     reject = "verdict: reject, reason: blur"
     review(edition, "ann", GOLDFISH, p5="verdict: clean", p8="verdict: clean", p6=reject)
     review(edition, "ann", TENCH, p1="verdict: clean", p2=reject, p3="verdict: clean", p4=reject)
@@ -111,8 +111,8 @@ def test_unreviewed_images_that_count_as_clean(edition: Edition) -> None:
     assert "review.unreviewed is clean" in cleanset("review", "--status", cwd=edition.folder).stdout
 
 
-def test_crops_that_a_model_no_longer_gets_right(edition: Edition) -> None:
-    """Image 2 of the tenches is cropped: where that is wrong, model standard has one image less, and needs 3."""
+def test_crops_that_a_model_misclassifies(edition: Edition) -> None:
+    """Image 2 of the tenches is cropped: misclassified so, it is no image of model standard, which then needs 3."""
 
     def standard() -> tuple[list[int], int]:
         progress = review_status.run(edition).progress["standard"]
@@ -120,7 +120,9 @@ def test_crops_that_a_model_no_longer_gets_right(edition: Edition) -> None:
 
     assert standard() == ([0], 1)
     put(
-        edition.crop_scores("standard"), [(val(2), [0, 0, 40, 30], [5, 0, 1, 2, 3], [0.5, 0.125, 0, 0, 0])], CROP_SCORES
+        edition.crop_scores("standard"),
+        [(val(2), [0, 0, 40, 30], [5, 0, 1, 2, 3], [0.5, 0.125, 0, 0, 0], 0.0)],
+        CROP_SCORES,
     )
     assert standard() == ([], 2)
     params = edition.folder / "params.yaml"

@@ -169,7 +169,7 @@ def test_a_file_in_braces_is_written_anew() -> None:
 ODD = {
     "in braces": f"{{{TENCH}: {{{THIRD}: {{verdict: unsure, sha256: {SHA}}}}}}} # mine\n",
     "anchors": f"{TENCH}:\n  {FIRST}: &a {{verdict: unsure, sha256: {SHA}}} # mine\n  {THIRD}: *a\n",
-    "anchored sum": (
+    "anchored digest": (
         f"{TENCH}:\n  {FIRST}:\n    verdict: unsure # mine\n    sha256: &a {SHA}\n"
         f"  {THIRD}:\n    verdict: unsure\n    sha256: *a\n"
     ),

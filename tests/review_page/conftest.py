@@ -43,11 +43,11 @@ def start(edition: Path) -> Iterator[Serve]:
 def visit(browser: Browser) -> Iterator[Open]:
     """Open pages, which close with the test; an error in the page's scripts fails it."""
     pages: list[Page] = []
-    wrong: list[str] = []
+    failures: list[str] = []
 
     def opened(server: Server, path: str = "") -> Reviewing:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("pageerror", lambda error: failures.append(str(error)))
         pages.append(page)
         return Reviewing(page, server.address + path)
 
@@ -56,5 +56,5 @@ def visit(browser: Browser) -> Iterator[Open]:
         try:
             page.close()
         except Error:
-            wrong.append("a page crashed")
-    assert wrong == []
+            failures.append("a page crashed")
+    assert failures == []

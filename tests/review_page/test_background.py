@@ -57,6 +57,7 @@ def test_only_the_last_ones_are_kept(jpeg: bytes, monkeypatch: pytest.MonkeyPatc
     hints.close()
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
     wait_until(lambda: spawned(os.getpid()) == [])  # those of other tests end soon after they are closed
     hints = BackgroundHints(lambda _: jpeg)

@@ -76,7 +76,7 @@ def no_room(server: Server) -> Iterator[None]:
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, old)
 
 
-def test_a_verdict_that_cannot_be_written_is_not_shown_as_said(edition: Path, start: Serve, visit: Open) -> None:
+def test_a_verdict_that_cannot_be_written_is_not_shown_as_saved(edition: Path, start: Serve, visit: Open) -> None:
     server = start()
     at = visit(server)
     zeroth, first, second = at.shown[:3]

@@ -50,9 +50,9 @@ def tab_of(edition: Path, library: Library, reviewer: str = "ada") -> Tab:
 
 def test_the_vendored_files_are_those_of_the_registry() -> None:
     folder = files("cleanset.review_page") / "static"
-    sums = dict(re.findall(r"^([0-9a-f]{64})  (cropper\.\S+)$", (folder / "VENDORED.txt").read_text(), re.MULTILINE))
-    assert sorted(sums.values()) == ["cropper.LICENSE", "cropper.min.css", "cropper.min.js"]
-    for digest, name in sums.items():
+    digests = dict(re.findall(r"^([0-9a-f]{64})  (cropper\.\S+)$", (folder / "VENDORED.txt").read_text(), re.MULTILINE))
+    assert sorted(digests.values()) == ["cropper.LICENSE", "cropper.min.css", "cropper.min.js"]
+    for digest, name in digests.items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     assert b"Cropper.js v1.6.2" in (folder / "cropper.min.js").read_bytes()
 
@@ -371,7 +371,7 @@ def set_review(edition: Path, **changes: object) -> Library:
     return open_library(Edition(edition))
 
 
-def test_a_wrong_crop_that_is_accepted(edition: Path) -> None:
+def test_a_misclassified_crop_that_is_accepted(edition: Path) -> None:
     tab = tab_of(edition, set_review(edition, wrong_after_crop="accept"))
     focus = tab.focus
     assert focus is not None
@@ -383,7 +383,7 @@ def test_a_wrong_crop_that_is_accepted(edition: Path) -> None:
     assert tab.status.kept == kept
 
 
-def test_an_own_wrong_crop_is_out_while_it_waits_for_others(edition: Path) -> None:
+def test_an_own_misclassified_crop_is_out_while_it_waits_for_others(edition: Path) -> None:
     """The class needs another image of this reviewer for the model that errs."""
     tab = tab_of(edition, set_review(edition, policy="unanimous", min_reviewers=2))
     first, *others = tab.images()[:4]

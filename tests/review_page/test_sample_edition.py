@@ -45,9 +45,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def unreviewed(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A clone in which everything is built but nothing is reviewed."""
-    clone = built.clone(tmp_path_factory.mktemp("unreviewed") / "cleanset")
-    clone.run("dvc", "cache", "dir", "--local", str(built.folder / ".dvc" / "cache"))
-    clone.run("dvc", "checkout", "--quiet")
+    clone = built.clone_with_data(tmp_path_factory.mktemp("unreviewed") / "cleanset")
     for path in (clone.folder / "reviews").glob("*/*.yaml"):
         path.unlink()
     for folder in (clone.folder / "reviews").iterdir():

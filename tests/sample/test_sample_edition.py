@@ -103,15 +103,15 @@ def test_case_1_and_case_2_occur(reviewed: pd.DataFrame) -> None:
     assert any(max(pattern) in (4, 5) and len(pattern) == 3 for pattern in patterns)
 
 
-def test_some_class_has_fewer_than_five_that_all_models_get_right(edition: Edition) -> None:
+def test_some_class_has_fewer_than_five_that_all_models_classify_correctly(edition: Edition) -> None:
     shared = read_table(edition.shared, SHARED)["class_index"].value_counts()
     assert 0 < shared.min() < 5 < shared.max()
 
 
-def test_a_crop_that_one_model_gets_wrong_is_kept_out_of_its_set_only(reviewed: pd.DataFrame) -> None:
+def test_a_crop_that_one_model_misclassifies_is_kept_out_of_its_set_only(reviewed: pd.DataFrame) -> None:
     """Cropped, the first umbrella of one model is no longer one to it; another image has its place."""
-    wrong = reviewed[reviewed["reason"] == "wrong_after_crop"]
-    assert [(row.model, row.image_id, row.tier, row.rank) for row in wrong.itertuples()] == [
+    misclassified = reviewed[reviewed["reason"] == "wrong_after_crop"]
+    assert [(row.model, row.image_id, row.tier, row.rank) for row in misclassified.itertuples()] == [
         ("corruption_robust", "ILSVRC2012_val_00000165", "top5", 1),
         ("corruption_robust", "ILSVRC2012_val_00000468", "reserve", 11),
     ]

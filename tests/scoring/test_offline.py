@@ -79,13 +79,13 @@ def test_downloaded_once_then_no_connection_is_made(
     plans = [Plan(weights["standard"]), Plan(weights["norm_robust"])]
     serving(plans[0])
     serving(plans[1], as_drive=True)
-    sums = "".join(f"{sha256(data)}\n" for data in weights.values())
+    digests = "".join(f"{sha256(data)}\n" for data in weights.values())
     first = run(edition, LOAD)
-    assert (first.stdout, first.stderr) == (sums, "")
+    assert (first.stdout, first.stderr) == (digests, "")
     assert {name: (edition / place).read_bytes() for name, place in PLACES.items()} == weights
     asked = [len(plan.asked) for plan in plans]
     again = run(edition, NO_SOCKETS + LOAD)
-    assert (again.stdout, again.stderr) == (sums, "")
+    assert (again.stdout, again.stderr) == (digests, "")
     assert [len(plan.asked) for plan in plans] == asked
     assert files(tmp_path) == {"certificate.pem", "edition/params.yaml"} | {
         f"edition/{name}" for name in PLACES.values()

@@ -135,7 +135,7 @@ def test_a_broken_image_is_named(tiny: LoadedModel, broken: bytes) -> None:
 
 
 class Fixed(nn.Module):
-    """Puts out `size` logits: the mean of the pixels, or NaN for a black image."""
+    """Returns `size` logits: the mean of the pixels, or NaN for a black image."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

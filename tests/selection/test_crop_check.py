@@ -1,4 +1,4 @@
-"""A crop that the model no longer gets right: what it costs, on tables written by hand."""
+"""A crop that the model misclassifies: what it costs, on tables written by hand."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_the_next_candidate_takes_its_turn() -> None:
     assert still_open(found) == set()
 
 
-def test_a_crop_that_is_right_stays() -> None:
+def test_a_crop_that_is_correct_stays() -> None:
     found = after_crops("top5 clean", "top5 crop", "top5 crop", "reserve clean")
     assert kept(found) == ["p1", "p2", "p3"]
     assert reasons(found) == {"p4": "not_needed"}
@@ -57,7 +57,7 @@ def test_the_class_stays_open_where_that_brings_unreviewed_images_in_reach() -> 
     assert reasons(miscropped) == {"p3": "wrong_after_crop", "p4": "unreviewed", "p5": "unreviewed"}
 
 
-def test_it_says_so_of_a_image_that_would_not_be_needed_either() -> None:
+def test_an_image_that_would_not_be_needed_either() -> None:
     found = after_crops("top5 clean", "reserve miscrop", images_per_class=1)
     assert reasons(found) == {"p2": "wrong_after_crop"}
 
@@ -80,12 +80,12 @@ def test_the_class_in_question_is_that_of_the_candidate() -> None:
     assert not is_misclassified(Crop("b", BOX), SNOWMOBILE, predictions)
 
 
-def test_what_was_said() -> None:
+def test_predictions() -> None:
     table = crop_scores_of({Crop("a", BOX): (SNOWMOBILE, 0.75), Crop("a", OTHER_BOX): (SNOWPLOW, 0.25)})
     assert predictions_of_crops(table) == {("a", BOX): (SNOWMOBILE, 0.75), ("a", OTHER_BOX): (SNOWPLOW, 0.25)}
 
 
-def test_nothing_was_said() -> None:
+def test_no_prediction() -> None:
     assert predictions_of_crops(crop_scores_of({})) == {}
 
 

@@ -48,7 +48,7 @@ def test_a_tie_has_no_margin() -> None:
     assert margins_of({name: [5] for name in predictions}, predictions) == [(5, "b", 0.5, "c", 0.5, 0.0)]
 
 
-def test_only_what_all_models_get_right_can_take_the_place() -> None:
+def test_only_what_all_models_classify_correctly_can_take_the_place() -> None:
     """Image c, which the other model misclassifies, and d with two labels are no rivals."""
     labels = {"a": [5], "b": [5], "c": [5], "d": [5, 6], "e": [5]}
     mine = {"a": (5, 0.875), "b": (5, 0.75), "c": (5, 0.625), "d": (5, 0.625), "e": (5, 0.5)}
@@ -124,6 +124,7 @@ def test_top1_minus_published(top1: float, published: float | None, line: dict[s
     assert top1_minus_published(top1, published) == line
 
 
+@pytest.mark.slow
 def test_the_line_holds_the_models_that_have_a_published_number(tmp_path: Path) -> None:
     """And `dvc metrics show` has a dash for the others."""
     edition = edition_in(tmp_path)

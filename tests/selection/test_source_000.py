@@ -21,7 +21,7 @@ def tiers(table: pd.DataFrame) -> dict[str, str]:
     return dict(zip(table["image_id"], table["tier"], strict=True))
 
 
-def all_say(*image_ids: str, class_index: int = SNOWMOBILE) -> pd.DataFrame:
+def all_predict(*image_ids: str, class_index: int = SNOWMOBILE) -> pd.DataFrame:
     """A model that gives every image this class, with confidence 0.9."""
     return scores_of(dict.fromkeys(image_ids, (class_index, 0.9)))
 
@@ -32,14 +32,14 @@ def all_say(*image_ids: str, class_index: int = SNOWMOBILE) -> pd.DataFrame:
 def test_only_images_of_exactly_one_class() -> None:
     """Out of the 50,000 ImageNet validation images, we only keep images that resemble *exactly* one ImageNet class."""
     index = index_of({"one": [802], "two": [802, 803], "none": []})
-    model = all_say("one", "two", "none")
+    model = all_predict("one", "two", "none")
     assert shared(index, [model, model, model])["image_id"].tolist() == ["one"]
 
 
 def test_a_image_of_no_class_is_never_a_candidate() -> None:
     """[…] many ImageNet instances depict multiple ImageNet objects at once or none. Both cases are suboptimal […]"""
     index = index_of({"one": [802], "none": []})
-    model = all_say("one", "none")
+    model = all_predict("one", "none")
     table = candidates(index, shared(index, [model]), model, [SNOWMOBILE], Rule(5))
     assert table["image_id"].tolist() == ["one"]
 
@@ -51,7 +51,7 @@ def test_snowmobile_and_snowplow_is_ambiguous_whatever_the_models_say(answer: in
     classifies as class 803, be a legitimate adversarial example? Our opinion: **No**."""
     assert (wnids()[802], wnids()[803]) == ("n04252077", "n04252225")
     index = index_of({"both": [802, 803]})
-    model = all_say("both", class_index=answer)
+    model = all_predict("both", class_index=answer)
     common = shared(index, [model, model, model])
     assert common.empty
     # it can only be in as relaxed, which is always flagged
@@ -92,7 +92,7 @@ def test_the_numbers_of_the_source(repository: Path) -> None:
     assert params.export.images_per_class == 3
 
 
-def test_all_three_models_must_be_right() -> None:
+def test_all_three_models_must_be_correct() -> None:
     """1. We keep images that all three models correctly classify."""
     index = index_of({"all": [802], "two_of_three": [802], "one_of_three": [802], "no_model": [802]})
     standard = scores_of(
@@ -105,10 +105,10 @@ def test_all_three_models_must_be_right() -> None:
     assert shared(index, [standard, norm, corruption]).to_dict("records") == [{"image_id": "all", "class_index": 802}]
 
 
-def test_models_that_agree_on_a_wrong_class_are_not_right() -> None:
+def test_models_that_agree_on_another_class_are_not_correct() -> None:
     """1. We keep images that all three models *correctly* classify."""
     index = index_of({"p": [802]})
-    assert shared(index, [all_say("p", class_index=803)] * 3).empty
+    assert shared(index, [all_predict("p", class_index=803)] * 3).empty
 
 
 def test_the_five_of_highest_confidence_of_each_class() -> None:
@@ -136,7 +136,7 @@ def test_the_five_of_highest_confidence_of_each_class() -> None:
 def test_equal_confidences_lower_image_id_first() -> None:
     """Not in the source, which is silent on ties: the lower image id goes first."""
     index = index_of({"b": [802], "c": [802], "a": [802]})
-    model = all_say("b", "c", "a")
+    model = all_predict("b", "c", "a")
     assert candidates(index, shared(index, [model]), model, [802], Rule(2))[["image_id", "tier"]].values.tolist() == [
         ["a", "top5"],
         ["b", "top5"],
@@ -156,7 +156,7 @@ def test_the_five_are_each_models_own() -> None:
 def test_a_class_may_have_less_than_five() -> None:
     """However, some classes have less than five images that all three models classify correctly."""
     index = index_of({"a": [802], "b": [802], "c": [802]})
-    one, other = all_say("a", "b", "c"), scores_of({"a": (802, 0.9), "b": (802, 0.8), "c": (1, 0.9)})
+    one, other = all_predict("a", "b", "c"), scores_of({"a": (802, 0.9), "b": (802, 0.8), "c": (1, 0.9)})
     table = candidates(index, shared(index, [one, other, other]), one, [802], Rule(5))
     assert tiers(table) == {"a": "top5", "b": "top5", "c": "reserve"}
 
@@ -277,7 +277,7 @@ def test_a_class_that_is_not_affected_gets_none() -> None:
     assert kept(*words, "reserve clean") == ["p2", "p4", "p5"]
 
 
-def test_point_1_right_by_the_target_model() -> None:
+def test_point_1_correct_by_the_target_model() -> None:
     """1. Some classes already contained less than three images correctly classified by the entire ensemble. Therefore,
     we only considered images correctly classified by the target model at hand (generally a larger image pool)."""
     index = index_of({"shared": [802], "mine": [802], "theirs": [802]})
@@ -292,7 +292,7 @@ def test_point_2_high_confidence_first() -> None:
     """2. We still prioritized high-confidence instances when choosing new images for each class."""
     index = index_of({"a": [802], "b": [802], "c": [802]})
     model = scores_of({"a": (802, 0.2), "b": (802, 0.9), "c": (802, 0.5)})
-    nothing_shared = shared(index, [model, all_say("a", "b", "c", class_index=1)])
+    nothing_shared = shared(index, [model, all_predict("a", "b", "c", class_index=1)])
     table = candidates(index, nothing_shared, model, [802], Rule(5))
     assert table[["image_id", "tier"]].values.tolist() == [["b", "reserve"], ["c", "reserve"], ["a", "reserve"]]
     assert kept("reserve reject", "reserve clean", "reserve clean", "reserve clean", images_per_class=2) == ["p2", "p3"]
@@ -318,12 +318,12 @@ def test_several_labels_only_after_the_whole_larger_pool() -> None:
     assert kept("relaxed crop", "relaxed clean", "reserve crop") == ["p3", "p2", "p1"]
 
 
-# The numbers: timm's real list, and an ensemble that is always right
+# The numbers: timm's real list, and an ensemble that is always correct
 
 
 @dataclass(frozen=True)
 class RealList:
-    """Of the real list: the labels, all candidates of a perfect model, and the images that all models get right."""
+    """Of the real list: the labels, all candidates of a perfect model, and the images correct for all models."""
 
     labels: list[list[int]]
     candidates: pd.DataFrame

@@ -320,7 +320,7 @@ def test_review_apply_taking_unreviewed_images_for_clean(edition: Edition) -> No
 MISCLASSIFIED = (val(2), 0, "top5", 2, 0.5, "wrong_after_crop", False)
 
 
-def test_review_apply_of_a_crop_that_the_model_gets_wrong(edition: Edition) -> None:
+def test_review_apply_of_a_crop_that_the_model_misclassifies(edition: Edition) -> None:
     """The next candidates take its turn: image 4, and image 3, which is to be reviewed."""
     review_apply.run(edition, "corruption_robust")
     assert [row[:3] for row in rows_of(edition.selection("corruption_robust"), SELECTION)] == [

@@ -1,6 +1,5 @@
 """The raw archives: their checksums, and the original labels in them."""
 
-import hashlib
 import re
 import tarfile
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from cleanset.dataset.ilsvrc import (
 )
 from cleanset.dataset.layouts import KAGGLE_IMAGES, check_plain, check_size
 from cleanset.errors import CleansetError, reason
-from cleanset.files import read_text
+from cleanset.files import BLOCK_BYTES, blocks_of, md5, read_text
 from cleanset.parsing import parse_csv
 from cleanset.progress import tracked
 from cleanset.validation import shown
@@ -84,13 +83,8 @@ _CORRECT = "put it there or correct params.yaml"
 
 
 def _md5(path: Path) -> str:
-    digest = hashlib.md5(usedforsecurity=False)
-    block_size = 2**22
-    with path.open("rb") as file:
-        blocks = iter(lambda: file.read(block_size), b"")
-        for block in tracked(blocks, -(-path.stat().st_size // block_size), f"MD5 of {path.name}"):
-            digest.update(block)
-    return digest.hexdigest()
+    count = -(-path.stat().st_size // BLOCK_BYTES)
+    return md5(tracked(blocks_of(path), count, f"MD5 of {path.name}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +97,10 @@ class OriginalLabels:
 
 
 def read_original_labels(path: Path) -> OriginalLabels:
-    """The original labels from the devkit (archive or folder) or from Kaggle's `LOC_val_solution.csv`."""
+    """The original labels from the devkit (archive or folder) or from Kaggle's `LOC_val_solution.csv`.
+
+    The files of a devkit that is a folder are under no checksum.
+    """
     if path.suffix == ".csv":
         class_of = _kaggle_labels(path)
         return OriginalLabels(class_of, len(class_of), str(path))

@@ -5,6 +5,7 @@ names of the copy on Hugging Face. A tar is read by offset and never unpacked.
 """
 
 import os
+import stat
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ class Location:
     wnid: str | None
 
     def read(self) -> bytes:
-        """The bytes. Raises CleansetError if the file has become shorter."""
+        """The bytes. Raises CleansetError if the file has become shorter, or a pipe, which could block for ever."""
+        check_regular(self.path)
         with self.path.open("rb") as file:
             file.seek(self.offset)
             data = file.read(self.size)
@@ -143,7 +145,7 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
         else:
             files = [(entry, None)]
         for file, wnid in files:
-            size = file.stat().st_size
+            size = check_regular(Path(file.path))
             check_size(file.path, size)
             yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
 
@@ -156,6 +158,14 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def _wnid(name: str) -> str | None:
     return name if name in class_indices() else None
+
+
+def check_regular(path: Path) -> int:
+    """The size in bytes of a file, or of the file that a link leads to. Raises CleansetError for anything else."""
+    state = path.stat()
+    if not stat.S_ISREG(state.st_mode):
+        raise CleansetError(f"{path}: a folder, pipe or device; expected plain files only: remove it")
+    return state.st_size
 
 
 def check_size(where: str, size: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cleanset.edition.locks import repair_locks
-from cleanset.edition.rot import Rotten, rotten_files
+from cleanset.edition.rot import Rotten, Unchecked, rotten_files, unchecked_folders
 from cleanset.errors import CleansetError
 
 
@@ -14,12 +14,14 @@ class Findings:
     """What was found; paths are those of the edition's folder as given.
 
     `repaired`: what was put back or removed, a line each. `hashed`: how many files were hashed; None in the quick form.
-    `rotten`: files with other bytes than dvc.lock says. `leftovers`: temporary files of killed runs.
+    `rotten`: files with other bytes than dvc.lock says. `unchecked`: folders of whose files DVC's list is missing.
+    `leftovers`: temporary files of killed runs.
     """
 
     repaired: list[str]
     hashed: int | None
     rotten: list[Rotten]
+    unchecked: list[Unchecked]
     leftovers: list[Path]
 
     @property
@@ -34,9 +36,10 @@ def examine(edition: Path, quick: bool) -> Findings:
         raise CleansetError(f"{edition}: no DVC project; expected the folder of an edition: run it there")
     repaired = repair_locks(edition)
     if quick:
-        return Findings(repaired, None, [], [])
-    hashed, rotten = rotten_files(edition, cache_folder(edition))
-    return Findings(repaired, hashed, rotten, leftovers(edition))
+        return Findings(repaired, None, [], [], [])
+    cache = cache_folder(edition)
+    hashed, rotten = rotten_files(edition, cache)
+    return Findings(repaired, hashed, rotten, unchecked_folders(edition, cache), leftovers(edition))
 
 
 def cache_folder(edition: Path) -> Path:
@@ -62,6 +65,10 @@ def as_text(findings: Findings) -> str:
     """The findings for people, a line each."""
     lines = list(findings.repaired)
     lines += [f"{bad.path}: MD5 {bad.found}, expected {bad.expected}: {bad.repair}" for bad in findings.rotten]
+    lines += [
+        f"{folder.path}: not checked: {folder.listed_in}, DVC's list of its files, is missing: {folder.remedy}"
+        for folder in findings.unchecked
+    ]
     lines += [f"{path}: left over from a run that was killed; may be removed" for path in findings.leftovers]
     if findings.hashed is not None:
         lines.append(f"{findings.hashed} files hashed, {len(findings.rotten)} with other bytes than dvc.lock says")

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml.comments import CommentedMap
 
-from cleanset.edition.params import Model, Params, read_params
+from cleanset.edition.params import Model, checked_params, read_params
 from cleanset.edition.roles import with_roles
 from cleanset.edition.round_trip import LayoutError, changed, move_what_follows
 from cleanset.errors import CleansetError
@@ -94,23 +94,19 @@ def set_models(edition: Path, models: Models) -> None:
 
 def with_models(text: str, models: Models) -> str:
     """The text of a params.yaml with exactly these models, and no published accuracy of any other."""
-    before = parse(text).models
+    before = _models_in(text)
     new = [f"{role}: {_flow(model)}" for role, model in models.items() if before.get(role) != model]
     surplus = [f"no {role}" for role in before if role not in models]
     advice = f"change section models by hand: {'; '.join(new + surplus)}"
     others = [role for role, model in before.items() if role not in models or _name(models[role]) != _name(model)]
     after = _changed(text, lambda content: _set_models(content, models, others), "params.yaml", advice)
-    if list(parse(after).models.items()) != list(models.items()):
+    if list(_models_in(after).items()) != list(models.items()):
         raise CleansetError(f"params.yaml: {advice}")
     return after
 
 
-def parse(text: str) -> Params:
-    """The content of a params.yaml. Raises CleansetError naming the first wrong key."""
-    try:
-        return Params.model_validate(parse_yaml(text, "params.yaml"))
-    except ValidationError as error:
-        raise CleansetError(f"params.yaml: {first_problem(error)}") from None
+def _models_in(text: str) -> Models:
+    return checked_params(parse_yaml(text, "params.yaml"), "params.yaml").models
 
 
 def with_files_of(text: str, models: Models) -> str:

@@ -276,7 +276,12 @@ def read_params(edition: Path) -> Params:
     """Read and check `params.yaml` of an edition. Raises CleansetError naming the first wrong key."""
     path = edition / "params.yaml"
     content = read_yaml(path, "expected the folder of an edition, with params.yaml in UTF-8 (see README)")
+    return checked_params(content, str(path))
+
+
+def checked_params(content: object, where: str) -> Params:
+    """The params in what a params.yaml holds. Raises CleansetError naming `where` and the first wrong key."""
     try:
         return Params.model_validate(content)
     except ValidationError as error:
-        raise CleansetError(f"{path}: {first_problem(error)}") from None
+        raise CleansetError(f"{where}: {first_problem(error)}") from None

@@ -3,7 +3,6 @@
 DVC hashes a file once and then trusts its size, time and inode; it never notices that a disk has changed it.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from cleanset.edition.locks import lock_files
+from cleanset.files import blocks_of, md5
 from cleanset.progress import tracked
 
 
@@ -43,6 +43,15 @@ class Rotten:
 
 
 @dataclass(frozen=True, slots=True)
+class Unchecked:
+    """A folder that is there, but whose files are unknown: `listed_in`, DVC's list of them, is not in the cache."""
+
+    path: Path
+    listed_in: Path
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class _File:
     """One file of an out: its two places, and the MD5 that both should have."""
 
@@ -64,8 +73,8 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten]]:
     md5s = {file.in_cache: file.md5 for file in files} | {file.in_workspace: file.md5 for file in files}
     wrong = _wrong(md5s)
     found = [
-        Rotten(path, md5, lists[path].md5, _from_elsewhere(edition, path, lists[path]))
-        for path, md5 in sorted(wrong_lists.items())
+        Rotten(path, digest, lists[path].md5, _from_elsewhere(edition, path, lists[path]))
+        for path, digest in sorted(wrong_lists.items())
     ]
     for path, file in sorted({file.in_cache: file for file in files if file.in_cache in wrong}.items()):
         is_good_here = file.in_workspace.is_file() and file.in_workspace not in wrong
@@ -77,6 +86,18 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten]]:
         remedy = f"dvc checkout {out}" if is_restorable else f"dvc repro -f -s {file.out.stage}"
         found.append(Rotten(path, wrong[path], file.md5, f"rm -r {out} && {remedy}"))
     return sum(path.is_file() for path in [*lists, *md5s]), found
+
+
+def unchecked_folders(edition: Path, cache: Path) -> list[Unchecked]:
+    """The folders that `rotten_files` cannot check, by path."""
+    found = []
+    for out in outs_of(edition):
+        listed_in, here = cached(cache, out.md5), os.path.relpath(out.path, edition)
+        if out.is_folder and out.path.is_dir() and not listed_in.is_file():
+            anew = f"write it anew to be sure: rm -r {here} && dvc repro -f -s {out.stage}"
+            remedy = f"run dvc fetch {here} and this again, or {anew}" if out.is_cached else anew
+            found.append(Unchecked(out.path, listed_in, remedy))
+    return sorted(found, key=lambda folder: folder.path)
 
 
 def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_File]:
@@ -119,9 +140,9 @@ def _uncached(pipeline: Path) -> Iterator[str]:
                 yield from (path for path, options in entry.items() if options.get("cache") is False)
 
 
-def cached(cache: Path, md5: str) -> Path:
+def cached(cache: Path, digest: str) -> Path:
     """Where DVC keeps the object of an MD5."""
-    return cache / md5[:2] / md5[2:]
+    return cache / digest[:2] / digest[2:]
 
 
 def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:
@@ -133,12 +154,10 @@ def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:
             by_file.setdefault((state.st_dev, state.st_ino), []).append(path)
     groups = list(by_file.values())
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # threads suffice: hashlib releases the lock
-        found = tracked(pool.map(md5_of_file, (group[0] for group in groups)), len(groups), "doctor")
-        pairs = [(path, md5) for group, md5 in zip(groups, found, strict=True) for path in group]
-    return {path: md5 for path, md5 in pairs if md5 != md5s[path]}
+        found = tracked(pool.map(_md5_of_file, (group[0] for group in groups)), len(groups), "doctor")
+        pairs = [(path, digest) for group, digest in zip(groups, found, strict=True) for path in group]
+    return {path: digest for path, digest in pairs if digest != md5s[path]}
 
 
-def md5_of_file(path: Path) -> str:
-    """MD5 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "md5").hexdigest()
+def _md5_of_file(path: Path) -> str:
+    return md5(blocks_of(path))

@@ -14,9 +14,11 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 
+COMPUTING = ("numpy", "pillow", "robustbench", "timm", "torch")
+"""Libraries that compute scores; their versions are recorded beside the scores."""
 DECISIVE = {
     "preprocess": ("pillow", "pyarrow"),
-    "score": ("numpy", "pillow", "pyarrow", "robustbench", "timm", "torch"),
+    "score": (*COMPUTING, "pyarrow"),
     "export": ("pillow",),
 }
 """By stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, the others compute."""

@@ -1,6 +1,5 @@
 """Where a finished set comes from: its model, parameters, and the digests of the tables that it was made from."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.edition.params import Params
-from cleanset.files import sha256
+from cleanset.files import md5, sha256
 from cleanset.scoring.record import ScoreRecord
 
 _DETERMINING: dict[str, Any] = {
@@ -64,6 +63,5 @@ def input_digests(folder: Path, paths: Sequence[Path]) -> list[InputDigest]:
     found = []
     for path in paths:
         data = path.read_bytes()
-        md5 = hashlib.md5(data, usedforsecurity=False).hexdigest()
-        found.append(InputDigest(path.relative_to(folder).as_posix(), sha256(data), md5))
+        found.append(InputDigest(path.relative_to(folder).as_posix(), sha256(data), md5([data])))
     return found

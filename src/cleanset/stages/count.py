@@ -1,6 +1,5 @@
 """Stage count: the metrics. One file for each line of `dvc metrics show`, the models as its columns."""
 
-import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +11,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.roles import check_roles
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, write_text
+from cleanset.files import md5, replacing, write_text
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.store import read_reviews
 from cleanset.selection.candidates import check_same_images
@@ -75,7 +74,7 @@ def md5_lines(folder: Path, paths: Iterable[Path]) -> str:
     git has these, and dvc.lock has what DVC takes the same files for: a table with other content shows.
     """
     names = sorted((path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths)
-    return "".join(f"{hashlib.md5(data, usedforsecurity=False).hexdigest()}  {name}\n" for name, data in names)
+    return "".join(f"{md5([data])}  {name}\n" for name, data in names)
 
 
 def check_indexed(selection: pd.DataFrame, index: pd.DataFrame, path: Path) -> None:

@@ -11,7 +11,7 @@ from cleanset.edition.images import verified_images
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.roles import check_roles
-from cleanset.edition.versions import check_versions
+from cleanset.edition.versions import COMPUTING, check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images import codec, jpeg, preprocessing
@@ -25,9 +25,6 @@ from cleanset.scoring.on_ray import score_shards_on_ray
 from cleanset.scoring.record import ScoreRecord, write_record
 from cleanset.scoring.shards import Shards, fingerprint, source_code
 from cleanset.tables import INDEX, SCORES, read_table, write_table
-
-LIBRARIES = ("numpy", "pillow", "robustbench", "timm", "torch")
-"""Libraries whose versions are recorded, because they compute the scores."""
 
 
 def run(edition: Edition, role: str) -> None:
@@ -100,7 +97,7 @@ def record_of(params: Params, role: str, model: LoadedModel, images: int) -> Sco
         precision=params.score.precision,
         images=images,
         against_float64=None,
-        versions={name: version(name).partition("+")[0] for name in LIBRARIES},
+        versions={name: version(name).partition("+")[0] for name in COMPUTING},
         code=source_code([codec, jpeg, preprocessing, decoding, models, checkpoints, weight_files, scorer, logits]),
     )
 

@@ -16,7 +16,7 @@ from cleanset.edition.images import images_are_official, verified_images
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.files import replacing, write_text
+from cleanset.files import read_text, replacing, write_text
 from cleanset.images.codec import decode
 from cleanset.progress import tracked
 from cleanset.review.decisions import read_decided
@@ -26,6 +26,8 @@ from cleanset.review.save import save
 from cleanset.review.store import Votes, check_note, check_reviews, checked_reviews, review_file, reviews_of_reviewer
 from cleanset.review.verdicts import Vote
 from cleanset.tables import CANDIDATES, INDEX, read_table
+
+_EXPECTED = "expected what Label Studio exports as JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str |
     official = images_are_official(edition, params.dataset.images)
     votes_before = checked_reviews(edition.reviews, index, min_crop_pixels, official)
     answers: dict[tuple[int, str], Vote] = {}
-    for vote in read_votes(_text(path), str(path), annotator, sizes):
+    for vote in read_votes(read_text(path, _EXPECTED), str(path), annotator, sizes):
         review_file(edition.reviews, reviewer, vote.wnid)
         check_note(reviewer, vote.review, vote.where)
         key = class_indices()[vote.wnid], vote.image_id
@@ -160,12 +162,3 @@ def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str |
         expected = before[key].review if key in before else None
         save(edition.reviews, reviewer, vote.wnid, vote.image_id, vote.review, expected=expected)
     return Imported(len(new), len(answers) - len(new))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise CleansetError(f"{path}: missing; expected what Label Studio exports as JSON") from None
-    except UnicodeDecodeError as error:
-        raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; expected an export of Label Studio") from None

@@ -1,0 +1,133 @@
+"""Wrong weights, and models that there are not, are one line, and no code in a file of weights is run."""
+
+import hashlib
+import os
+from typing import Any
+
+import pytest
+import timm
+import torch
+
+from tests.stages.inputs import NETWORK, SCORE, with_model, with_weights
+from tests.ten_images import Made
+
+
+class TestWeights:
+    @pytest.mark.slow
+    def test_accepted_shapes_of_a_checkpoint(self, scorable: Made, tensors: dict[str, torch.Tensor]) -> None:
+        tables = set()
+        parallel = {f"module.{key}": value for key, value in tensors.items()}
+        lightning = {f"model.{key}": value for key, value in tensors.items()}
+        for name, content in (
+            ("w.pt", tensors),
+            ("w.safetensors", tensors),
+            ("nested.pth", {"state_dict": tensors, "epoch": 7}),
+            ("parallel.pt", {"state_dict": parallel}),
+            ("model.pt", lightning),
+        ):
+            with_weights(scorable, content, name)
+            scorable.succeeds(*SCORE)
+            tables.add((scorable.folder / "data/scores/standard.parquet").read_bytes())
+        assert len(tables) == 1
+
+    def test_missing(self, scorable: Made) -> None:
+        with_model(scorable, name=NETWORK, weights="w.pt", sha256="0" * 64)
+        scorable.fails(f"w.pt: missing; expected the weights of {NETWORK} (params.yaml)", *SCORE)
+
+    def test_other_bytes(self, scorable: Made, tensors: dict[str, torch.Tensor]) -> None:
+        with_weights(scorable, tensors)
+        found = hashlib.sha256((scorable.folder / "w.pt").read_bytes()).hexdigest()
+        with_model(scorable, name=NETWORK, weights="w.pt", sha256="0" * 64)
+        scorable.fails(
+            f"w.pt: SHA-256 {found}, expected {'0' * 64} as in params.yaml: fetch the weights again, "
+            "or correct params.yaml if these are meant",
+            *SCORE,
+        )
+
+    @pytest.mark.parametrize("name", ["w.pt", "w.safetensors"])
+    def test_web_page(self, scorable: Made, name: str) -> None:
+        with_weights(scorable, b"<!DOCTYPE html><html>Quota exceeded</html>", name)
+        scorable.fails(f"{name}: a web page, not weights: remove it; expected the weights of {NETWORK}", *SCORE)
+
+    @pytest.mark.parametrize("content", [b"\x80" * 9, b"x" * 1000])
+    @pytest.mark.parametrize("name", ["w.pt", "w.safetensors"])
+    def test_broken_file(self, scorable: Made, name: str, content: bytes) -> None:
+        with_weights(scorable, content, name)
+        scorable.fails(f"{name}: not plain tensors (*); expected safetensors, or a .pt with tensors only: *", *SCORE)
+
+    @pytest.mark.parametrize(("name", "content"), [("w.pt", b"PK\x03\x04 and no more"), ("w.safetensors", b"\x80")])
+    def test_truncated_file(self, scorable: Made, name: str, content: bytes) -> None:
+        with_weights(scorable, content, name)
+        scorable.fails(f"{name}: truncated; expected a whole weight file: remove it and run again *", *SCORE)
+
+    def test_pickled_object_is_not_run(self, scorable: Made) -> None:
+        with_weights(scorable, {"state_dict": Loud()})
+        scorable.fails("w.pt: not plain tensors (*); expected *: load it where you trust it, and save *", *SCORE)
+        assert not (scorable.folder / "pickled-code-ran").exists()
+
+    @pytest.mark.parametrize("content", [[1, 2], {"a": 1}, torch.zeros(3)])
+    def test_no_table_of_tensors(self, scorable: Made, content: Any) -> None:
+        with_weights(scorable, content)
+        scorable.fails("w.pt: no table of tensors; expected a state_dict", *SCORE)
+
+    def test_missing_unexpected_and_misshapen_keys(self, scorable: Made, tensors: dict[str, torch.Tensor]) -> None:
+        changed = {key: value for key, value in tensors.items() if key != "head.fc.bias"}
+        changed |= {"head.fc.scale": torch.ones(1), "head.fc.weight": torch.ones(10, 32)}
+        with_weights(scorable, changed)
+        scorable.fails(
+            "w.pt: does not fit the model: missing keys ['head.fc.bias'], unexpected keys ['head.fc.scale'], "
+            "shape mismatch ['head.fc.weight'], type mismatch none; expected the weights of exactly this model",
+            *SCORE,
+        )
+
+    def test_nan(self, scorable: Made, tensors: dict[str, torch.Tensor]) -> None:
+        with_weights(scorable, tensors | {"head.fc.bias": torch.full((1000,), float("nan"))})
+        scorable.fails("w.pt: 'head.fc.bias' holds NaN or infinity; expected finite weights: fetch them again", *SCORE)
+
+    def test_model_with_another_number_of_classes(self, scorable: Made) -> None:
+        with_model(scorable, name="vit_tiny_patch16_224.augreg_in21k")
+        scorable.fails("vit_tiny_patch16_224.augreg_in21k: 21843 classes; expected 1000, those of ImageNet-1k", *SCORE)
+
+    @pytest.mark.parametrize("name", ["resnet5", "resnet50.a9", "hf-hub:somebody/something"])
+    def test_unknown_model(self, scorable: Made, name: str) -> None:
+        with_model(scorable, name=name)
+        scorable.fails(f"params.yaml: '{name}'*; expected a model name of timm {timm.__version__}", *SCORE)
+
+    def test_unknown_model_of_robustbench(self, scorable: Made) -> None:
+        with_model(scorable, source="robustbench", name="Salman2020", threat_model="Linf")
+        scorable.fails(
+            "params.yaml: 'Salman2020' is not in RobustBench's ImageNet zoo for Linf; "
+            "expected one of *, Salman2020Do_R50, *",
+            *SCORE,
+        )
+
+    def test_unknown_role(self, scorable: Made) -> None:
+        with_model(scorable, name=NETWORK)
+        for stage in ("score", "export"):
+            scorable.fails("params.yaml: no model 'robust'; expected one of standard", stage, "--model", "robust")
+
+    def test_unpinned_weights_of_any_model(self, scorable: Made) -> None:
+        with_model(scorable, name=NETWORK)
+        scorable.others["models"] |= {
+            "a": {"source": "timm", "name": NETWORK},
+            "b": {"source": "timm", "name": NETWORK},
+        }
+        scorable.params()
+        scorable.fails(
+            "params.yaml: no sha256 of the weights of a, b: run cleanset models --pin first, which downloads them "
+            "and writes it",
+            *SCORE,
+        )
+
+    def test_no_such_gpu(self, scorable: Made) -> None:
+        with_model(scorable, name=NETWORK)
+        scorable.others["score"] = {"device": "cuda:99"}
+        scorable.params()
+        scorable.fails("score.device cuda:99: * CUDA devices found; expected it among them: set auto or cpu", *SCORE)
+
+
+class Loud:
+    """Leaves a trace when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.mkdir, ("pickled-code-ran",)
