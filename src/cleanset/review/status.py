@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.images import images_are_official
+from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.decisions import Decided, read_decided
