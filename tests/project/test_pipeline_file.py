@@ -22,12 +22,13 @@ EDITIONS = (".", "imagenet")
 NEEDS_ARCHIVES_OR_GPU = {"preprocess": "dataset", "score": "scoring", "score_crops": "scoring"}
 """By stage: the folder of the VERSION that it depends on instead of modules."""
 UNNAMED = {
+    "dataset/archives.py",  # here only to read raw.md5
     "dataset/class_names.py",  # words for people
     "dataset/ilsvrc.py",  # the numbering of the classes
     "dataset/layouts.py",  # finds images; what is read is checked by SHA-256
     "dataset/matlab.py",  # reads the devkit
     "dataset/real_labels.py",
-    "edition/images.py", "edition/params.py", "edition/paths.py", "edition/roles.py",
+    "edition/images.py", "edition/official.py", "edition/params.py", "edition/paths.py", "edition/roles.py",
     "edition/versions.py",
     "columns.py", "errors.py", "files.py", "machine.py", "parsing.py", "progress.py", "tables.py", "validation.py",
     "vocabulary.py", "yaml_files.py",

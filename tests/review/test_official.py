@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.dataset.official import OFFICIAL_IMAGES_MD5, are_official
-from cleanset.edition.images import images_are_official
+from cleanset.edition.official import images_are_official
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review import agreement_report

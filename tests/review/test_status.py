@@ -62,17 +62,21 @@ def test_json(edition: Edition) -> None:
     assert json.loads(shown) == {
         "images_per_class": 2,
         "all_models": {
-            "settled": [], "open": [TENCH, GOLDFISH], "short": [], "conflict": [], "at_least": 2, "at_most": 3,
+            "settled": [], "open": [TENCH, GOLDFISH], "short": [], "conflict": [],
+                "at_least": 2, "at_most": 3, "boxes": 0,
         },
         "models": {
             "standard": {
-                "settled": [TENCH], "open": [GOLDFISH], "short": [], "conflict": [], "at_least": 1, "at_most": 1,
+                "settled": [TENCH], "open": [GOLDFISH], "short": [], "conflict": [],
+                "at_least": 1, "at_most": 1, "boxes": 0,
             },
             "norm_robust": {
-                "settled": [], "open": [TENCH], "short": [GOLDFISH], "conflict": [], "at_least": 1, "at_most": 2,
+                "settled": [], "open": [TENCH], "short": [GOLDFISH], "conflict": [],
+                "at_least": 1, "at_most": 2, "boxes": 0,
             },
             "corruption_robust": {
-                "settled": [], "open": [TENCH], "short": [GOLDFISH], "conflict": [], "at_least": 1, "at_most": 1,
+                "settled": [], "open": [TENCH], "short": [GOLDFISH], "conflict": [],
+                "at_least": 1, "at_most": 1, "boxes": 0,
             },
         },
     }  # fmt: skip
@@ -100,6 +104,18 @@ def test_conflicts_are_named_and_so_is_nothing_left(edition: Edition) -> None:
     assert found["corruption_robust"].classes == {"settled": [], "open": [], "short": [1], "conflict": [0]}
     assert found[ALL].classes == {"settled": [], "open": [], "short": [1], "conflict": [0]}
     assert "Short: all candidates are reviewed, but fewer than 2 can be used." in done.stdout
+
+
+def test_boxes_to_be_drawn(edition: Edition) -> None:
+    """Image 2 of the tenches is to be cropped: each model needs it, or it and others."""
+    path = edition.reviews / "ann" / f"{TENCH}.yaml"
+    path.write_text(path.read_text().replace("crop: [0, 0, 40, 30]", "crop: unknown"))
+    found = review_status.run(edition)
+    assert {role: progress.boxes for role, progress in found.progress.items()} == {
+        "standard": 1, "norm_robust": 1, "corruption_robust": 1, ALL: 1,
+    }  # fmt: skip
+    note = "Of these, 1 are to be cropped and lack only the box: standard 1, norm_robust 1, corruption_robust 1."
+    assert note in " ".join(cleanset("review", "--status", cwd=edition.folder).stdout.split())
 
 
 def test_unreviewed_images_that_count_as_clean(edition: Edition) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 from cleanset.compare.records import compare_records
 from cleanset.compare.sets import CHANGES, ClassChange, by_class, compare_exports, compare_sets
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.images import images_are_official
+from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError

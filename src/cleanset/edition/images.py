@@ -1,23 +1,11 @@
-"""The images that an edition's index lists: reading them, and whether they are those of the official archive."""
+"""Reading the images that an edition's index lists."""
 
 import pandas as pd
 
-from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.layouts import VerifiedImages
-from cleanset.dataset.official import are_official
 from cleanset.edition.paths import Edition
 
 
 def verified_images(edition: Edition, images: str, index: pd.DataFrame) -> VerifiedImages:
     """The images of an edition; `images` is dataset.images of its params."""
     return VerifiedImages(edition.path(images), edition.locations, index)
-
-
-def images_are_official(edition: Edition, images: str) -> bool:
-    """Whether the images of an edition are those of the official archive; `images` is dataset.images of its params.
-
-    The archive itself need not be there, raw.md5 must.
-    """
-    if not edition.raw_md5.is_file() or edition.path(images).is_dir():
-        return False
-    return are_official(images, read_md5_list(edition.raw_md5))

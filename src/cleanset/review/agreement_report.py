@@ -10,7 +10,7 @@ from rich.table import Table
 
 from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.images import images_are_official
+from cleanset.edition.official import images_are_official
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.agreement import (

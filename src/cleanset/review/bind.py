@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from cleanset.edition.images import images_are_official
+from cleanset.edition.official import images_are_official
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError

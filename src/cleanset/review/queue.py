@@ -66,13 +66,14 @@ class ClassStatus:
     """The review status of a class for one model: images kept so far, and image ids still to be reviewed.
 
     `certain` are to be reviewed if all verdicts to come are clean, `open` if all are reject: the
-    fewest and the most. The first are among the second.
+    fewest and the most. The first are among the second. `boxes` are those of `open` that lack only a crop box.
     """
 
     state: State
     kept: int
     certain: tuple[str, ...]
     open: tuple[str, ...]
+    boxes: tuple[str, ...] = ()
 
 
 def candidates_by_class(
@@ -176,9 +177,9 @@ def class_status(
         state = "settled" if accepted >= images_per_class else "short"
     else:
         state = "open" if any(decide(image_id).reason in TO_BE_ASKED for image_id in certain) else "conflict"
-    return ClassStatus(
-        state, min(accepted, images_per_class), certain, tuple(candidate.image_id for candidate, _ in reachable)
-    )
+    is_open = tuple(candidate.image_id for candidate, _ in reachable)
+    boxes = tuple(image_id for image_id in is_open if decide(image_id).reason == BOX_UNKNOWN)
+    return ClassStatus(state, min(accepted, images_per_class), certain, is_open, boxes)
 
 
 def combined_state(states: Iterable[State]) -> State:

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.images import images_are_official
+from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.decisions import Decided, read_decided
@@ -26,6 +26,7 @@ ALL = "all models"
 class Progress:
     """For one model, or all: the classes of each state, and the fewest and most images still to be reviewed.
 
+    `boxes`: how many of the most lack only a crop box.
     Each image of a class counts once. For all models together, the state of a class is the first of open, conflict and
     short that it has for any of them, else settled.
     """
@@ -33,6 +34,7 @@ class Progress:
     classes: Mapping[State, Sequence[int]]
     at_least: int
     at_most: int
+    boxes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def _progress(statuses: Mapping[int, Sequence[ClassStatus]]) -> Progress:
         classes,
         sum(len({name for each in of_models for name in each.certain}) for of_models in statuses.values()),
         sum(len({name for each in of_models for name in each.open}) for of_models in statuses.values()),
+        sum(len({name for each in of_models for name in each.boxes}) for of_models in statuses.values()),
     )
 
 
@@ -90,6 +93,7 @@ def as_json(status: Status) -> str:
             **{state: [wnids()[index] for index in progress.classes[state]] for state in STATES},
             "at_least": progress.at_least,
             "at_most": progress.at_most,
+            "boxes": progress.boxes,
         }
         for role, progress in status.progress.items()
     }
@@ -119,6 +123,11 @@ def _notes(status: Status) -> Iterator[str]:
         yield "At least and at most: images still to be reviewed, if all are clean and if none can be used."
     else:
         yield "Nothing is left to be reviewed."
+    if together.boxes:
+        boxes = ", ".join(
+            f"{role} {each.boxes}" for role, each in status.progress.items() if role != ALL and each.boxes
+        )
+        yield f"Of these, {together.boxes} are to be cropped and lack only the box: {boxes}."
     if together.classes["short"]:
         yield f"Short: all candidates are reviewed, but fewer than {status.images_per_class} can be used."
     waiting = [wnids()[index] for index in together.classes["conflict"]]

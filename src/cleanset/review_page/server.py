@@ -13,7 +13,7 @@ from nicegui import ui
 from starlette.staticfiles import StaticFiles
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.images import images_are_official
+from cleanset.edition.official import images_are_official
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cleanset.edition.images import images_are_official
+from cleanset.edition.official import images_are_official
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.store import checked_reviews, drawn
