@@ -7,7 +7,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro from-scores remote test test-fast test-ray lint real edition review check-gpu bench lock
+.PHONY: help setup repro published from-scores remote test test-fast test-ray lint real edition review check-gpu bench lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ lint: setup  ## ruff and mypy
 real: setup  ## build an edition of real photographs (CLEANSET_REAL: their folder) and compare its numbers
 	@test -n "$(CLEANSET_REAL)" || test -d ../shared/real || { echo 'say where they are: make real CLEANSET_REAL=…'; exit 1; }
 	pytest tests/real --real-precision float64
+
+published: setup  ## repeat source 000's procedure on its published lists and verdicts, and compare
+	cleanset published
 
 edition: setup  ## make DIR=…: a new edition in that folder (params, empty reviews, DVC project)
 	@test -n "$(DIR)" || { echo 'say where: make edition DIR=editions/mine'; exit 1; }

@@ -155,6 +155,19 @@ def make_edition(
 
 
 @app.command(rich_help_panel=TOOLS)
+def published(
+    out: Annotated[Path, typer.Argument(help="A new folder, or that of an earlier replay.")] = Path("build/published"),
+) -> None:
+    """Repeat source 000's procedure on its published lists and verdicts; exit code 1 unless the set comes out."""
+    from cleanset.published import command as tool
+
+    replay = tool.run(out)
+    typer.echo(tool.printed(replay))
+    if replay.problems:
+        raise typer.Exit(1)
+
+
+@app.command(rich_help_panel=TOOLS)
 def arrays(
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     preprocessing: Annotated[str | None, typer.Option(help="keras256 or Res256Crop224.")] = None,

@@ -180,7 +180,13 @@ class Export(_Section):
 
 
 class Count(_Section):
-    """`published_top1`: a model's published top-1 accuracy in percent, by role, to compare the measured one with."""
+    """What is counted beside the images.
+
+    `accuracy`: whether the accuracies of the models are; not where score tables hold only part of their predictions.
+    `published_top1`: a model's published top-1 accuracy in percent, by role, to compare the measured one with.
+    """
+
+    accuracy: bool = True
 
     published_top1: dict[Role, Annotated[float, Field(ge=0, le=100)]] = {}
 

@@ -1,7 +1,7 @@
 """The published lists: by model and class the five surest images, and how many images one model gets right."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ MOST = 5
 _EXPECTED = "expected the file as it is published in this repository: git checkout it"
 
 
-def read_top5(path: Path, labels: dict[str, Sequence[int]]) -> pd.DataFrame:
+def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     """Read Top-5 lists: columns model, class_index, rank, image_id, confidence (float32), in the order of the file.
 
     `labels`: the reassessed labels of every image of the index, by image id. Raises CleansetError, naming the line,
@@ -88,7 +88,7 @@ def _confidence(where: str, text: str) -> float:
     return value
 
 
-def _check_label(where: str, image_id: str, class_index: int, labels: dict[str, Sequence[int]]) -> None:
+def _check_label(where: str, image_id: str, class_index: int, labels: Mapping[str, Sequence[int]]) -> None:
     if image_id not in labels:
         raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {_EXPECTED}")
     if list(labels[image_id]) != [class_index]:
@@ -120,3 +120,22 @@ class _Order:
             )
         self._begun.add(of_list)
         self._list, self._rank, self._key = of_list, rank, key
+
+
+def check_pool(pool: pd.DataFrame, listed: pd.DataFrame, extras: dict[int, list[str]]) -> None:
+    """Raise CleansetError for the first class that has other listed images, or more images than the model gets right.
+
+    `listed`: the model's lists; `extras`: the images taken from beyond them, by class.
+    """
+    counts = listed["class_index"].value_counts()
+    for class_index, correct, number in pool.itertuples(index=False, name=None):
+        found = int(counts.get(class_index, 0))
+        if found != number:
+            raise CleansetError(
+                f"pool.csv, class {class_index}: {number} images listed, top5.csv has {found}; {_EXPECTED}"
+            )
+        if found + len(extras.get(class_index, [])) > correct:
+            raise CleansetError(
+                f"class {class_index}: {found + len(extras[class_index])} images are listed or reviewed beyond the "
+                f"list, but the model gets {correct} right; expected no more: correct the reviews"
+            )

@@ -47,11 +47,13 @@ def run(edition: Edition) -> None:
         check_indexed(selection, index, edition.selection(role))
         scores = read_table(edition.scores(role), SCORES)
         check_same_images(index, scores, str(edition.scores(role)))
-        numbers = totals(selection, rejected, classes, per) | accuracy(index, scores, params.dataset.label)
+        numbers: dict[str, float | int] = {**totals(selection, rejected, classes, per)}
+        if params.count.accuracy:
+            numbers |= accuracy(index, scores, params.dataset.label)
+            numbers |= top1_minus_published(numbers["accuracy_top1"], params.count.published_top1.get(role))
         predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
         check_scored(selection, predictions, str(edition.crop_scores(role)))
         numbers |= effect(selection, predictions)
-        numbers |= top1_minus_published(numbers["accuracy_top1"], params.count.published_top1.get(role))
         numbers |= closeness(read_table(edition.margins(role), MARGINS))
         numbers |= agreement_of_reviewers(votes, keys(selection) | keys(rejected))
         for name, number in numbers.items():

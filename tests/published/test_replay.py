@@ -1,0 +1,155 @@
+"""The replay of source 000's procedure: its inputs by hand, and the whole of it."""
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from cleanset.published.golden import SHORT, differences, numbers, out_of_order
+from cleanset.published.replay import extras_of, index_of, scores_of, with_extras
+from cleanset.review.store import Votes, read_reviews
+from cleanset.tables import INDEX, SCORES, read_table, write_table
+from tests.checkouts import Checkout
+
+A, B, C, D = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3, 4))
+LABELS = {A: [5], B: [5], C: [0, 5], D: []}
+LISTED = pd.DataFrame({"class_index": [5, 5], "image_id": [B, A], "confidence": np.array([0.75, 0.5], np.float32)})
+
+
+def test_extras() -> None:
+    assert extras_of(LISTED, {5: [A, B, C], 7: [D], 8: []}) == {5: [C], 7: [D]}
+
+
+def test_extras_come_next_below_the_list() -> None:
+    table = with_extras(LISTED, {5: [C, D], 7: ["x"]})
+    assert table["image_id"].tolist() == [B, A, C, D, "x"]
+    assert table["class_index"].tolist() == [5, 5, 5, 5, 7]
+    step = 2.0**-25  # of float32 below one half
+    assert table["confidence"].tolist() == [0.75, 0.5, 0.5 - step, 0.5 - 2 * step, 0.5 - step]
+
+
+def test_tables_say_no_more_than_the_lists(tmp_path: Path) -> None:
+    scores = scores_of(LISTED, LABELS)
+    write_table(tmp_path / "scores.parquet", scores, SCORES)
+    write_table(tmp_path / "index.parquet", index_of(LABELS), INDEX)
+    table = read_table(tmp_path / "scores.parquet", SCORES)
+    assert [classes[0] for classes in table["top5_class"]] == [5, 5, 1, 0]
+    assert [probabilities[0] for probabilities in table["top5_probability"]] == [0.5, 0.75, 0, 0]
+    assert read_table(tmp_path / "index.parquet", INDEX)["single"].tolist() == [True, True, False, False]
+
+
+def test_out_of_order() -> None:
+    lists = {5: [A, B, C, D]}
+    assert list(out_of_order(lists, {(5, A), (5, B)})) == []
+    assert list(out_of_order(lists, {(5, A), (5, D)})) == [(5, D, B)]
+    assert list(out_of_order(lists, {(5, B), (5, C), (7, A)})) == [(5, B, A), (5, C, A)]
+
+
+@pytest.fixture(scope="module")
+def votes(repository: Path) -> Votes:
+    return read_reviews(repository / "imagenet" / "reviews")
+
+
+def by_hand(votes: Votes, lists: pd.DataFrame) -> pd.DataFrame:
+    """The set by the published rule, without any stage: by rank, then the extras; the first three that are kept."""
+    columns = (lists[name].tolist() for name in ("class_index", "image_id", "rank"))
+    order = {(class_index, name): rank for class_index, name, rank in zip(*columns, strict=True)}
+    kept: dict[int, list[tuple[int, str, bool]]] = {}
+    for (class_index, name), by_reviewer in votes.items():
+        (vote,) = by_reviewer.values()
+        if vote.review.verdict in ("clean", "crop"):
+            place = order.get((class_index, name), 6)
+            kept.setdefault(class_index, []).append((place, name, vote.review.verdict == "crop"))
+    rows = [(index, *each) for index, found in kept.items() for each in sorted(found)[:3]]
+    return pd.DataFrame(rows, columns=["class_index", "place", "image_id", "box_unknown"]).assign(crop=None)
+
+
+def lists_of(repository: Path) -> pd.DataFrame:
+    table = pd.read_csv(repository / "imagenet" / "published" / "top5.csv")
+    return table[table["model"] == "norm_robust"]
+
+
+def test_any_changed_verdict_is_found(votes: Votes, repository: Path) -> None:
+    """Ten verdicts changed, one at a time: also those that change no number."""
+    selection = by_hand(votes, lists_of(repository))
+    assert differences(numbers(selection, votes)) == []
+    drawn = random.Random(0).sample(sorted(votes), 10)
+    for key in drawn:
+        ((name, vote),) = votes[key].items()
+        other = "reject" if vote.review.verdict == "clean" else "clean"
+        changed = vote.review.model_copy(update={"verdict": other})
+        altered = dict(votes) | {key: {name: type(vote)(vote.wnid, vote.image_id, changed, vote.where)}}
+        found = differences(numbers(by_hand(altered, lists_of(repository)), altered))
+        assert any(line.startswith("verdicts, SHA-256: ") for line in found)
+
+
+@pytest.fixture(scope="module")
+def replayed(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
+    """A clone in which the replay has run, and what it printed."""
+    clone = pristine.clone(tmp_path_factory.mktemp("replay") / "cleanset")
+    return clone, clone.run("cleanset", "published").stdout
+
+
+def test_the_published_set_is_reproduced(replayed: tuple[Checkout, str], votes: Votes) -> None:
+    clone, printed = replayed
+    lines = [line.split() for line in printed.splitlines()]
+    assert lines[1:5] == [
+        ["images", "2,966", "2,966"],
+        ["classes", "with", "images", "995", "995"],
+        ["classes", "with", "three", "982", "982"],
+        ["cropped", "images", "109", "109"],
+    ]
+    assert lines[5:22] == [["class", str(index), str(count), str(count)] for index, count in SHORT.items()]
+    assert printed.endswith("The published set is reproduced.\n")
+    rows = list(csv.DictReader((clone.folder / "build/published/selection.csv").open()))
+    mine = [row for row in rows if row["model"] == "norm_robust"]
+    expected = by_hand(votes, lists_of(clone.folder))
+    assert {(int(row["class_index"]), row["image_id"], row["cropped"] == "yes") for row in mine} == set(
+        expected[["class_index", "image_id", "box_unknown"]].itertuples(index=False, name=None)
+    )
+    assert (clone.folder / "build/published/crops_last.csv").read_text().count("asked") == 62
+
+
+def test_its_metrics_are_readable(replayed: tuple[Checkout, str]) -> None:
+    clone, _ = replayed
+    folder = clone.folder / "build" / "published" / "as_published"
+    totals = {path.stem: json.loads(path.read_text()) for path in (folder / "metrics" / "totals").glob("*.json")}
+    assert totals["images"]["norm_robust"] == 2966
+    assert totals["images_box_unknown"]["norm_robust"] == 109
+    assert not any(name.startswith(("accuracy", "correct")) for name in totals)
+    shown = clone.run("dvc", "metrics", "show", cwd="build/published/as_published").stdout
+    assert max(map(len, shown.splitlines())) <= 120
+    assert clone.run("dvc", "status", "--quiet", cwd="build/published/as_published").returncode == 0
+
+
+def test_a_verdict_changed_by_hand(replayed: tuple[Checkout, str]) -> None:
+    """The surest tench is rejected: its class has another image, and the command fails."""
+    clone, _ = replayed
+    path = next(iter(sorted((clone.folder / "imagenet/reviews/scooter").glob("*.yaml"))))
+    text = path.read_text()
+    content = yaml.safe_load(text)
+    first = next(iter(content[path.stem]))
+    assert content[path.stem][first]["verdict"] == "clean"
+    path.write_text(
+        text.replace(f"{first}:\n    verdict: clean\n", f"{first}:\n    verdict: reject\n    reason: blur\n", 1)
+    )
+    done = clone.run("cleanset", "published", check=False)
+    path.write_text(text)
+    assert done.returncode == 1
+    assert "differs: images: 2965; published 2966\n" in done.stdout
+    assert "differs: verdicts, SHA-256: " in done.stdout
+    assert done.stdout.endswith("The published set is not reproduced.\n")
+
+
+def test_a_folder_with_other_files(replayed: tuple[Checkout, str], tmp_path: Path) -> None:
+    clone, _ = replayed
+    (tmp_path / "thesis.tex").touch()
+    done = clone.run("cleanset", "published", str(tmp_path), check=False)
+    assert (done.returncode, done.stderr) == (
+        1, f"error: {tmp_path}: there is thesis.tex; expected a new or empty folder\n",
+    )  # fmt: skip
