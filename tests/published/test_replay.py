@@ -115,6 +115,18 @@ def test_the_published_set_is_reproduced(replayed: tuple[Checkout, str], votes: 
     assert (clone.folder / "build/published/crops_last.csv").read_text().count("asked") == 62
 
 
+def test_the_page_has_the_numbers(replayed: tuple[Checkout, str]) -> None:
+    clone, printed = replayed
+    page = (clone.folder / "docs" / "published_set.md").read_text()
+    cells = {tuple(cell.strip(" `") for cell in line.split("|")[1:-1]) for line in page.splitlines() if "|" in line}
+    left = [line.rsplit(maxsplit=3) for line in printed.split("at most")[1].splitlines()[1:5]]
+    assert [name for name, *_ in left] == ["standard", "norm_robust", "corruption_robust", "all models"]
+    assert {tuple(row) for row in left} <= cells
+    assert {("images", "2,966", "2,966"), ("cropped images", "109", "109")} <= cells
+    assert "62 images in 45 classes" in page
+    assert "unreviewed images asked for                 62 in 45 classes" in printed
+
+
 def test_its_metrics_are_readable(replayed: tuple[Checkout, str]) -> None:
     clone, _ = replayed
     folder = clone.folder / "build" / "published" / "as_published"
