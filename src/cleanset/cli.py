@@ -170,13 +170,20 @@ def arrays(
 @app.command(rich_help_panel=TOOLS)
 def compare(
     a: Annotated[Path, typer.Argument(help="A score table, or the folder of an export.")],
-    b: Annotated[Path, typer.Argument(help="A second one of the same kind.")],
-    edition: Annotated[Path | None, typer.Option(help="List the classes of this edition that would change.")] = None,
+    b: Annotated[Path, typer.Argument(help="A second one of the same kind, or published Top-5 lists (.csv).")],
+    edition: Annotated[
+        Path | None,
+        typer.Option(help="List its classes that would change; for published lists: whose index has the labels."),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="The model of the scores, if the file names differ.")] = None,
     most: Annotated[int, typer.Option(min=0, help="How many of the most different images to list.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two score tables or two exports; exit code 1 if they differ."""
+    """Compare two score tables or two exports; exit code 1 if they differ.
+
+    Or a score table with the published list of a model: in how many classes
+    its most confident images are the same, and how the confidences differ.
+    """
     from cleanset.compare import report as tool
 
     result = tool.run(a, b, Edition(edition) if edition else None, model, most)
