@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanset.compare.lists import ListAgreement, compare_with_list
+from cleanset.compare.lists import ListAgreement, compare_with_list, labels_of, list_of
+from cleanset.dataset.ilsvrc import image_id, timm_info
+from cleanset.dataset.real_labels import read_reassessed
 from cleanset.edition.paths import Edition
 from cleanset.tables import SCORES
 from tests.compare.command import cleanset, says
@@ -252,3 +254,19 @@ def test_lists_of_other_images_name_both(edition: Edition) -> None:
     assert code == 1
     ending = "or, if these lists are of other images than the 8 of data/index.parquet, give their --edition\n"
     assert stderr.endswith(ending)
+
+
+@pytest.mark.parametrize("role", ["standard", "norm_robust", "corruption_robust"])
+def test_scores_that_say_what_the_published_list_says(repository: Path, role: str) -> None:
+    """With the real labels: every listed image with its confidence, every other one misclassified."""
+    labels = read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
+    index = index_of({image_id(number): each for number, each in enumerate(labels, start=1)})
+    list_of_role = list_of(repository / "imagenet" / "published" / "top5.csv", role, labels_of(index))
+    known = {name: (top1, each) for name, top1, each in list_of_role[["image_id", "class_index", "confidence"]].values}
+    wrong = {name: (each[0] + 1) % 995 if each else 0 for name, each in zip(index["image_id"], labels, strict=True)}
+    scores = scores_of({name: (*known.get(name, (other, 0.5)), 0.0) for name, other in wrong.items()})
+    found = compare_with_list(index, scores, list_of_role)
+    assert found.same
+    assert [len(each.same_order) for each in found.by_order.values()] == [996, 996]  # all log-odds are the same here
+    assert (found.not_listed, found.confidences.misclassified, found.confidences.largest) == ([], [], 0.0)
+    assert found.confidences.listed == {"standard": 4967, "norm_robust": 4951, "corruption_robust": 4965}[role]
