@@ -10,7 +10,8 @@ import pandas as pd
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError
 from cleanset.published.lists import MOST, read_top5
-from cleanset.selection.candidates import Order, Rule, candidates, correct, top5_predictions
+from cleanset.selection.candidates import candidates, correct, top5_predictions
+from cleanset.selection.rule import Order, Rule
 from cleanset.validation import shown
 
 ORDERS: tuple[Order, ...] = get_args(Order)
