@@ -2,7 +2,7 @@
 
 An image's label is its reassessed label, where there is exactly one. A model classifies an image *correctly*
 if its top-1 class is that label; its *confidence* is the softmax probability of that class, its *log-odds* those of
-that probability. Where a source's text and its authors' practice differ, both are here by name: `Label`, `Order`.
+that probability. Where a source's text and its authors' practice differ, both are in rule.py by name.
 """
 
 from collections.abc import Collection, Iterable
