@@ -24,11 +24,11 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
     at.page.wait_for_timeout(300)
     assert at.caption(third) == "not reviewed yet"
     assert reviews(edition) == {GOLDFISH: dict.fromkeys(sorted([first, second]), CLEAN)}
+    opened = at.page.evaluate("performance.timeOrigin")
     again = start("ada")
     assert again.port == server.port
     # the tab that is still open finds it and goes on where it was
-    at.page.wait_for_function("old => performance.timeOrigin > old", arg=at.page.evaluate("performance.timeOrigin"),
-                              timeout=PATIENCE)  # fmt: skip
+    at.page.wait_for_function("old => performance.timeOrigin > old", arg=opened, timeout=PATIENCE)
     at.ready()
     assert (at.page.url.startswith(again.address), at.wnid, at.focus) == (True, GOLDFISH, third)
     at.press("c")

@@ -139,7 +139,7 @@ def margins(candidates: pd.DataFrame) -> pd.DataFrame:
 
 
 def ordered(frame: pd.DataFrame, order: Order = "log_odds") -> pd.DataFrame:
-    """The rows sorted by class, tier, the order, image id.
+    """The rows sorted by class, tier, and the order. Ties: the lower image id first.
 
     Log-odds that are equal in float32 are sorted by confidence, which is finer where it is small.
     """
