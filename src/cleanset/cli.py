@@ -184,7 +184,7 @@ def arrays(
 def evaluate(
     images_of: Annotated[
         str | None,
-        typer.Argument(metavar="[SET]", help="A role of the edition, the folder of an export, or a folder per wnid."),
+        typer.Argument(metavar="SET", help="A role of the edition, the folder of an export, or a folder per wnid."),
     ] = None,
     model: Annotated[
         list[str] | None,

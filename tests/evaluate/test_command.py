@@ -20,7 +20,7 @@ from cleanset.evaluate.predictions import PREDICTIONS
 from cleanset.evaluate.printing import Row, as_json, as_text
 from cleanset.evaluate.sets import EvaluationSet, Item
 from cleanset.exports.folder import read_entries
-from cleanset.tables import read_table
+from cleanset.tables import read_table, write_table
 from tests.checkouts import Checkout
 from tests.evaluate.conftest import draw
 from tests.ten_images import id_of
@@ -117,8 +117,13 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
     module.Colours.forward = lambda self, pixels: forward(self, pixels) * 0.5
     assert [computed(), computed()] == [4, 0]
     path = tmp_path / "out" / "mine_colours.parquet"
-    path.write_bytes(path.read_bytes()[:-1])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
     assert [computed(), computed()] == [4, 0]
+    assert path.read_bytes() == whole
+    write_table(path, read_table(path, PREDICTIONS).assign(correct=True), PREDICTIONS)
+    assert [computed(), computed()] == [4, 0]
+    assert path.read_bytes() == whole
     assert computed(Wanted(str(folder), wanted.models, precision="float32", device="cpu", out=wanted.out)) == 8
 
 
