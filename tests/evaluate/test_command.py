@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from rich.console import Console
+from safetensors.torch import save_file
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -20,9 +22,11 @@ from cleanset.evaluate.predictions import PREDICTIONS
 from cleanset.evaluate.printing import Row, as_json, as_text
 from cleanset.evaluate.sets import EvaluationSet, Item
 from cleanset.exports.folder import read_entries
+from cleanset.files import sha256
 from cleanset.tables import read_table, write_table
 from tests.checkouts import Checkout
 from tests.evaluate.conftest import draw
+from tests.scoring.networks import random_resnet50
 from tests.ten_images import id_of
 
 NOWHERE = Edition(Path("nowhere"))
@@ -199,6 +203,38 @@ def test_the_best_comes_first_and_equal_ones_as_given() -> None:
 def with_record(row: Row) -> Row:
     keys = ("preprocessing", "weights_sha256", "precision", "against_float64", "versions")
     return Row(row.name, row.measures, dict.fromkeys(keys), None)
+
+
+def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their weights, here random ones, lie where they would be downloaded to."""
+    monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))
+    weights = tmp_path / "cache" / "data" / "weights"
+    state = random_resnet50(3).state_dict()
+    of_timm, of_robustbench = (
+        weights / "timm" / "resnet50.tv_in1k" / "model.safetensors",
+        weights / "imagenet" / "Linf" / "Engstrom2019Robustness.pt",
+    )
+    for path in (of_timm, of_robustbench):
+        path.parent.mkdir(parents=True)
+    save_file(state, of_timm)
+    torch.save(state, of_robustbench)
+    models = ["timm:resnet50.tv_in1k", "robustbench:Linf/Engstrom2019Robustness"]
+    _, rows = run(NOWHERE, Wanted(str(folder), models, precision="float32", device="cpu", out=tmp_path / "out"))
+    found = [(row.record["preprocessing"], row.record["weights_sha256"]) for row in rows]
+    assert found == [
+        ("timm-bilinear-256-224", sha256(of_timm.read_bytes())),
+        ("Res256Crop224", sha256(of_robustbench.read_bytes())),
+    ]
+    # the same weights, normalisation and resizing: the two zoos agree
+    columns = ["file", "prediction", "correct", "confidence"]
+    first, second = (read_table(row.path, PREDICTIONS)[columns] for row in rows if row.path)
+    pd.testing.assert_frame_equal(first, second, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["timm:resnet50.nobody", "timm:vit_base_patch16_224.augreg_in21k"])
+def test_a_model_that_no_zoo_has(name: str, folder: Path) -> None:
+    with pytest.raises(CleansetError, match=f"^--model {name}: .*expected "):
+        run(NOWHERE, Wanted(str(folder), [name]))
 
 
 @pytest.mark.parametrize("role", ROLES)
