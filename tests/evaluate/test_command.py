@@ -131,6 +131,13 @@ def test_what_was_computed_otherwise_is_not_taken(mine: str, folder: Path, tmp_p
     assert computed(Wanted(str(folder), wanted.models, precision="float32", device="cpu", out=wanted.out)) == 8
 
 
+def test_models_before_one_that_fails_stay_finished(mine: str, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=r"^mine:nan, "):
+        run(NOWHERE, Wanted(str(folder), [f"{mine}:colours", f"{mine}:nan"], out=tmp_path / "out"))
+    assert len(read_table(tmp_path / "out" / "mine_colours.parquet", PREDICTIONS)) == 3
+    assert not (tmp_path / "out" / RESULTS).exists()
+
+
 def test_below_float64_it_says_how_far_it_is(mine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, (row,) = run(NOWHERE, Wanted(str(folder), [f"{mine}:colours"], precision="bfloat16", device="cpu"))
     line = capsys.readouterr().err
