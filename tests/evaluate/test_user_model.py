@@ -1,5 +1,6 @@
 """What a module's callable may return, and the line for each way in which it does not keep the contract."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from cleanset.evaluate.command import Wanted, run
 from cleanset.evaluate.sets import open_set
 from cleanset.evaluate.specs import ModuleModel
 from cleanset.evaluate.user_model import load_module, tensors_sha256
-from cleanset.scoring.decoding import SharedBatches
+from cleanset.scoring.decoding import pixels_of
 from tests.evaluate.conftest import COLOURS
 
 NOWHERE = Edition(Path("nowhere"))
@@ -87,13 +88,11 @@ def test_a_module_that_is_not_there_or_fails(mine: str, folder: Path) -> None:
 
 
 def test_processes_that_decode_can_read_and_preprocess(mine: str, folder: Path) -> None:
-    """As on a GPU."""
-    loaded = load_module(ModuleModel("mine:colours", mine, "colours"))
-    images = open_set(str(folder), NOWHERE, [])
-    with SharedBatches(images.read, loaded.preprocessing, 2, 2) as shared:
-        found = [batch.pixels[: len(batch.image_ids)].copy() for batch in shared.batches([list(COLOURS)[:2]])]
-    assert np.unique(found[0][0].reshape(3, -1), axis=1).tolist() == [[255], [0], [0]]
-    assert np.unique(found[0][1].reshape(3, -1), axis=1).tolist() == [[0], [0], [255]]
+    """On a GPU both are sent to other processes."""
+    preprocessing = load_module(ModuleModel("mine:colours", mine, "colours")).preprocessing
+    read, preprocess = pickle.loads(pickle.dumps((open_set(str(folder), NOWHERE, []).read, preprocessing)))
+    found = [np.unique(pixels_of(file, read, preprocess).reshape(3, -1), axis=1).tolist() for file in COLOURS]
+    assert found == [[[255], [0], [0]], [[0], [0], [255]], [[0], [255], [0]]]
 
 
 def test_the_contract_is_in_pydoc() -> None:
