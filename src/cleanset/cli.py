@@ -181,6 +181,53 @@ def arrays(
 
 
 @app.command(rich_help_panel=TOOLS)
+def evaluate(
+    images_of: Annotated[
+        str | None,
+        typer.Argument(metavar="SET", help="A role of the edition, the folder of an export, or a folder per wnid."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="timm:NAME, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, or a role of the edition; "
+            "repeat it for each model."
+        ),
+    ] = None,
+    architecture: Annotated[str | None, typer.Option(help="Of a file of weights: timm's name of the network.")] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Instead of a set: a CSV list of images and classes, read from the edition.")
+    ] = None,
+    role: Annotated[str | None, typer.Option(help="With --images: only the rows of this model.")] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="float64 (as a rule), float32, tf32 or bfloat16.", show_default=False)
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="auto (as a rule), cpu, cuda or cuda:N.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write predictions and results here, and continue what was interrupted.")
+    ] = None,
+    classes: Annotated[int, typer.Option(min=0, help="How many of the hardest classes to list.")] = 10,
+    edition: Folder = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every class.")] = False,
+) -> None:
+    """Measure any models on a finished set: accuracy with interval, tiers, classes.
+
+    The models do not join the ensemble. Every image is checked against its
+    manifest first. `pydoc cleanset.evaluate.user_model` has the contract of
+    a MODULE:CALLABLE.
+    """
+    from rich.console import Console
+
+    from cleanset.evaluate import command, printing
+
+    wanted = command.Wanted(images_of, model or [], architecture, images, role, precision, device, out)
+    measured, rows = command.run(Edition(edition), wanted)
+    if as_json:
+        print(printing.as_json(measured, rows))
+    else:
+        Console().print(printing.as_text(measured, rows, classes), highlight=False)
+
+
+@app.command(rich_help_panel=TOOLS)
 def compare(
     a: Annotated[Path, typer.Argument(help="A score table, or the folder of an export.")],
     b: Annotated[Path, typer.Argument(help="A second one of the same kind, or published Top-5 lists (.csv).")],

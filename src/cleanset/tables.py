@@ -194,10 +194,10 @@ def read_table(path: Path, table: Table) -> pd.DataFrame:
     for name, column in table.columns.items():
         row = column.invalid_row(content[name].combine_chunks())
         if row is not None:
-            raise _invalid(path, content, name, row, column.expected)
+            raise _invalid(path, content, table.key[0], name, row, column.expected)
     found = table.check(content) if table.check else None
     if found:
-        raise _invalid(path, content, *found)
+        raise _invalid(path, content, table.key[0], *found)
     _check_order(path, content, table.key)
     frame: pd.DataFrame = content.to_pandas()
     return frame
@@ -226,7 +226,7 @@ def _check_schema(path: Path, found: pa.Schema, expected: pa.Schema) -> None:
 
 
 def _check_order(path: Path, content: pa.Table, key: tuple[str, ...]) -> None:
-    ids = content["image_id"].combine_chunks()
+    ids = content[key[0]].combine_chunks()
     if pc.all(pc.less(ids[:-1], ids[1:])).as_py() is not False:  # None: no two rows
         return
     keys = _keys(*(content[name].to_pylist() for name in key))
@@ -238,9 +238,9 @@ def _check_order(path: Path, content: pa.Table, key: tuple[str, ...]) -> None:
             )
 
 
-def _invalid(path: Path, content: pa.Table, name: str, row: int, expected: str) -> CleansetError:
+def _invalid(path: Path, content: pa.Table, key: str, name: str, row: int, expected: str) -> CleansetError:
     value = content[name][row].as_py()
     where = f"{path}, column {name}, row {row + 1}"
-    if name != "image_id":
-        where += f" ({content['image_id'][row].as_py()})"
+    if name != key:
+        where += f" ({content[key][row].as_py()})"
     return CleansetError(f"{where}: {shown(value)}; expected {expected}: {REMEDY}")

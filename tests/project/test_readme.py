@@ -17,6 +17,7 @@ from tests.readme import block, blocks, shell
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (480, 160, 160, 3)}
 COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
+EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --model corruption_robust"
 SHA256 = "0123456789abcdef" * 4
 
 
@@ -51,6 +52,7 @@ def test_the_readme_has_these_blocks(repository: Path) -> None:
         "python - <<'END'",
         COMPARE,
         "cleanset verify data/export/standard",
+        EVALUATE,
         "cleanset arrays --preprocessing keras256 build/keras256",
     ]
 
@@ -115,6 +117,21 @@ def test_using_a_set(repository: Path, checkout: Checkout) -> None:
     offline = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(checkout.folder / "build" / "hf")}
     done = shell(checkout, f"python - <<'END'\n{load}{others}{shown}END\n", **offline)
     assert done.stdout == "34 RGB 1 1 34\n34 12 34 ILSVRC2012_val_00000065 34\n", done.stderr
+    shutil.rmtree(checkout.folder / "build")
+
+
+def test_measuring_models(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, block(repository, EVALUATE), COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert lines[0] == "standard: 34 images, 12 classes"
+    assert lines[1] == "SHA-256 of every image as in the manifest"
+    (own,) = [line for line in lines if line.startswith("1 standard ")]
+    assert own.startswith("1 standard 100.00 % 89.85 – 100.00 ")
+    assert own.endswith(" 100.0 100.0 100.0")
+    written = sorted(path.name for path in (checkout.folder / "build" / "evaluated").iterdir())
+    name = "sample_weights_standard.safetensors"
+    assert written == ["results.json", f"{name}.json", f"{name}.parquet"]
     shutil.rmtree(checkout.folder / "build")
 
 

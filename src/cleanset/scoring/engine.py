@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +18,7 @@ from cleanset.edition.params import Score
 from cleanset.images.codec import Source
 from cleanset.machine import available_cores
 from cleanset.scoring.decoding import SharedBatches, in_threads
+from cleanset.scoring.exactness import Distance, distance, sample, sample_size
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import (
     CPU_BATCH_SIZE,
@@ -135,6 +136,14 @@ def score_few(
             parts.append(scored)
             on_progress(len(scored.image_ids), pipeline.waiting_share())
     return to_table(parts)
+
+
+def against_float64(
+    model: LoadedModel, read: Source, settings: Settings, index: pd.DataFrame, scores: pd.DataFrame
+) -> Distance:
+    """The difference of `scores` from those in float64, on a sample of the images."""
+    exact = score_few(model, read, replace(settings, precision="float64"), sample(index, sample_size(len(index))))
+    return distance(index, exact, scores)
 
 
 def score_shards(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, sha256
-from cleanset.tables import SCORES, read_table, write_table
+from cleanset.tables import SCORES, Table, read_table, write_table
 
 MIN_IMAGES = 512
 """Images in a shard, unless a batch is larger: few enough to lose little work, enough to cost nothing."""
@@ -50,13 +50,20 @@ class Shards:
 
     Shards of other fingerprints are removed; anything else in `folder`, or a file in its place, raises
     CleansetError. A shard's size is a multiple of the batch size, so that an image is in the same batch
-    whether or not the computation was interrupted.
+    whether or not the computation was interrupted. `table` is SCORES, or one with the same columns for images that
+    have other names.
     """
 
     def __init__(
-        self, folder: Path, fingerprint: str, image_ids: Sequence[str], batch_size: int, min_images: int = MIN_IMAGES
+        self,
+        folder: Path,
+        fingerprint: str,
+        image_ids: Sequence[str],
+        batch_size: int,
+        min_images: int = MIN_IMAGES,
+        table: Table = SCORES,
     ) -> None:
-        self._all, self._folder = folder, folder / fingerprint
+        self._all, self._folder, self._table = folder, folder / fingerprint, table
         size = batch_size * max(1, min_images // batch_size)
         self._image_ids = [image_ids[start : start + size] for start in range(0, len(image_ids), size)]
         for other in _shard_folders(folder):
@@ -75,18 +82,18 @@ class Shards:
         if not self._path(number).is_file():
             return False
         try:
-            table = read_table(self._path(number), SCORES)
+            table = read_table(self._path(number), self._table)
         except (CleansetError, OSError):  # truncated by a power failure
             return False
         return table["image_id"].tolist() == list(self._image_ids[number])
 
     def keep(self, number: int, scores: pd.DataFrame) -> None:
         """Write a finished shard."""
-        write_table(self._path(number), scores, SCORES)
+        write_table(self._path(number), scores, self._table)
 
     def table(self) -> pd.DataFrame:
         """The scores of all shards in one table."""
-        tables = [read_table(self._path(number), SCORES) for number in range(len(self._image_ids))]
+        tables = [read_table(self._path(number), self._table) for number in range(len(self._image_ids))]
         return pd.concat(tables, ignore_index=True)
 
     def remove(self) -> None:

@@ -1,29 +1,23 @@
 """Stage score: one model's top-5 classes and probabilities of every image. No decision is made here."""
 
 import sys
-from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
-
-import pandas as pd
 
 from cleanset.edition.images import verified_images
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.roles import check_roles
-from cleanset.edition.versions import COMPUTING, check_versions
+from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.images import codec, jpeg, preprocessing
 from cleanset.images.codec import Read
 from cleanset.progress import rate_bar
-from cleanset.scoring import checkpoints, decoding, logits, models, scorer, weight_files
-from cleanset.scoring.engine import Settings, score_few, score_shards, settings_for
-from cleanset.scoring.exactness import Distance, distance, sample, sample_size
+from cleanset.scoring.engine import against_float64, score_shards, settings_for
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.on_ray import score_shards_on_ray
+from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
 from cleanset.scoring.record import ScoreRecord, write_record
-from cleanset.scoring.shards import Shards, fingerprint, source_code
+from cleanset.scoring.shards import Shards, fingerprint
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 
 
@@ -97,19 +91,6 @@ def record_of(params: Params, role: str, model: LoadedModel, images: int) -> Sco
         precision=params.score.precision,
         images=images,
         against_float64=None,
-        versions={name: version(name).partition("+")[0] for name in COMPUTING},
-        code=source_code([codec, jpeg, preprocessing, decoding, models, checkpoints, weight_files, scorer, logits]),
+        versions=library_versions(),
+        code=scoring_code(),
     )
-
-
-def below_float64(settings: Settings) -> str:
-    """Batch size and device, on which a result depends in a precision below float64; else nothing."""
-    return "" if settings.precision == "float64" else f"{settings.batch_size} on {settings.devices[0].type}"
-
-
-def against_float64(
-    model: LoadedModel, read: Read, settings: Settings, index: pd.DataFrame, scores: pd.DataFrame
-) -> Distance:
-    """The difference of `scores` from those in float64, on a sample of the images."""
-    exact = score_few(model, read, replace(settings, precision="float64"), sample(index, sample_size(len(index))))
-    return distance(index, exact, scores)

@@ -1,0 +1,86 @@
+"""The command `evaluate`: from names on the command line to the measures of each model."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from cleanset.edition.params import Params, Score, read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.evaluate.measures import measures
+from cleanset.evaluate.printing import Row, as_json
+from cleanset.evaluate.sets import EvaluationSet, open_list, open_set
+from cleanset.evaluate.specs import parse_specs
+from cleanset.files import write_text
+from cleanset.validation import first_problem
+
+RESULTS = "results.json"
+"""In the folder of the predictions: what --json prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be measured: models, as they are named, on a set or on the images of a list."""
+
+    name: str | None
+    models: Sequence[str]
+    architecture: str | None = None
+    images: Path | None = None
+    role: str | None = None
+    precision: str | None = None
+    device: str | None = None
+    out: Path | None = None
+
+
+def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[Row]]:
+    """Measure the models, in their order; with `out`, write predictions and results there.
+
+    Names are checked and all images are read before torch is imported. Raises CleansetError that says what to do.
+    """
+    params = read_params(edition.folder) if edition.params_yaml.is_file() else None
+    roles = params.models if params else {}
+    score = _score(params, wanted)
+    weights = edition.folder if params else _cache()
+    specs = parse_specs(wanted.models, wanted.architecture, roles, edition.folder, weights)
+    if wanted.out is not None and wanted.out.exists() and not wanted.out.is_dir():
+        raise CleansetError(f"{wanted.out}: a file; expected a folder, new or of an earlier evaluation")
+    images = _images(edition, wanted, list(roles))
+
+    from cleanset.evaluate.run import evaluate
+    from cleanset.scoring.engine import settings_for
+
+    evaluated = evaluate(specs, images, settings_for(score), wanted.out)
+    rows = [Row(each.name, measures(each.predictions), each.record, each.path) for each in evaluated]
+    if wanted.out is not None:
+        write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")
+    return images, rows
+
+
+def _images(edition: Edition, wanted: Wanted, roles: Sequence[str]) -> EvaluationSet:
+    if (wanted.name is None) == (wanted.images is None):
+        found = "neither" if wanted.name is None else "both"
+        raise CleansetError(f"evaluate: {found} a set and --images; expected one of the two")
+    if wanted.images is not None:
+        return open_list(wanted.images, edition, wanted.role)
+    if wanted.role is not None:
+        raise CleansetError(f"--role {wanted.role}: goes with --images; expected the role as the set")
+    return open_set(str(wanted.name), edition, roles)
+
+
+def _score(params: Params | None, wanted: Wanted) -> Score:
+    """How to compute: as the edition's params say, or as stage score does by default, but for the options."""
+    score = params.score if params else Score()
+    options = {"precision": wanted.precision, "device": wanted.device}
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Score.model_validate(score.model_dump() | given)
+    except ValidationError as error:
+        raise CleansetError(f"--{first_problem(error)}") from None
+
+
+def _cache() -> Path:
+    """The folder that weights are downloaded to where there is no edition."""
+    return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()

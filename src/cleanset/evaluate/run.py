@@ -1,0 +1,130 @@
+"""Running models over a set, one after the other."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cleanset.errors import CleansetError
+from cleanset.evaluate.loading import NamedModel, check, load
+from cleanset.evaluate.predictions import NAMED_SCORES, finished, predictions, write_predictions
+from cleanset.evaluate.sets import EvaluationSet
+from cleanset.evaluate.specs import Spec
+from cleanset.files import remove_abandoned
+from cleanset.progress import rate_bar
+from cleanset.scoring.engine import Settings, against_float64, score_few, score_shards
+from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
+from cleanset.scoring.shards import Shards, fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with."""
+
+    name: str
+    predictions: pd.DataFrame
+    record: dict[str, Any]
+    path: Path | None
+
+
+def evaluate(specs: Sequence[Spec], images: EvaluationSet, settings: Settings, out: Path | None) -> list[Evaluated]:
+    """The predictions of each model, in the order of `specs`.
+
+    With `out`, they are written there, finished shards are kept until a model is finished, and what an earlier run has
+    finished there is not computed again. Raises CleansetError, naming the model, if one cannot be loaded or does not
+    give 1,000 finite logits; those before it stay finished.
+    """
+    for spec in specs:  # what is known to be missing shows before hours are spent on another
+        check(spec)
+    if out is not None:
+        remove_abandoned(out)
+    paths = list(_paths(specs, out))
+    return [_evaluated(load(spec, settings), images, settings, path) for spec, path in zip(specs, paths, strict=True)]
+
+
+def _paths(specs: Sequence[Spec], out: Path | None) -> Iterator[Path | None]:
+    """Where the predictions of each model are written: a file of its name, with other characters than usual as _."""
+    taken: set[str] = set()
+    for spec in specs:
+        stem = name = re.sub(r"[^A-Za-z0-9._+-]+", "_", spec.text).strip("._")[-100:] or "model"
+        while name in taken or name == "results":
+            name = f"{stem}-{len(taken)}"
+        taken.add(name)
+        yield None if out is None else out / f"{name}.parquet"
+
+
+def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None) -> Evaluated:
+    record = _record(model, images, settings)
+    done = finished(path, record["fingerprint"]) if path is not None else None
+    if done is not None:
+        return Evaluated(model.name, *done, path)
+    try:
+        scores = _scores(model, images, settings, path, record["fingerprint"])
+        if settings.precision != "float64":
+            against = against_float64(model.loaded, images.read, settings, _index(images), scores)
+            _notice(f"{model.name}: {settings.precision} against float64: {against}")
+            record["against_float64"] = against.as_json()
+    except CleansetError as error:
+        text = str(error)
+        raise CleansetError(text if text.startswith(model.name) else f"{model.name}: {text}") from None
+    table = predictions(images.items, scores)
+    if path is not None:
+        write_predictions(path, table, record)
+        _shards(path, record["fingerprint"], images, settings).remove()
+    return Evaluated(model.name, table, record, path)
+
+
+def _scores(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, name: str) -> pd.DataFrame:
+    """The scores of the images in their order; with `path`, through shards beside it."""
+    files = [item.file for item in images.items]
+    with rate_bar(len(files), f"evaluate {model.name}") as done:
+        if path is None:
+            return score_few(model.loaded, images.read, settings, files, done)
+        shards = _shards(path, name, images, settings)
+        done(len(files) - sum(len(shards.image_ids(number)) for number in shards.missing), 0.0)
+        score_shards(model.loaded, images.read, settings, shards, done, _notice)
+        return shards.table()
+
+
+def _shards(path: Path, name: str, images: EvaluationSet, settings: Settings) -> Shards:
+    files = [item.file for item in images.items]
+    return Shards(path.with_suffix(".partial-shards"), name, files, settings.batch_size, table=NAMED_SCORES)
+
+
+def _record(model: NamedModel, images: EvaluationSet, settings: Settings) -> dict[str, Any]:
+    """What the predictions of a model depend on; its fingerprint covers all of it."""
+    listed = [[item.file, item.class_index, item.tier, item.sha256] for item in images.items]
+    facts: dict[str, Any] = {
+        "model": model.name,
+        "preprocessing": model.loaded.preprocessing.name,
+        "weights_sha256": model.loaded.weights_sha256,
+        "identity": model.identity,
+        "precision": settings.precision,
+        "images": len(listed),
+        "images_sha256": fingerprint(json.dumps(listed)),
+        "versions": library_versions(),
+        "code": scoring_code(),
+    }
+    return facts | {"fingerprint": fingerprint(json.dumps(facts), below_float64(settings)), "against_float64": None}
+
+
+def _index(images: EvaluationSet) -> pd.DataFrame:
+    """The set as an index whose images have one label, the class of the set."""
+    classes = [item.class_index for item in images.items]
+    return pd.DataFrame(
+        {
+            "image_id": [item.file for item in images.items],
+            "ilsvrc_class": classes,
+            "real_classes": [[each] for each in classes],
+            "single": True,
+        }
+    )
+
+
+def _notice(text: str) -> None:
+    print(text, file=sys.stderr)

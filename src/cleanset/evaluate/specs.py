@@ -1,0 +1,103 @@
+"""How a model to be measured is named: a role, an entry of a zoo, a file of weights, a callable of a module."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from cleanset.edition.params import Model
+from cleanset.errors import CleansetError
+from cleanset.validation import first_problem, shown
+
+WEIGHTS = (".safetensors", ".pt", ".pth")
+EXPECTED = (
+    "expected timm:NAME, robustbench:THREAT/NAME, a file of weights (with --architecture), MODULE:CALLABLE, "
+    "or a role of the edition"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ZooModel:
+    """A model of timm or RobustBench, or one of their networks with weights of a file.
+
+    `text` is the name as it was given; `folder` is where its weights are, or will be downloaded to (see load_model).
+    """
+
+    text: str
+    model: Model
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleModel:
+    """What a callable of a Python module returns (see user_model)."""
+
+    text: str
+    module: str
+    name: str
+
+
+Spec = ZooModel | ModuleModel
+
+
+def parse_specs(
+    texts: Sequence[str], architecture: str | None, roles: Mapping[str, Model], edition: Path, weights: Path
+) -> list[Spec]:
+    """The models that are named, in their order.
+
+    `roles` are the models of the edition in the folder `edition`; `weights` is the folder to which other models are
+    downloaded. Raises CleansetError for none, for one that is named twice, and for what names no model.
+    """
+    if not texts:
+        raise CleansetError(f"evaluate: no --model; {EXPECTED}")
+    for place, text in enumerate(texts):
+        if text in texts[:place]:
+            raise CleansetError(f"--model {text}: given twice; expected each model once")
+    if architecture is not None and not any(_is_file(text, roles) for text in texts):
+        raise CleansetError(f"--architecture {architecture}: no --model is a file of weights; expected one")
+    return [_parse(text, architecture, roles, edition, weights) for text in texts]
+
+
+def _is_file(text: str, roles: Mapping[str, Model]) -> bool:
+    return text not in roles and text.endswith(WEIGHTS)
+
+
+def _parse(text: str, architecture: str | None, roles: Mapping[str, Model], edition: Path, weights: Path) -> Spec:
+    if text in roles:
+        return ZooModel(text, roles[text], edition)
+    if _is_file(text, roles):
+        return _file(text, architecture)
+    source, colon, name = text.partition(":")
+    if colon and source in ("timm", "robustbench") and name:
+        return ZooModel(text, _of_zoo(text, source, name), weights)
+    if colon and all(part.isidentifier() for part in (*source.split("."), name)):
+        return ModuleModel(text, source, name)
+    known = f"; its roles are {', '.join(roles)}" if roles else ""
+    raise CleansetError(f"--model {shown(text)}: no such model; {EXPECTED}{known}")
+
+
+def _of_zoo(text: str, source: str, name: str) -> Model:
+    fields = {"source": source, "name": name}
+    if source == "robustbench":
+        threat_model, _, name = name.partition("/")
+        fields |= {"threat_model": threat_model, "name": name}
+    if not name:
+        raise CleansetError(f"--model {shown(text)}: no name after the threat model; {EXPECTED}")
+    try:
+        return Model.model_validate(fields)
+    except ValidationError as error:
+        raise CleansetError(f"--model {shown(text)}: {first_problem(error)}") from None
+
+
+def _file(text: str, architecture: str | None) -> ZooModel:
+    path = Path(text).absolute()
+    if not path.is_file():
+        raise CleansetError(f"--model {text}: missing; expected a file of weights")
+    if architecture is None:
+        raise CleansetError(f"--model {text}: a file of weights; expected --architecture, too, such as resnet50")
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    model = Model(source="timm", name=architecture, weights=str(path), sha256=digest)
+    return ZooModel(text, model, path.parent)

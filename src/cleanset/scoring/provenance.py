@@ -1,0 +1,24 @@
+"""What scores depend on beside images and weights: code, libraries and, below float64, how they are computed."""
+
+from importlib.metadata import version
+
+from cleanset.edition.versions import COMPUTING
+from cleanset.images import codec, jpeg, preprocessing
+from cleanset.scoring import checkpoints, decoding, logits, models, scorer, weight_files
+from cleanset.scoring.engine import Settings
+from cleanset.scoring.shards import source_code
+
+
+def scoring_code() -> str:
+    """A digest of the source files that turn an image into scores."""
+    return source_code([codec, jpeg, preprocessing, decoding, models, checkpoints, weight_files, scorer, logits])
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of the libraries that compute scores, without their local part: 2.11.0 for 2.11.0+cpu."""
+    return {name: version(name).partition("+")[0] for name in COMPUTING}
+
+
+def below_float64(settings: Settings) -> str:
+    """Batch size and device, on which a result depends in a precision below float64; else nothing."""
+    return "" if settings.precision == "float64" else f"{settings.batch_size} on {settings.devices[0].type}"
