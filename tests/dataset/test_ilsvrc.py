@@ -62,7 +62,9 @@ def test_classes_are_those_of_timm() -> None:
     """classes.tsv against the tables that it was made from."""
     pytest.importorskip("timm")
     names, glosses = (
-        dict(line.split("\t", 1) for line in timm_info(f"imagenet_synset_to_{name}.txt").read_text("utf-8").splitlines())
+        dict(
+            line.split("\t", 1) for line in timm_info(f"imagenet_synset_to_{name}.txt").read_text("utf-8").splitlines()
+        )
         for name in ("lemma", "definition")
     )
     assert list(wnids()) == timm_info("imagenet_synsets.txt").read_text().split()
