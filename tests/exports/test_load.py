@@ -1,7 +1,6 @@
 """`cleanset.load` and `cleanset.table`: from a folder, and from a git repository."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -158,12 +157,13 @@ def test_from_a_git_repository(published: Checkout, tmp_path: Path) -> None:
         assert found["last"] == [list(image.size), int(rows(export)[-1]["class_index"]), expected[-1]]
     assert found["again"] == str(len(expected))
     assert Path(found["at"]).is_relative_to(tmp_path / "cache")
-    not_there = "not there; expected an edition that was built and pushed: name its folder, model and rev"
-    assert found["model"] == f"{url}, data/export/vit: {not_there}"
-    assert found["folder"] == f"{url}, imagenet/data/export/standard: {not_there}"
-    assert found["rev"].startswith(f"{url} at v9, data/export/standard: ")
-    assert "v9" in found["rev"].split("standard: ")[1]
-    assert found["url"].startswith(f"{url}-not, data/export/standard: ")
+    models = "corruption_robust, norm_robust, standard"
+    assert found["model"] == f"{url}: no finished set of model vit; expected one of {models}"
+    assert found["folder"] == (
+        f"{url}, folder imagenet: no dvc.lock; expected the folder of an edition (--folder); editions are in: ."
+    )
+    assert found["rev"] == f"{url}: no revision v9; expected a branch, a tag or a commit of it"
+    assert found["url"].startswith(f"{url}-not: repository unreachable ('{published.folder}-not' does not appear to be")
     assert not any("\n" in found[name] for name in ("model", "folder", "rev", "url"))
 
     # what was fetched is not asked for again: at a commit, the repository need not be there
@@ -177,7 +177,6 @@ def test_from_a_git_repository(published: Checkout, tmp_path: Path) -> None:
 
 
 def test_what_a_remote_has_spoilt_is_refused(published: Checkout, tmp_path: Path) -> None:
-    """DVC does not look when it reads from another repository."""
     clone = published.clone(tmp_path / "clone")
     remote = published.folder.parent / "remote"
     shutil.copytree(remote, tmp_path / "remote")
@@ -204,5 +203,7 @@ def test_what_a_remote_has_spoilt_is_refused(published: Checkout, tmp_path: Path
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert f"problems: 1, the first: undecodable  {image.parent.name}/{image.name}" in done.stdout, done.stderr
-    assert not any(os.scandir(tmp_path / "cache")) or not list((tmp_path / "cache").rglob("manifest.csv"))
+    name = f"{image.parent.name}/{image.name}"
+    assert done.stdout.startswith(f"{tmp_path}/remote: {name} is damaged there (MD5 "), done.stderr
+    assert done.stdout.count("\n") == 1
+    assert not list((tmp_path / "cache").rglob("standard/manifest.csv"))

@@ -18,11 +18,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from cleanset.errors import CleansetError
 from cleanset.fetching.dvc_files import Remote, files_of
 from cleanset.fetching.published import Published
-from cleanset.files import blocks_of, md5, remove_abandoned, replacing, sha256, write_text
+from cleanset.files import blocks_of, md5, remove_abandoned, sha256, write_text
 
 STALE_SECONDS = 7 * 24 * 3600
 """A part of a set that nobody has continued for so long is removed."""
@@ -46,8 +47,7 @@ class Located:
 
 def known_commit(published: Published) -> str | None:
     """The commit that the revision was when it was last asked for."""
-    found = _read_json(_revision_file(published))
-    commit = found.get("commit") if isinstance(found, dict) else None
+    commit = _read_json(_revision_file(published)).get("commit")
     return commit if isinstance(commit, str) else None
 
 
@@ -102,14 +102,21 @@ class KeptSet:
         return None
 
     def write(self, folder: Path, file: str, data: bytes) -> None:
-        """Store a file of the set."""
-        with replacing(folder / file) as partial:
-            partial.write_bytes(data)
+        """Store a file of the set, whole or not at all; what is in its way is removed. Only while the set is locked."""
+        path = folder / file
+        for above in reversed(path.relative_to(folder).parents[:-1]):
+            if (folder / above).is_symlink() or (folder / above).is_file():
+                (folder / above).unlink()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        partial = path.with_name(f".{path.name}.part")
+        partial.write_bytes(data)
+        partial.replace(path)
 
     def faulty(self, folder: Path, files: Mapping[str, str], afresh: bool = False) -> list[str]:
         """The files that are missing or have another MD5; one whose size and time are as before is not read again."""
-        stored = {} if afresh else _read_json(self.home / _CHECKED)
-        checked = stored if isinstance(stored, dict) else {}
+        checked = {} if afresh else _read_json(self.home / _CHECKED)
         now: dict[str, list[int]] = {}
         faulty = []
         for file, expected in files.items():
@@ -174,8 +181,10 @@ def _name(*parts: str) -> str:
     return sha256("\n".join(parts).encode())[:16]
 
 
-def _read_json(path: Path) -> object:
+def _read_json(path: Path) -> dict[str, Any]:
+    """An object; an empty one for a file that is missing or damaged."""
     try:
-        return json.loads(path.read_bytes())
+        found = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        return None
+        return {}
+    return found if isinstance(found, dict) else {}

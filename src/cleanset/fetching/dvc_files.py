@@ -38,7 +38,7 @@ def directory_md5(snapshot: Snapshot) -> str:
     asked = snapshot.published
     text = snapshot.read(_inside(asked.folder, "dvc.lock"))
     if text is None:
-        folders = snapshot.folders_with("dvc.lock")
+        folders = snapshot.folders_with("dvc.lock", "params.yaml", "raw.md5")
         found = f"editions are in: {', '.join(folders)}" if folders else "it has no edition"
         raise CleansetError(f"{asked}: no dvc.lock; expected the folder of an edition (--folder); {found}")
     outs = dict(_outs(text, f"{asked}, dvc.lock"))

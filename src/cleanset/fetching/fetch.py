@@ -13,7 +13,7 @@ from cleanset.exports.manifest import MANIFEST
 from cleanset.fetching.cache import KeptSet, Located, cache_folder, keep_commit, keep_location, known_commit
 from cleanset.fetching.cache import known_location as known
 from cleanset.fetching.dvc_files import directory_md5, files_of, remote_of
-from cleanset.fetching.git import COMMIT, snapshot
+from cleanset.fetching.git import COMMIT, Snapshot, UnknownRevisionError, snapshot
 from cleanset.fetching.published import Published, published_set
 from cleanset.fetching.stores import MissingError, Store, UnreachableError, object_path, store_of
 from cleanset.files import md5, new_folder, workspace_for
@@ -123,12 +123,20 @@ def _located(published: Published, update: bool) -> Located:
         return found
     cache_folder().mkdir(parents=True, exist_ok=True)
     with workspace_for(cache_folder() / "repository") as workspace:
-        files = snapshot(published, workspace / "git")
+        files = _snapshot(published, commit, workspace)
         found = Located(files.commit, directory_md5(files), remote_of(files))
     keep_location(published, found)
     if not is_commit:
         keep_commit(published, found.commit)
     return found
+
+
+def _snapshot(published: Published, commit: str | None, workspace: Path) -> Snapshot:
+    """The repository at the commit that the revision was, if it still has that; else as the revision is now."""
+    if commit:
+        with suppress(UnknownRevisionError):
+            return snapshot(published, commit, workspace / "known")
+    return snapshot(published, published.rev or "HEAD", workspace / "now")
 
 
 class _Source:

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cleanset.errors import CleansetError, reason
 from cleanset.fetching.published import Published, without_credentials
@@ -14,7 +14,12 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
 _OPTIONS = ("-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
 _PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
+_SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
 _BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
+
+
+class UnknownRevisionError(CleansetError):
+    """The repository has no such revision."""
 
 
 class _GitError(Exception):
@@ -35,10 +40,14 @@ class Snapshot:
             return None
         return self._git("cat-file", "blob", f"{self.commit}:{path}")
 
-    def folders_with(self, name: str) -> list[str]:
-        """The folders in which a file of this name lies; "." is the root."""
+    def folders_with(self, *names: str) -> list[str]:
+        """The folders in which files of all these names lie; "." is the root."""
         listed = self._git("ls-tree", "-r", "--name-only", "-z", self.commit).split("\0")
-        return [Path(path).parent.as_posix() for path in listed if Path(path).name == name]
+        having = (
+            {PurePosixPath(path).parent.as_posix() for path in listed if PurePosixPath(path).name == name}
+            for name in names
+        )
+        return sorted(set.intersection(*having))
 
     def _git(self, *arguments: str) -> str:
         try:
@@ -47,23 +56,22 @@ class Snapshot:
             raise _unreachable(self.published, error) from None
 
 
-def snapshot(published: Published, folder: Path) -> Snapshot:
-    """The repository at its revision, in the new folder `folder`.
+def snapshot(published: Published, rev: str, folder: Path) -> Snapshot:
+    """The repository at a revision, in the new folder `folder`.
 
-    Downloads the files that are read and the names of the others; where `rev` is an abbreviated commit, also the
-    list of all commits. Raises CleansetError if there is no such repository or revision, or it cannot be reached.
+    Downloads the files that are read and the names of the others; where `rev` is an abbreviated commit, also the list
+    of all commits. Raises UnknownRevisionError, and CleansetError if there is no such repository or it does not answer.
     """
     try:
         _git(None, "init", "--quiet", "--bare", str(folder))
         for key, value in (("url", published.url), ("promisor", "true"), ("partialclonefilter", "blob:none")):
             _git(folder, "config", f"remote.origin.{key}", value)
-        return Snapshot(published, folder, _commit(published, folder))
+        return Snapshot(published, folder, _commit(published, rev, folder))
     except _GitError as error:
         raise _unreachable(published, error) from None
 
 
-def _commit(published: Published, folder: Path) -> str:
-    rev = published.rev or "HEAD"
+def _commit(published: Published, rev: str, folder: Path) -> str:
     if not _MAYBE_COMMIT.fullmatch(rev) or COMMIT.fullmatch(rev):
         try:
             _git(folder, "fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", rev)
@@ -86,7 +94,7 @@ def _commit_in_history(published: Published, folder: Path, rev: str) -> str:
         folder, "for-each-ref", "--format=%(refname:lstrip=2)", "--sort=-creatordate", "--count=5", "refs/tags"
     ).split()
     tags = f"; its latest tags: {', '.join(listed)}" if listed else ""
-    raise CleansetError(
+    raise UnknownRevisionError(
         f"{without_credentials(published.url)}: no revision {rev}; expected a branch, a tag or a commit of it{tags}"
     )
 
@@ -110,17 +118,9 @@ def _git(folder: Path | None, *arguments: str) -> str:
 
 def _environment() -> dict[str, str]:
     """This process's, without what a hook of another repository sets; nobody is asked where nobody can answer."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("GIT_") or _is_setting(name)
-    }
+    kept = {name: value for name, value in os.environ.items() if name.startswith(_SETTINGS) or name[:4] != "GIT_"}
     quiet = {} if sys.stdin is not None and sys.stdin.isatty() else {"GIT_TERMINAL_PROMPT": "0"}
-    return {**environment, "LC_ALL": "C", **quiet}
-
-
-def _is_setting(name: str) -> bool:
-    return name.startswith(
-        ("GIT_CONFIG", "GIT_SSH", "GIT_SSL", "GIT_PROXY", "GIT_ASKPASS", "GIT_TERMINAL", "GIT_TRACE")
-    )
+    return {**kept, "LC_ALL": "C", **quiet}
 
 
 def _unreachable(published: Published, error: _GitError) -> CleansetError:
