@@ -134,13 +134,13 @@ print(json.dumps({
 """
 
 
-def test_from_a_git_repository(published: Checkout, tmp_path: Path) -> None:
+def test_from_a_git_repository(published: Checkout, repository: Path, tmp_path: Path) -> None:
     """Far from any checkout; nothing of the repository but its address is known."""
     url = f"file://{published.folder}"
     commit = published.run("git", "rev-parse", "HEAD").stdout.strip()
     environment = published.environment() | {
         "CLEANSET_CACHE": str(tmp_path / "cache"),
-        "DVC_SITE_CACHE_DIR": str(tmp_path / "site"),
+        "PYTHONPATH": str(repository / "src"),
     }
 
     def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:

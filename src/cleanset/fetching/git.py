@@ -11,6 +11,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.fetching.published import Published, without_credentials
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
+_NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
 _MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
 _OPTIONS = ("-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
 _PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
@@ -72,7 +73,7 @@ def snapshot(published: Published, rev: str, folder: Path) -> Snapshot:
 
 
 def _commit(published: Published, rev: str, folder: Path) -> str:
-    if not _MAYBE_COMMIT.fullmatch(rev) or COMMIT.fullmatch(rev):
+    if _NAME.fullmatch(rev) and (not _MAYBE_COMMIT.fullmatch(rev) or COMMIT.fullmatch(rev)):
         try:
             _git(folder, "fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", rev)
             return _git(folder, "rev-parse", "--verify", "FETCH_HEAD^{commit}").strip()

@@ -77,7 +77,8 @@ class HttpStore:
     def _get(self, md5: str) -> bytes:
         try:
             with urllib.request.urlopen(f"{self._url}/{quote(object_path(md5))}", timeout=TIMEOUT_SECONDS) as answer:
-                return bytes(answer.read(MAX_FILE_BYTES))
+                data = bytes(answer.read(MAX_FILE_BYTES))
+                expected = answer.headers.get("Content-Length")
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in (404, 410):
@@ -90,6 +91,9 @@ class HttpStore:
             raise UnreachableError(_why(error.reason)) from None
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(_why(error)) from None
+        if expected is not None and len(data) != int(expected):  # read(n) does not look
+            raise UnreachableError(f"the connection broke after {len(data):,} of {int(expected):,} bytes")
+        return data
 
 
 class FolderStore:
