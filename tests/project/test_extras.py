@@ -13,6 +13,7 @@ from cleanset.edition.versions import locked_versions
 # imports modules of the package while every library is hidden that these distributions do not bring
 PROGRAM = """
 import importlib, sys
+from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions, requires
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -32,12 +33,12 @@ hidden = {
     if module != "cleanset" and not distributions & {canonicalize_name(each) for each in of}
 }
 
-class Hiding:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in hidden:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+class Hiding(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in hidden else super().find_spec(name, path, target)
 
-sys.meta_path.insert(0, Hiding())
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hiding
 assert "imagehash" in hidden or "imagehash" in names
 for module in modules:
     importlib.import_module(f"cleanset.{module}")
