@@ -99,8 +99,14 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def address(published: Checkout) -> str:
-    return f"file://{published.folder}"
+def repository_of_set(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone, which may be moved away while other tests use `published`."""
+    return published.clone(tmp_path_factory.mktemp("address") / "cleanset").folder
+
+
+@pytest.fixture(scope="module")
+def address(repository_of_set: Path) -> str:
+    return f"file://{repository_of_set}"
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +135,9 @@ def test_it_is_small_and_imported_at_once(core: Environment) -> None:
 
 
 @pytest.mark.slow
-def test_the_set_of_the_sample(core: Environment, address: str, published: Checkout, tmp_path: Path) -> None:
+def test_the_set_of_the_sample(
+    core: Environment, address: str, repository_of_set: Path, published: Checkout, tmp_path: Path
+) -> None:
     """Loaded, tabulated, fetched, verified, rebuilt and packed from a git address; offline the second time."""
     with (published.folder / "data" / "export" / "standard" / "manifest.csv").open(newline="") as file:
         expected = [row["file"] for row in csv.DictReader(file)]
@@ -140,12 +148,10 @@ def test_the_set_of_the_sample(core: Environment, address: str, published: Check
     assert found["loaded"] == []
     assert Path(found["cleanset"]).is_relative_to(core.folder)
     out, rebuilt = tmp_path / "out", tmp_path / "rebuilt"
-    hidden = published.folder.with_name("hidden")
-    published.folder.rename(hidden)
-    try:
-        again = core.run("cleanset", "fetch", address, "standard", "--out", out)
-    finally:
-        hidden.rename(published.folder)
+    hidden = repository_of_set.with_name("hidden")
+    repository_of_set.rename(hidden)
+    again = core.run("cleanset", "fetch", address, "standard", "--out", out)
+    hidden.rename(repository_of_set)
     assert again.stdout.startswith(f"{out}: 34 images of model standard at commit "), again.stderr
     assert core.run("cleanset", "verify", "--decode", out).stdout == f"{out}: 34 of 34 images are good\n"
     archive = published.folder / "data" / "raw" / "ILSVRC2012_img_val.tar"
