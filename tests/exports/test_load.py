@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 import cleanset
 from cleanset.edition.paths import Edition
@@ -55,6 +55,7 @@ def size_and_mean(image: Any) -> torch.Tensor:
 
 def test_in_a_data_loader_with_workers(edition: Edition) -> None:
     images = cleanset.load("standard", edition.folder, transform=size_and_mean)
+    assert isinstance(images, Dataset)
     batches = list(DataLoader(images, batch_size=4, num_workers=2))
     assert [tuple(images.shape) for images, _, _ in batches] == [(4, 3), (2, 3)]
     assert torch.cat([labels for _, labels, _ in batches]).tolist() == [0, 0, 278, 278, 278, 281]
@@ -107,6 +108,20 @@ def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> No
                 call(model, tmp_path / where, rev=rev)
             assert message in str(raised.value)
             assert "\n" not in str(raised.value)
+    with pytest.raises(cleanset.CleansetError, match="a folder; update and force go with the address of a git repo"):
+        cleanset.load("standard", tmp_path, force=True)
+
+
+def test_a_plain_sequence_without_torch(edition: Edition) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import cleanset; images = cleanset.load('standard', sys.argv[1])\n"
+        "print(type(images).__mro__[:-1] == (type(images),), len(images), [label for _, label, _ in images])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(edition.folder)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True 6 [0, 0, 278, 278, 278, 281]\n", done.stderr
 
 
 PROGRAM = """
@@ -136,7 +151,8 @@ print(json.dumps({
 
 def test_from_a_git_repository(published: Checkout, repository: Path, tmp_path: Path) -> None:
     """Far from any checkout; nothing of the repository but its address is known."""
-    url = f"file://{published.folder}"
+    clone = published.clone(tmp_path / "published" / "cleanset")  # moved away below, while others use the first
+    url = f"file://{clone.folder}"
     commit = published.run("git", "rev-parse", "HEAD").stdout.strip()
     environment = published.environment() | {
         "CLEANSET_CACHE": str(tmp_path / "cache"),
@@ -163,17 +179,13 @@ def test_from_a_git_repository(published: Checkout, repository: Path, tmp_path: 
         f"{url}, folder imagenet: no dvc.lock; expected the folder of an edition (--folder); editions are in: ."
     )
     assert found["rev"] == f"{url}: no revision v9; expected a branch, a tag or a commit of it"
-    assert found["url"].startswith(f"{url}-not: repository unreachable ('{published.folder}-not' does not appear to be")
+    assert found["url"].startswith(f"{url}-not: repository unreachable ('{clone.folder}-not' does not appear to be")
     assert not any("\n" in found[name] for name in ("model", "folder", "rev", "url"))
 
     # what was fetched is not asked for again: at a commit, the repository need not be there
     gone = f"import cleanset; print(len(cleanset.load('standard', {url!r}, rev={commit!r})))"
-    hidden = published.folder.with_name("hidden")
-    published.folder.rename(hidden)
-    try:
-        assert run(gone).stdout == f"{len(expected)}\n"
-    finally:
-        hidden.rename(published.folder)
+    clone.folder.rename(clone.folder.with_name("hidden"))
+    assert run(gone).stdout == f"{len(expected)}\n"
 
 
 def test_what_a_remote_has_spoilt_is_refused(published: Checkout, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +58,9 @@ class Environment:
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         """Run a program of its `bin`, far from any checkout."""
         variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        return subprocess.run(
-            [self.folder / "bin" / command[0], *command[1:]], cwd=self.folder, capture_output=True, text=True, check=False,
-            env=variables | {"CLEANSET_CACHE": str(self.cache)},
-        )  # fmt: skip
+        variables["CLEANSET_CACHE"] = str(self.cache)
+        program = [self.folder / "bin" / command[0], *command[1:]]
+        return subprocess.run(program, cwd=self.folder, capture_output=True, text=True, check=False, env=variables)
 
 
 Making = Callable[..., Environment]
@@ -79,7 +78,7 @@ def wheel(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Making]:
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Making:
     """Make an environment with the wheel and other distributions; skips where pip cannot have them."""
 
     def make(*distributions: str, without_their_own: tuple[str, ...] = ()) -> Environment:
@@ -95,7 +94,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
                 pytest.skip(reason)
         return made
 
-    yield make
+    return make
 
 
 @pytest.fixture(scope="module")
@@ -167,9 +166,8 @@ def test_the_set_of_the_sample(
 def test_what_the_core_cannot_do_is_said(core: Environment) -> None:
     done = core.run("cleanset", "count")
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(
-        r"error: \w+: not installed, and this command needs it: pip install 'cleanset\[build\]' .*\n", done.stderr
-    )
+    needed = r"error: \w+: not installed, and this command needs it: pip install 'cleanset\[build\]' .*\n"
+    assert re.fullmatch(needed, done.stderr)
     assert "Traceback" not in core.run("cleanset", "--help").stderr
 
 
