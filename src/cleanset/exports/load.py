@@ -70,7 +70,7 @@ def _image_set() -> type[ImageSet]:
     try:
         from cleanset.exports.torch_dataset import TorchImageSet
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if (error.name or "").partition(".")[0] != "torch":
             raise
         return ImageSet
     return TorchImageSet
