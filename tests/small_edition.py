@@ -55,7 +55,7 @@ def write_small_edition(checkout: Checkout, edition: str = ".") -> None:
         "root": root, "models": {ROLE: model}, "review": params["review"] | {"min_crop_pixels": 16},
     }  # fmt: skip
     del made.others["dataset"]
-    made.params(classes=CLASSES)
+    made.params(classes=CLASSES, label="real")
     pipeline = (folder / "dvc.yaml").read_text()
     (folder / "dvc.yaml").write_text(of_one_model(pipeline))
     shutil.rmtree(folder / "reviews")

@@ -183,13 +183,20 @@ def arrays(
 @app.command(rich_help_panel=TOOLS)
 def compare(
     a: Annotated[Path, typer.Argument(help="A score table, or the folder of an export.")],
-    b: Annotated[Path, typer.Argument(help="A second one of the same kind.")],
-    edition: Annotated[Path | None, typer.Option(help="List the classes of this edition that would change.")] = None,
+    b: Annotated[Path, typer.Argument(help="A second one of the same kind, or published Top-5 lists (.csv).")],
+    edition: Annotated[
+        Path | None,
+        typer.Option(help="List its classes that would change; for published lists: whose index has the labels."),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="The model of the scores, if the file names differ.")] = None,
     most: Annotated[int, typer.Option(min=0, help="How many of the most different images to list.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two score tables or two exports; exit code 1 if they differ."""
+    """Compare two score tables or two exports; exit code 1 if they differ.
+
+    Or a score table with the published list of a model: in how many classes
+    its most confident images are the same, and how the confidences differ.
+    """
     from cleanset.compare import report as tool
 
     result = tool.run(a, b, Edition(edition) if edition else None, model, most)
@@ -267,27 +274,54 @@ def pack(
 
 @app.command(rich_help_panel=TOOLS)
 def models(
+    role: Annotated[
+        str | None, typer.Argument(help="With --which: the model of the list; without it, the first from timm.")
+    ] = None,
     edition: Folder = HERE,
     add: Annotated[
         list[str] | None, typer.Option(help="Add ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME to the ensemble.")
     ] = None,
-    weights: Annotated[Path | None, typer.Option(help="With one --add: a local file of weights, to be pinned.")] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            help="With one --add: a local file of weights, to be pinned. "
+            "With --which: a folder of files such as resnet50.tv_in1k.safetensors."
+        ),
+    ] = None,
     remove: Annotated[list[str] | None, typer.Option(help="Remove the model of this role from the ensemble.")] = None,
     pin: Annotated[
         bool, typer.Option("--pin", help="Download missing weights, and write the SHA-256 of all into params.yaml.")
     ] = False,
+    which: Annotated[
+        str | None,
+        typer.Option(metavar="timm", help="Rank timm's ResNet-50s by agreement with the published list of a model."),
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="With --which: also those not at hand.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show, add, remove or pin the models of an edition.
 
     Shows source, preprocessing, weights and the SHA-256 of these: on disk,
     in params.yaml, and of those that the images were scored with.
+
+    With --which timm: scores the images of a published list with every
+    ResNet-50 of timm whose weights are at hand, to see which it is of.
     """
     from rich.console import Console
 
     from cleanset.scoring import ensemble
 
     here = Edition(edition)
+    if which is not None:
+        if add or remove or pin:
+            raise CleansetError("models: --which with --add, --remove or --pin; expected one of them at a time")
+        from cleanset.compare import checkpoints
+
+        ranking = checkpoints.run(here, which, role, weights, download)
+        typer.echo(checkpoints.as_json(ranking) if as_json else checkpoints.as_text(ranking))
+        return
+    if role is not None or download:
+        raise CleansetError("models: a ROLE or --download without --which; expected --which timm with them")
     if add or remove or weights:
         for line in ensemble.change(here, add or [], weights, remove or []):
             typer.echo(line, err=True)

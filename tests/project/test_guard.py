@@ -54,7 +54,7 @@ UNDECLARED = "writes other bytes, though neither its VERSION nor a named module 
 RESCORED = f"score {UNDECLARED}: raise src/scoring/VERSION, then run dvc repro and commit dvc.lock"
 MUTATIONS = {
     "preprocessing": ("images/preprocessing.py", "Image.Resampling.BICUBIC", "Image.Resampling.LANCZOS"),
-    "scoring": ("scoring/scorer.py", "np.argsort(-probabilities", "np.argsort(probabilities"),
+    "scoring": ("scoring/logits.py", "np.argsort(-probabilities", "np.argsort(probabilities"),
     "decoding": (
         "images/codec.py",
         "image.load()",

@@ -38,7 +38,7 @@ def test_the_map_names_every_package_and_module(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("question", "module", "words"),
     [
-        ("how ties are broken", "selection/candidates.py", "Equal\nconfidences: the lower"),
+        ("how ties are broken", "selection/candidates.py", "Ties: the lower image id"),
         ("what an unreviewed image counts as", "review/decisions.py", "unreviewed_are_clean"),
         ("who may talk to it", "web/guard.py", "Who may talk to the server"),
         ("how an image is decoded and a crop is encoded", "images/codec.py", "def png("),

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.selection.candidates import Rule, candidates, margins, shared
+from cleanset.selection.candidates import candidates, margins, shared
 from cleanset.selection.metrics import closeness, top1_minus_published
+from cleanset.selection.rule import Rule
 from cleanset.stages import count
 from tests.selection.by_hand import index_of, scores_of
 from tests.selection.test_oracle import World, candidates_by_code, pick, small, worlds

@@ -1,1 +1,1 @@
-"""What two score tables or two exports disagree on."""
+"""What two score tables, two exports, or a score table and a published list disagree on."""

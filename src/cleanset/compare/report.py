@@ -1,6 +1,10 @@
-"""The command `compare`: the differences of two score tables or two exports, for people or as JSON."""
+"""The command `compare`: the differences of two score tables, two exports, or a score table and a published list.
+
+For people or as JSON.
+"""
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -9,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from cleanset.compare.lists import ConfidenceComparison, ListComparison, compare_with_list, labels_of, list_of
 from cleanset.compare.records import compare_records
 from cleanset.compare.sets import CHANGES, ClassChange, by_class, compare_exports, compare_sets
 from cleanset.dataset.ilsvrc import wnids
@@ -17,6 +22,7 @@ from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries
+from cleanset.exports.manifest import COLUMNS as MANIFEST_COLUMNS
 from cleanset.exports.manifest import Entry
 from cleanset.review.decisions import decide_all
 from cleanset.review.store import checked_reviews
@@ -38,7 +44,14 @@ class ComparisonResult:
 
 
 def run(a: Path, b: Path, edition: Edition | None, role: str | None, most: int) -> ComparisonResult:
-    """Compare two score tables or two exports; with `edition`, list its classes that would change."""
+    """Compare two score tables, two exports, or a score table with published Top-5 lists.
+
+    With `edition`, list the classes of it that another score table would change. For a published list, it is the one
+    whose index has the labels, if that does not lie beside the folder of the score table.
+    """
+    for table, lists in ((a, b), (b, a)):
+        if _is_table(table) and _has_lists(lists):
+            return _of_list(table, lists, edition, role, most)
     kinds = [_is_export(path) for path in (a, b)]
     if kinds[0] != kinds[1]:
         export, table = (a, b) if kinds[0] else (b, a)
@@ -54,6 +67,18 @@ def _is_export(path: Path) -> bool:
     if not path.exists():
         raise CleansetError(f"{path}: missing; expected a score table (.parquet) or the folder of an export")
     return path.is_dir() or path.suffix == ".csv"
+
+
+def _is_table(path: Path) -> bool:
+    return path.is_file() and path.suffix != ".csv"
+
+
+def _has_lists(path: Path) -> bool:
+    """Whether a path is a CSV file, and not the manifest of an export."""
+    if not (path.is_file() and path.suffix == ".csv"):
+        return False
+    with path.open("rb") as file:
+        return not file.readline().startswith(",".join(MANIFEST_COLUMNS).encode())
 
 
 # Score tables
@@ -169,6 +194,91 @@ def _class_lines(role: str, classes: Sequence[ClassChange]) -> Iterator[str]:
         for line in (lost + won) or ["the same images in another order"]:
             yield f"  {label:<9}  {line}"
             label = ""
+
+
+# A score table and a published list
+
+
+def _of_list(table: Path, lists: Path, edition: Edition | None, role: str | None, most: int) -> ComparisonResult:
+    path = edition.index if edition else Path(os.path.normpath(table.parent / ".." / "index.parquet"))
+    if edition is None and not path.is_file():
+        raise CleansetError(f"{path}: missing; expected the index beside the folder of {table}: give --edition")
+    index, scores, role = read_table(path, INDEX), read_table(table, SCORES), role or table.stem
+    try:
+        listed = list_of(lists, role, labels_of(index))
+    except CleansetError as error:
+        raise CleansetError(
+            f"{error}; or, if these lists are of other images than the {len(index):,} of {path}, give their --edition"
+        ) from None
+    found = compare_with_list(index, scores, listed)
+    content = {
+        "kind": "published list",
+        "a": str(table),
+        "b": str(lists),
+        "model": role,
+        "same": found.same,
+        "classes": {
+            order: {
+                "listed": agreement.classes,
+                "same_images": agreement.same_images,
+                "same_order": len(agreement.same_order),
+                "other_images": _wnids_of(agreement.other_images),
+            }
+            for order, agreement in found.by_order.items()
+        },
+        "not_listed": _wnids_of(found.not_listed),
+        **confidences_as_json(found.confidences),
+        "misclassified_images": found.confidences.misclassified,
+        "most_different": [_json_listed(row) for row in found.confidences.differences.head(most).to_dict("records")],
+    }
+    lines = [f"A  {table}", f"B  {lists}, {role}", "", *_list_lines(found, most)]
+    return ComparisonResult(lines, content, found.same)
+
+
+def confidences_as_json(found: ConfidenceComparison) -> dict[str, Any]:
+    """How the confidences compare, for programs."""
+    return {
+        "images": found.listed,
+        "classified": found.classified,
+        "misclassified": len(found.misclassified),
+        "largest_difference": found.largest,
+        "mean_difference": found.mean,
+    }
+
+
+def _list_lines(found: ListComparison, most: int) -> Iterator[str]:
+    by_log_odds, by_float32 = found.by_order["log_odds"], found.by_order["float32"]
+    yield f"classes listed        {by_log_odds.classes:>8,}"
+    for name, values in (
+        ("the same images", [each.same_images for each in (by_log_odds, by_float32)]),
+        ("in the same order", [len(each.same_order) for each in (by_log_odds, by_float32)]),
+    ):
+        other = "" if values[0] == values[1] else f" by log-odds, {values[1]:,} by confidence in float32"
+        yield f"  {name:<20}{values[0]:>8,}{other}"
+    if found.not_listed:
+        yield f"classes not listed    {len(found.not_listed):>8,} of those with correct images"
+    confidences = found.confidences
+    yield f"images listed         {confidences.listed:>8,}"
+    yield f"  misclassified       {len(confidences.misclassified):>8,}"
+    if confidences.classified:
+        yield f"  largest difference  {confidences.largest:>8.3g} in probability, of the others"
+        yield f"  mean difference     {confidences.mean:>8.3g}"
+    rows = [_json_listed(row) for row in confidences.differences.head(most).to_dict("records")]
+    if rows:
+        yield ""
+        yield f"{'most different':<24}{'difference':>10}  {'class':<9}  rank  {'A':<8}  B"
+    for row in rows:
+        sides = f"{row['found']:.6f}  {row['published']:.6f}"
+        yield f"{row['image_id']:<24}{row['difference']:>10.3g}  {row['wnid']:<9}  {row['rank']:>4}  {sides}"
+
+
+def _wnids_of(classes: Sequence[int]) -> list[str]:
+    return [wnids()[class_index] for class_index in classes]
+
+
+def _json_listed(row: Mapping[Any, Any]) -> dict[str, Any]:
+    wnid = wnids()[row["class_index"]]
+    return {"wnid": wnid, **{name: value for name, value in row.items() if name != "class_index"}}
 
 
 # Exports

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError, cut
-from cleanset.selection.candidates import Label, Order, Pool, Rule
+from cleanset.selection.rule import Label, Order, Pool, Rule
 from cleanset.validation import first_problem, shown
 from cleanset.vocabulary import BASES, TIERS
 from cleanset.yaml_files import read_yaml

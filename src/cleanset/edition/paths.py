@@ -36,6 +36,11 @@ class Edition:
         return self.folder / "reviews"
 
     @property
+    def published_lists(self) -> Path:
+        """The Top-5 lists of source 000's models."""
+        return self.folder / "published" / "top5.csv"
+
+    @property
     def metrics(self) -> Path:
         return self.folder / "metrics"
 

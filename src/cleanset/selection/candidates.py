@@ -2,42 +2,18 @@
 
 An image's label is its reassessed label, where there is exactly one. A model classifies an image *correctly*
 if its top-1 class is that label; its *confidence* is the softmax probability of that class, its *log-odds* those of
-that probability. Where a source's text and its authors' practice differ, both are here by name: `Label`, `Order`.
+that probability. Where a source's text and its authors' practice differ, both are in rule.py by name.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
+from cleanset.selection.rule import DEFAULT, Label, Order, Rule
 from cleanset.vocabulary import TIERS
-
-Label = Literal["real", "both"]
-"""Which images have a label: those with one reassessed label (real), or those where it is the ILSVRC label too (both).
-
-For images with several reassessed labels, which only tier relaxed takes: any of them, or only the ILSVRC label.
-"""
-Order = Literal["log_odds", "float32"]
-"""By falling log-odds, which do not saturate; or by falling confidence, as published. Ties: the lower image id."""
-Pool = Literal["ensemble", "model"]
-"""Where tier top5 comes from: the images that all models classify correctly; or, as published, that this one does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Which images are candidates, and in what order. `count`: how many images of the pool make up tier top5."""
-
-    count: int = 5
-    pool: Pool = "ensemble"
-    order: Order = "log_odds"
-    label: Label = "real"
-
-
-DEFAULT = Rule()
 
 
 def top5_predictions(scores: pd.DataFrame) -> tuple[NDArray[np.int16], NDArray[np.float64]]:

@@ -5,7 +5,8 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from cleanset.selection.candidates import Label, check_same_images, correct, top5_predictions
+from cleanset.selection.candidates import check_same_images, correct, top5_predictions
+from cleanset.selection.rule import Label
 from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
 
 
