@@ -1,7 +1,7 @@
 """A clean, human-verified subset of ImageNet's validation images for each of several models.
 
-`load` gives a model's finished set as a torch Dataset, `table` its manifest as a pandas table; both raise
-CleansetError. Nothing else is imported before it is asked for.
+`load` gives a model's finished set as a sequence (a torch Dataset where torch is installed), `table` its manifest as a
+pandas table; both raise CleansetError. Nothing else is imported before it is asked for.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -271,6 +271,26 @@ def verify(
 
 
 @app.command(rich_help_panel=TOOLS)
+def fetch(
+    url: Annotated[str, typer.Argument(metavar="GIT_URL", help="The address of a git repository with an edition.")],
+    model: Annotated[str, typer.Argument(help="Role of the model, such as standard.")],
+    rev: Annotated[str | None, typer.Option(help="A branch, tag or commit.", show_default="its HEAD")] = None,
+    folder: Annotated[str, typer.Option(help="The edition inside the repository, such as imagenet.")] = ".",
+    out: Annotated[Path | None, typer.Option(help="Copy the set to a new or empty folder.")] = None,
+    update: Annotated[bool, typer.Option("--update", help="Ask again which commit the revision is.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Check every file that is here, and repair.")] = False,
+) -> None:
+    """Fetch a finished set that a git repository publishes, and check it.
+
+    Keeps it in ~/.cache/cleanset (or CLEANSET_CACHE) and prints where. After
+    a kill or a broken line, run it again: only what is missing is fetched.
+    """
+    from cleanset.fetching import fetch as tool
+
+    typer.echo(tool.printed(tool.run(url, model, rev, folder, out, update, force)))
+
+
+@app.command(rich_help_panel=TOOLS)
 def rebuild(
     manifest: Annotated[Path, typer.Option(help="The manifest of the set (or the folder with it).")],
     images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
@@ -402,10 +422,22 @@ def agreement(
 app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)
 
 
+def extra_of(module: str) -> str:
+    """The extra of this package, as pip takes it, that brings a library; `module` is the name it is imported by."""
+    return "review" if module.partition(".")[0] in ("fastapi", "nicegui", "starlette", "uvicorn") else "build"
+
+
 def main() -> None:
     """Run the command line; what a person can put right becomes one line and exit code 1."""
     try:
         app()
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "cleanset":
+            raise
+        sys.exit(
+            f"error: {error.name}: not installed, and this command needs it: pip install "
+            f"'cleanset[{extra_of(error.name)}]' (build: what the stages need; review: the review page)"
+        )
     except CleansetError as error:
         sys.exit(f"error: {error}")
     except OSError as error:

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from cleanset.dataset.archives import read_original_labels
-from cleanset.dataset.ilsvrc import class_indices, image_id, image_number, parse_image_name, read_meta, timm_info, wnids
+from cleanset.dataset.ilsvrc import (
+    class_indices,
+    class_table,
+    image_id,
+    image_number,
+    parse_image_name,
+    read_meta,
+    timm_info,
+    wnids,
+)
 from cleanset.dataset.real_labels import read_reassessed
 from tests.ten_images import DEVKIT, meta_mat
 
@@ -47,6 +56,21 @@ def test_real_devkit_is_a_bijection(class_of_id: dict[int, int]) -> None:
 def test_class_indices_are_the_sorted_order() -> None:
     assert list(wnids()) == sorted(wnids())
     assert (len(wnids()), wnids()[0], wnids()[999]) == (1000, "n01440764", "n15075141")
+
+
+def test_classes_are_those_of_timm() -> None:
+    """classes.tsv against the tables that it was made from."""
+    pytest.importorskip("timm")
+    names, glosses = (
+        dict(
+            line.split("\t", 1) for line in timm_info(f"imagenet_synset_to_{name}.txt").read_text("utf-8").splitlines()
+        )
+        for name in ("lemma", "definition")
+    )
+    assert list(wnids()) == timm_info("imagenet_synsets.txt").read_text().split()
+    assert [names for _, names, _ in class_table()] == [names[wnid] for wnid in wnids()]
+    assert [gloss for _, _, gloss in class_table()] == [glosses[wnid] for wnid in wnids()]
+    assert class_table()[0][1] == "tench, Tinca tinca"
 
 
 def test_real_ground_truth(real: Path) -> None:

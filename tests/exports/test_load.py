@@ -1,7 +1,6 @@
 """`cleanset.load` and `cleanset.table`: from a folder, and from a git repository."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 import cleanset
 from cleanset.edition.paths import Edition
@@ -56,6 +55,7 @@ def size_and_mean(image: Any) -> torch.Tensor:
 
 def test_in_a_data_loader_with_workers(edition: Edition) -> None:
     images = cleanset.load("standard", edition.folder, transform=size_and_mean)
+    assert isinstance(images, Dataset)
     batches = list(DataLoader(images, batch_size=4, num_workers=2))
     assert [tuple(images.shape) for images, _, _ in batches] == [(4, 3), (2, 3)]
     assert torch.cat([labels for _, labels, _ in batches]).tolist() == [0, 0, 278, 278, 278, 281]
@@ -108,6 +108,20 @@ def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> No
                 call(model, tmp_path / where, rev=rev)
             assert message in str(raised.value)
             assert "\n" not in str(raised.value)
+    with pytest.raises(cleanset.CleansetError, match="a folder; update and force go with the address of a git repo"):
+        cleanset.load("standard", tmp_path, force=True)
+
+
+def test_a_plain_sequence_without_torch(edition: Edition) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import cleanset; images = cleanset.load('standard', sys.argv[1])\n"
+        "print(type(images).__mro__[:-1] == (type(images),), len(images), [label for _, label, _ in images])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(edition.folder)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True 6 [0, 0, 278, 278, 278, 281]\n", done.stderr
 
 
 PROGRAM = """
@@ -135,13 +149,14 @@ print(json.dumps({
 """
 
 
-def test_from_a_git_repository(published: Checkout, tmp_path: Path) -> None:
+def test_from_a_git_repository(published: Checkout, repository: Path, tmp_path: Path) -> None:
     """Far from any checkout; nothing of the repository but its address is known."""
-    url = f"file://{published.folder}"
+    clone = published.clone(tmp_path / "published" / "cleanset")  # moved away below, while others use the first
+    url = f"file://{clone.folder}"
     commit = published.run("git", "rev-parse", "HEAD").stdout.strip()
     environment = published.environment() | {
         "CLEANSET_CACHE": str(tmp_path / "cache"),
-        "DVC_SITE_CACHE_DIR": str(tmp_path / "site"),
+        "PYTHONPATH": str(repository / "src"),
     }
 
     def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -158,26 +173,22 @@ def test_from_a_git_repository(published: Checkout, tmp_path: Path) -> None:
         assert found["last"] == [list(image.size), int(rows(export)[-1]["class_index"]), expected[-1]]
     assert found["again"] == str(len(expected))
     assert Path(found["at"]).is_relative_to(tmp_path / "cache")
-    not_there = "not there; expected an edition that was built and pushed: name its folder, model and rev"
-    assert found["model"] == f"{url}, data/export/vit: {not_there}"
-    assert found["folder"] == f"{url}, imagenet/data/export/standard: {not_there}"
-    assert found["rev"].startswith(f"{url} at v9, data/export/standard: ")
-    assert "v9" in found["rev"].split("standard: ")[1]
-    assert found["url"].startswith(f"{url}-not, data/export/standard: ")
+    models = "corruption_robust, norm_robust, standard"
+    assert found["model"] == f"{url}: no finished set of model vit; expected one of {models}"
+    assert found["folder"] == (
+        f"{url}, folder imagenet: no dvc.lock; expected the folder of an edition (--folder); editions are in: ."
+    )
+    assert found["rev"] == f"{url}: no revision v9; expected a branch, a tag or a commit of it"
+    assert found["url"].startswith(f"{url}-not: repository unreachable ('{clone.folder}-not' does not appear to be")
     assert not any("\n" in found[name] for name in ("model", "folder", "rev", "url"))
 
     # what was fetched is not asked for again: at a commit, the repository need not be there
     gone = f"import cleanset; print(len(cleanset.load('standard', {url!r}, rev={commit!r})))"
-    hidden = published.folder.with_name("hidden")
-    published.folder.rename(hidden)
-    try:
-        assert run(gone).stdout == f"{len(expected)}\n"
-    finally:
-        hidden.rename(published.folder)
+    clone.folder.rename(clone.folder.with_name("hidden"))
+    assert run(gone).stdout == f"{len(expected)}\n"
 
 
 def test_what_a_remote_has_spoilt_is_refused(published: Checkout, tmp_path: Path) -> None:
-    """DVC does not look when it reads from another repository."""
     clone = published.clone(tmp_path / "clone")
     remote = published.folder.parent / "remote"
     shutil.copytree(remote, tmp_path / "remote")
@@ -204,5 +215,7 @@ def test_what_a_remote_has_spoilt_is_refused(published: Checkout, tmp_path: Path
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert f"problems: 1, the first: undecodable  {image.parent.name}/{image.name}" in done.stdout, done.stderr
-    assert not any(os.scandir(tmp_path / "cache")) or not list((tmp_path / "cache").rglob("manifest.csv"))
+    name = f"{image.parent.name}/{image.name}"
+    assert done.stdout.startswith(f"{tmp_path}/remote: {name} is damaged there (MD5 "), done.stderr
+    assert done.stdout.count("\n") == 1
+    assert not list((tmp_path / "cache").rglob("standard/manifest.csv"))

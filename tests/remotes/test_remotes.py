@@ -37,6 +37,16 @@ def written(checkout: Checkout) -> dict[str, str]:
     return found
 
 
+def fetched(checkout: Checkout, url: str, out: Path) -> dict[str, str]:
+    """SHA-256 of the files that `cleanset fetch` brings from a checkout that names this remote."""
+    checkout.run("dvc", "remote", "modify", "origin", "url", url)
+    checkout.commit("Publish")
+    variables = {**checkout.variables, "CLEANSET_CACHE": str(out.with_name("cache"))}
+    command = ("cleanset", "fetch", f"file://{checkout.folder}", "standard", "--out", str(out))
+    Checkout(checkout.folder, variables).run(*command)
+    return files(out)
+
+
 @pytest.mark.parametrize("kind", SERVERS)
 def test_pushed_by_one_and_pulled_by_another(kind: str, repository: Path, built: Checkout, tmp_path: Path) -> None:
     (tmp_path / "srv").mkdir()
@@ -47,6 +57,8 @@ def test_pushed_by_one_and_pulled_by_another(kind: str, repository: Path, built:
         assert (pushed.returncode, one.run("git", "status", "--porcelain").stdout) == (0, ""), pushed.stderr
         other = built.clone(tmp_path / "other" / "cleanset", **remote.variables)
         pulled = shell(other, f"{block(repository, PUBLISH).splitlines()[0]}\ndvc pull export", REMOTE=remote.url)
+        third = fetched(built.clone(tmp_path / "third", **remote.variables), remote.url, tmp_path / "out")
+    assert third == files(built.folder / "data" / "export" / "standard")
     assert pulled.returncode == 0, pulled.stderr
     assert written(other) == {
         f"export/{name}": digest for name, digest in files(built.folder / "data" / "export").items()
@@ -73,6 +85,12 @@ def test_the_readers_lines_over_https(repository: Path, web: Remote, clone: Clon
     measuring = shell(checkout, block(repository, "dvc pull\ndvc metrics show"))
     assert measuring.returncode == 0, measuring.stderr
     assert (checkout.folder / "build" / "images" / "images.npy").is_file()
+
+
+def test_fetched_over_https(web: Remote, built: Checkout, tmp_path: Path) -> None:
+    """Without dvc, which checks no file that it reads from another repository."""
+    clone = built.clone(tmp_path / "clone", **web.variables)
+    assert fetched(clone, web.url, tmp_path / "out") == files(built.folder / "data" / "export" / "standard")
 
 
 def test_the_web_server_only_hands_out(web: Remote, pushed: Path) -> None:

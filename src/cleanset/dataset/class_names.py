@@ -1,11 +1,11 @@
-"""The names of the classes, from timm's tables of WordNet, and the search for a class by name."""
+"""The names of the classes, from WordNet, and the search for a class by name."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from cleanset.dataset.ilsvrc import timm_info, wnids
+from cleanset.dataset.ilsvrc import class_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,7 @@ class ClassName:
 @cache
 def class_names() -> tuple[ClassName, ...]:
     """The 1,000 classes, by class index."""
-    names, glosses = _table("imagenet_synset_to_lemma.txt"), _table("imagenet_synset_to_definition.txt")
-    return tuple(ClassName(index, wnid, names[wnid], glosses[wnid]) for index, wnid in enumerate(wnids()))
+    return tuple(ClassName(index, *texts) for index, texts in enumerate(class_table()))
 
 
 def found(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
@@ -51,8 +50,3 @@ def found(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassN
 
     hits = [each for each in names if all(word in each.searched for word in words)]
     return sorted(hits, key=lambda each: (place(each), each.class_index))[:most]
-
-
-def _table(name: str) -> dict[str, str]:
-    lines = timm_info(name).read_text(encoding="utf-8").splitlines()
-    return dict(line.split("\t", 1) for line in lines)

@@ -8,6 +8,7 @@ every trained model and the reassessed labels use, is the place of the wnid amon
 import importlib.util
 import re
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 from cleanset.dataset.matlab import read_structs
@@ -44,18 +45,28 @@ def image_number(image_id: str) -> int:
     return int(image_id.rsplit("_", 1)[1])
 
 
+@cache
+def class_table() -> tuple[tuple[str, str, str], ...]:
+    """Wnid, names and definition of the 1,000 classes by class index, from classes.tsv, which has timm's tables.
+
+    The names are the class's synonyms in WordNet 3.0, the usual one first, with commas between.
+    """
+    text = (files("cleanset.dataset") / "classes.tsv").read_text(encoding="utf-8")
+    return tuple((wnid, names, gloss) for wnid, names, gloss in (line.split("\t") for line in text.splitlines()))
+
+
 def timm_info(name: str) -> Path:
     """A file of timm's own tables of ImageNet; found without importing timm, which takes seconds."""
     spec = importlib.util.find_spec("timm")
     if spec is None or not spec.submodule_search_locations:
-        raise CleansetError("timm: not installed; its tables of ImageNet are needed: run make repro")
+        raise CleansetError("timm: not installed; its reassessed labels are needed: pip install 'cleanset[build]'")
     return Path(spec.submodule_search_locations[0]) / "data" / "_info" / name
 
 
 @cache
 def wnids() -> tuple[str, ...]:
     """The 1,000 wnids in the order of their class indices, which is the sorted order."""
-    return tuple(timm_info("imagenet_synsets.txt").read_text().split())
+    return tuple(wnid for wnid, _, _ in class_table())
 
 
 @cache

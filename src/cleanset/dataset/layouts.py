@@ -16,7 +16,6 @@ import pandas as pd
 from cleanset.dataset.ilsvrc import class_indices, parse_image_name
 from cleanset.errors import CleansetError, reason
 from cleanset.files import sha256
-from cleanset.tables import LOCATIONS, read_table
 from cleanset.validation import shown
 
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
@@ -209,6 +208,8 @@ class VerifiedImages:
         if self._looked_up:
             self._locations = locate(self._images)
         else:
+            from cleanset.tables import LOCATIONS, read_table  # needs pyarrow, which a set's users may lack
+
             self._locations = from_table(read_table(locations, LOCATIONS), self._images)
 
     def read(self, image_id: str) -> bytes:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports import remote
 from cleanset.exports.folder import manifest_text
+from cleanset.exports.image_set import ImageSet
 from cleanset.exports.manifest import MANIFEST, Entry
 from cleanset.exports.manifest_check import read_manifest
+from cleanset.fetching.published import is_address, published_set
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from cleanset.exports.torch_dataset import ImageSet
 
 
 def load(
@@ -25,31 +24,39 @@ def load(
     rev: str | None = None,
     folder: str = ".",
     transform: Callable[[Any], Any] | None = None,
-) -> "ImageSet":
-    """The finished set of a model as a torch Dataset of (image, class index, record).
+    update: bool = False,
+    force: bool = False,
+) -> ImageSet:
+    """The finished set of a model as a sequence of (image, class index, record): a torch Dataset where torch is.
 
     `edition` is the folder of an edition or of an export, or the address of a git repository that publishes one:
     there, `rev` is a commit, tag or branch, and `folder` the edition inside the repository, such as "imagenet". What
-    is fetched is checked, kept in ~/.cache/cleanset (or CLEANSET_CACHE) and not fetched again. `transform` is
-    called with the PIL image (RGB, pixels as stored). Raises CleansetError that says what to do.
+    is fetched is checked and kept in ~/.cache/cleanset (or CLEANSET_CACHE); what is missing or damaged there is fetched
+    again, all else never, and a revision that was asked for before needs no network. `update` asks again which commit
+    `rev` is; `force` computes the MD5 of all files again. `transform` is called with the PIL image (RGB, pixels as
+    stored). Raises CleansetError that says what to do.
     """
-    from cleanset.exports.torch_dataset import ImageSet
+    if is_address(edition):
+        from cleanset.fetching.fetch import fetch
 
-    if remote.is_address(edition):
-        at = remote.fetched(remote.Published(str(edition), rev, folder, model))
+        at = fetch(published_set(str(edition), rev, folder, model), update, force).folder
     else:
-        at = _local(model, Path(edition), rev, folder)
-    return ImageSet(at, _entries(*manifest_text(at), model), transform)
+        at = _local(model, Path(edition), rev, folder, update or force)
+    return _image_set()(at, _entries(*manifest_text(at), model), transform)
 
 
-def table(model: str, edition: str | Path = ".", *, rev: str | None = None, folder: str = ".") -> "pd.DataFrame":
+def table(
+    model: str, edition: str | Path = ".", *, rev: str | None = None, folder: str = ".", update: bool = False
+) -> "pd.DataFrame":
     """The manifest of a model's finished set as a pandas table; fetches no images. Arguments as for `load`."""
     import pandas as pd
 
-    if remote.is_address(edition):
-        text, where = remote.manifest(remote.Published(str(edition), rev, folder, model))
+    if is_address(edition):
+        from cleanset.fetching.fetch import manifest
+
+        text, where = manifest(published_set(str(edition), rev, folder, model), update)
     else:
-        text, where = manifest_text(_local(model, Path(edition), rev, folder))
+        text, where = manifest_text(_local(model, Path(edition), rev, folder, update))
     _entries(text, where, model)
     numbers = dict.fromkeys(("left", "top", "right", "bottom"), "Int64") | {"confidence": "float64"}
     empty = {name: [""] for name in numbers}
@@ -58,10 +65,22 @@ def table(model: str, edition: str | Path = ".", *, rev: str | None = None, fold
     )
 
 
-def _local(model: str, edition: Path, rev: str | None, folder: str) -> Path:
+def _image_set() -> type[ImageSet]:
+    """The class of what is loaded: a torch Dataset where torch is installed."""
+    try:
+        from cleanset.exports.torch_dataset import TorchImageSet
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+        return ImageSet
+    return TorchImageSet
+
+
+def _local(model: str, edition: Path, rev: str | None, folder: str, of_repository: bool) -> Path:
     """The folder of a model's export under that of an edition, or itself."""
-    if rev is not None:
-        raise CleansetError(f"{edition}: a folder; rev goes with the address of a git repository, such as file://...")
+    if rev is not None or of_repository:
+        name = "update and force go" if rev is None else "rev goes"
+        raise CleansetError(f"{edition}: a folder; {name} with the address of a git repository, such as file://...")
     edition = edition / folder
     if (edition / MANIFEST).is_file():
         return edition

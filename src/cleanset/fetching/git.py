@@ -1,0 +1,134 @@
+"""Reading a few files of a git repository at a revision, with the program git and without a full clone."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from cleanset.errors import CleansetError, reason
+from cleanset.fetching.published import Published, without_credentials
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+_NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
+_MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
+_OPTIONS = ("-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
+_PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
+_SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
+_BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
+
+
+class UnknownRevisionError(CleansetError):
+    """The repository has no such revision."""
+
+
+class _GitError(Exception):
+    """git ended with another exit code than 0; its message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The files of a repository at a commit; `folder` is a bare repository that lacks most of them."""
+
+    published: Published
+    folder: Path
+    commit: str
+
+    def read(self, path: str) -> str | None:
+        """The text of a file, downloaded if it is not there yet; None where the commit has none."""
+        if not self._git("ls-tree", self.commit, "--", path):
+            return None
+        return self._git("cat-file", "blob", f"{self.commit}:{path}")
+
+    def folders_with(self, *names: str) -> list[str]:
+        """The folders in which files of all these names lie; "." is the root."""
+        listed = self._git("ls-tree", "-r", "--name-only", "-z", self.commit).split("\0")
+        having = (
+            {PurePosixPath(path).parent.as_posix() for path in listed if PurePosixPath(path).name == name}
+            for name in names
+        )
+        return sorted(set.intersection(*having))
+
+    def _git(self, *arguments: str) -> str:
+        try:
+            return _git(self.folder, *arguments)
+        except _GitError as error:  # what is not there yet is downloaded now
+            raise _unreachable(self.published, error) from None
+
+
+def snapshot(published: Published, rev: str, folder: Path) -> Snapshot:
+    """The repository at a revision, in the new folder `folder`.
+
+    Downloads the files that are read and the names of the others; where `rev` is an abbreviated commit, also the list
+    of all commits. Raises UnknownRevisionError, and CleansetError if there is no such repository or it does not answer.
+    """
+    try:
+        _git(None, "init", "--quiet", "--bare", str(folder))
+        for key, value in (("url", published.url), ("promisor", "true"), ("partialclonefilter", "blob:none")):
+            _git(folder, "config", f"remote.origin.{key}", value)
+        return Snapshot(published, folder, _commit(published, rev, folder))
+    except _GitError as error:
+        raise _unreachable(published, error) from None
+
+
+def _commit(published: Published, rev: str, folder: Path) -> str:
+    if _NAME.fullmatch(rev) and (not _MAYBE_COMMIT.fullmatch(rev) or COMMIT.fullmatch(rev)):
+        try:
+            _git(folder, "fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", rev)
+            return _git(folder, "rev-parse", "--verify", "FETCH_HEAD^{commit}").strip()
+        except _GitError as error:
+            if not re.search(r"couldn't find remote ref|invalid refspec|not our ref|unadvertised object", str(error)):
+                raise
+    return _commit_in_history(published, folder, rev)
+
+
+def _commit_in_history(published: Published, folder: Path, rev: str) -> str:
+    refs = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
+    _git(folder, "fetch", "--quiet", "--filter=tree:0", "origin", *refs)
+    for name in (rev, f"refs/remotes/origin/{rev}"):
+        try:
+            return _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").strip()
+        except _GitError:
+            continue
+    listed = _git(
+        folder, "for-each-ref", "--format=%(refname:lstrip=2)", "--sort=-creatordate", "--count=5", "refs/tags"
+    ).split()
+    tags = f"; its latest tags: {', '.join(listed)}" if listed else ""
+    raise UnknownRevisionError(
+        f"{without_credentials(published.url)}: no revision {rev}; expected a branch, a tag or a commit of it{tags}"
+    )
+
+
+def _git(folder: Path | None, *arguments: str) -> str:
+    """What git prints. Raises _GitError if it fails."""
+    place = [] if folder is None else [f"--git-dir={folder}"]
+    try:
+        done = subprocess.run(
+            ["git", *_OPTIONS, *place, *arguments], stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            env=_environment(),
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise CleansetError(
+            "git: not found; expected the program git, which reads the repository: install it"
+        ) from None
+    if done.returncode:
+        raise _GitError(done.stderr.decode(errors="replace"))
+    return done.stdout.decode(errors="replace")
+
+
+def _environment() -> dict[str, str]:
+    """This process's, without what a hook of another repository sets; nobody is asked where nobody can answer."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(_SETTINGS) or name[:4] != "GIT_"}
+    quiet = {} if sys.stdin is not None and sys.stdin.isatty() else {"GIT_TERMINAL_PROMPT": "0"}
+    return {**kept, "LC_ALL": "C", **quiet}
+
+
+def _unreachable(published: Published, error: _GitError) -> CleansetError:
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = " ".join(_PREFIX.sub("", line) for line in lines if line and not line.startswith(_BOILERPLATE))
+    why = without_credentials(reason(_GitError(said), 240))
+    return CleansetError(
+        f"{without_credentials(published.url)}: repository unreachable ({why}); expected the address of a git "
+        "repository that you may read: check it and the network"
+    )

@@ -1,0 +1,105 @@
+"""What each extra of the package installs is all that its part of the package imports."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cleanset.edition.versions import locked_versions
+
+# imports modules of the package while every library is hidden that these distributions do not bring
+PROGRAM = """
+import importlib, sys
+from importlib.machinery import PathFinder
+from importlib.metadata import packages_distributions, requires
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+modules, names = (text.split() for text in sys.argv[1:])
+brought, left = set(), [(name, "") for name in names]
+while left:
+    name, extra = left.pop()
+    if (canonicalize_name(name), extra) not in brought:
+        brought.add((canonicalize_name(name), extra))
+        for needed in map(Requirement, requires(name) or ()):
+            if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+                left += [(needed.name, each) for each in ("", *needed.extras)]
+distributions = {name for name, _ in brought}
+hidden = {
+    module for module, of in packages_distributions().items()
+    if module != "cleanset" and not distributions & {canonicalize_name(each) for each in of}
+}
+
+class Hiding(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in hidden else super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Hiding
+assert "imagehash" in hidden or "imagehash" in names
+for module in modules:
+    importlib.import_module(f"cleanset.{module}")
+"""
+
+
+def project(repository: Path) -> dict[str, list[str]]:
+    """The names of the required distributions, by extra; "" is the core."""
+    table = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    required = {"": table["dependencies"]} | table["optional-dependencies"]
+    return {extra: [re.split(r"[^\w-]", each)[0] for each in each_of] for extra, each_of in required.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("extra", "modules"),
+    [
+        ("", "cli fetching.fetch exports.load exports.verify exports.rebuild exports.webdataset exports.image_set"),
+        ("torch", "exports.load exports.torch_dataset"),
+        ("review", "cli review_page.server review_page.page review.status review.agreement_report hints.worker"),
+        (
+            "build",
+            "cli edition.create edition.doctor scoring.ensemble published.command report.pages exports.arrays "
+            "compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
+            "stages.score_crops stages.review_apply stages.export stages.count stages.report",
+        ),
+    ],
+)
+def test_what_an_extra_brings_is_enough(extra: str, modules: str, repository: Path) -> None:
+    required = project(repository)
+    names = required[""] + (required[extra] if extra else [])
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, modules, " ".join(names)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_lock_has_what_the_pipeline_and_the_tests_need(repository: Path) -> None:
+    text = (repository / "requirements.txt").read_text()
+    required = project(repository)
+    names = {name.lower() for extra in ("", "build", "review", "dev") for name in required[extra]}
+    assert set(locked_versions(text, names)) == names
+    pinned = re.findall(r'"([\w-]+)==([\d.]+)"', (repository / "pyproject.toml").read_text())
+    assert ("torch", "2.11.0") in pinned
+    assert locked_versions(text, [name for name, _ in pinned]) == dict(pinned)
+
+
+def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """As from a core without extras: one line that says which extra."""
+    hidden = (
+        "import sys; sys.modules[{0!r}] = None; from cleanset.cli import main; sys.argv = ['cleanset', *{1}]; main()"
+    )
+    for module, command, extra in (
+        ("pyarrow", ["count", "--edition", str(tmp_path)], "build"),
+        ("uvicorn", ["review", "--edition", str(tmp_path), "--reviewer", "ada"], "review"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", hidden.format(module, command)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert done.stderr == (
+            f"error: {module}: not installed, and this command needs it: pip install 'cleanset[{extra}]' "
+            "(build: what the stages need; review: the review page)\n"
+        )
