@@ -15,7 +15,7 @@ from cleanset.exports.manifest_check import read_manifest
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cleanset.exports.torch_dataset import ImageSet
+    from cleanset.exports.torch_dataset import TorchImageSet
 
 
 def load(
@@ -25,7 +25,7 @@ def load(
     rev: str | None = None,
     folder: str = ".",
     transform: Callable[[Any], Any] | None = None,
-) -> "ImageSet":
+) -> "TorchImageSet":
     """The finished set of a model as a torch Dataset of (image, class index, record).
 
     `edition` is the folder of an edition or of an export, or the address of a git repository that publishes one:
@@ -33,13 +33,13 @@ def load(
     is fetched is checked, kept in ~/.cache/cleanset (or CLEANSET_CACHE) and not fetched again. `transform` is
     called with the PIL image (RGB, pixels as stored). Raises CleansetError that says what to do.
     """
-    from cleanset.exports.torch_dataset import ImageSet
+    from cleanset.exports.torch_dataset import TorchImageSet
 
     if remote.is_address(edition):
         at = remote.fetched(remote.Published(str(edition), rev, folder, model))
     else:
         at = _local(model, Path(edition), rev, folder)
-    return ImageSet(at, _entries(*manifest_text(at), model), transform)
+    return TorchImageSet(at, _entries(*manifest_text(at), model), transform)
 
 
 def table(model: str, edition: str | Path = ".", *, rev: str | None = None, folder: str = ".") -> "pd.DataFrame":
