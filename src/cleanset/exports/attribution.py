@@ -68,6 +68,14 @@ def licences(reviewers: Iterable[str]) -> str:
     return f"{LICENCES} {SCOOTER_LICENCE}" if SCOOTER in reviewers else LICENCES
 
 
+def licence_text(reviewers: Iterable[str]) -> str:
+    """The file LICENSE of a set with these reviewers."""
+    return (
+        f"{licences(reviewers)}\nCC BY 4.0: {LICENCE_URL}\n\n"
+        f"{TERMS}\nThe terms: {TERMS_URL}\n\nWho uses the set cites\n\n{citation(reviewers)}\n"
+    )
+
+
 def name_of(model: str) -> str:
     """The name of a model's set."""
     return f"cleanset-{model}"

@@ -5,9 +5,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from cleanset.exports.archive import unpacked
 from cleanset.exports.croissant import croissant_json
 from cleanset.exports.folder import (
     CARD,
@@ -70,8 +71,19 @@ def run(folder: Path, decode: bool, signers: Path | None = None) -> Verification
 
     Where the SHA-256 of a file is that of the manifest, its pixels are taken for those of the manifest too; they are
     decoded only where it differs, or with `decode`. With `signers`, a public key or allowed signers, the set must be
-    signed by one of them. Raises CleansetError if no manifest or no `signers` can be read.
+    signed by one of them. `folder` may be the tar of a published set, too: then the tar must have the bytes that
+    publish gives for what is in it. Raises CleansetError if no manifest or no `signers` can be read.
     """
+    if not folder.is_file() or folder.suffix != ".tar":
+        return _verify(folder, decode, signers)
+    with unpacked(folder) as (inside, same_bytes):
+        found = _verify(inside, decode, signers)
+    if not same_bytes:
+        found.problems.append(Problem("unlike", folder.name, "other bytes", "those that publish gives for its files"))
+    return replace(found, folder=str(folder))
+
+
+def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     manifest = check_manifest(*manifest_text(folder / MANIFEST))
     problems = [*manifest.problems, *duplicates(manifest.entries)]
     files, empty, others = _contents(folder)
