@@ -170,11 +170,16 @@ def published(
 @app.command(rich_help_panel=TOOLS)
 def arrays(
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
-    preprocessing: Annotated[str | None, typer.Option(help="keras256 or Res256Crop224.")] = None,
-    model: Annotated[str | None, typer.Option(help="Take the preprocessing of this model in params.yaml.")] = None,
+    preprocessing: Annotated[
+        str | None,
+        typer.Option(help="keras256, Res256Crop224, or the role of a model in params.yaml, for that of the model."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Only the finished set of this model; preprocessed for it unless told otherwise.")
+    ] = None,
     edition: Folder = HERE,
 ) -> None:
-    """Write the preprocessed images and their labels as .npy files."""
+    """Write preprocessed images and their labels as .npy files: all images, or those of a finished set."""
     from cleanset.exports import arrays as tool
 
     tool.run(Edition(edition), out, preprocessing, model)
