@@ -226,8 +226,9 @@ def _flaws(model: str, counts: Mapping[str, int]) -> str:
         "few of them small, hidden or unusual.",
         "**Labels are as good as their source.** A label is one of the reassessed labels (Beyer et al. 2020), which "
         "have errors of their own, and some classes of ImageNet overlap.",
-        "**They are photographs from the web, from before 2012**, mostly from North America and Europe (Shankar et al. "
-        "2017, arXiv:1711.08536); people are in some of them, and were not asked. Nothing was added about anyone.",
+        "**ImageNet's images are photographs from the web, from before 2012**, mostly from North America and Europe "
+        "(Shankar et al. 2017, arXiv:1711.08536); people are in some of them, and were not asked. Nothing was added "
+        "about anyone.",
     ]
     if counts["images_cropped"]:
         flaws.append(
