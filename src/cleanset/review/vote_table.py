@@ -2,8 +2,8 @@
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from cleanset.review.agreement import Counts
 from cleanset.review.store import BOARD, Votes
 from cleanset.selection.fill import Filled
 from cleanset.vocabulary import VERDICTS
@@ -26,7 +26,7 @@ def vote_table(votes: Votes, filled: Filled) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["image_id", "reviewer", "verdict", "reason", "crop"], dtype=object)
 
 
-def verdicts_by_image(table: pd.DataFrame) -> Counts:
+def verdicts_by_image(table: pd.DataFrame) -> NDArray[np.int64]:
     """How many reviewers gave each verdict: a row for each image, without the board."""
     votes = table[table["reviewer"] != BOARD]
     given = pd.crosstab(votes["image_id"], votes["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
