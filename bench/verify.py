@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cleanset.dataset.ilsvrc import image_id, wnids
-from cleanset.exports.folder import write_descriptions
+from cleanset.dataset.label_names import label_names
+from cleanset.exports.folder import CARD, write_descriptions
 from cleanset.exports.manifest import Entry, file_name
+from cleanset.exports.release import Release
 from cleanset.files import sha256
 from export import photographs_or_drawings
 from measuring import Run, cleanset, print_machine, print_table, run, scratch, share
@@ -48,13 +50,14 @@ def build(folder: Path) -> tuple[str, float]:
         size += len(data)
         entries.append(
             Entry(
-                model="standard", wnid=wnid, class_index=class_index, rank=rank + 1, image_id=image_id(number),
-                tier="top5", confidence=0.5, source_confidence=0.5, ilsvrc_class=class_index,
+                model="standard", wnid=wnid, class_index=class_index, class_name=label_names()[class_index],
+                rank=rank + 1, image_id=image_id(number), tier="top5", confidence=0.5, source_confidence=0.5,
+                ilsvrc_class=class_index,
                 real_classes=(class_index,), reviewers=1, crop=None, file=file, source_sha256=digest,
                 file_sha256=digest, pixels_sha256=sha256(str(number).encode()),
             )
         )  # fmt: skip
-    write_descriptions(folder, entries, card="# A made-up set\n")
+    write_descriptions(folder, entries, Release(), {CARD: "# A made-up set\n"})
     return source, size / 1e6
 
 

@@ -170,11 +170,16 @@ def published(
 @app.command(rich_help_panel=TOOLS)
 def arrays(
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
-    preprocessing: Annotated[str | None, typer.Option(help="keras256 or Res256Crop224.")] = None,
-    model: Annotated[str | None, typer.Option(help="Take the preprocessing of this model in params.yaml.")] = None,
+    preprocessing: Annotated[
+        str | None,
+        typer.Option(help="keras256, Res256Crop224, or the role of a model in params.yaml, for that of the model."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Only the finished set of this model; preprocessed for it unless told otherwise.")
+    ] = None,
     edition: Folder = HERE,
 ) -> None:
-    """Write the preprocessed images and their labels as .npy files."""
+    """Write preprocessed images and their labels as .npy files: all images, or those of a finished set."""
     from cleanset.exports import arrays as tool
 
     tool.run(Edition(edition), out, preprocessing, model)
@@ -252,11 +257,55 @@ def compare(
 
 
 @app.command(rich_help_panel=TOOLS)
-def verify(
+def diff(
+    a: Annotated[Path, typer.Argument(help="A release: the folder of a set, or its manifest.csv.")],
+    b: Annotated[Path, typer.Argument(help="Another, such as the next one.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Tell two releases of a set apart; exit code 1 if they differ.
+
+    Lists the images that came in, went out or have another crop, by class
+    and reason.
+    """
+    from cleanset.compare import releases as tool
+
+    found = tool.run(a, b)
+    typer.echo(tool.printed(found, as_json))
+    raise typer.Exit(1 if found.changes else 0)
+
+
+@app.command(rich_help_panel=TOOLS)
+def publish(
     folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
+    out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    with_images: Annotated[
+        bool, typer.Option("--with-images", help="Put the images in: ImageNet's terms say who may have them.")
+    ] = False,
+    key: Annotated[Path | None, typer.Option(help="Sign it with this SSH key, such as ~/.ssh/id_ed25519.")] = None,
+) -> None:
+    """Write what of a finished set goes to a hub or an archive, as a folder and a tar.
+
+    Manifest, card, Croissant, licence, rejected candidates, checksums.
+    """
+    from cleanset.exports import publish as tool
+
+    publication = tool.run(folder, out, with_images, key)
+    if with_images:
+        typer.echo(tool.WORD_ON_TERMS, err=True)
+    typer.echo(tool.printed(publication))
+
+
+@app.command(rich_help_panel=TOOLS)
+def verify(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of an export, such as data/export/standard, or a published one or tar.")
+    ],
     decode: Annotated[
         bool, typer.Option("--decode", help="Decode every image, also where its SHA-256 matches.")
     ] = False,
+    signature: Annotated[
+        Path | None, typer.Option(help="It must be signed by this: a public SSH key, or a file of allowed signers.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a finished set against its manifest; exit code 1 if anything differs.
@@ -265,7 +314,7 @@ def verify(
     """
     from cleanset.exports import verify as tool
 
-    verification = tool.run(folder, decode)
+    verification = tool.run(folder, decode, signature)
     typer.echo(tool.printed(verification, as_json))
     raise typer.Exit(1 if verification.problems else 0)
 

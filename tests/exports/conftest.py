@@ -51,6 +51,7 @@ FILES = [
 def make_edition(folder: Path) -> Edition:
     """The edition of the ten images, with hand-written tables for the export to read, and the export."""
     made = Made(folder).archives(reassessed=json.dumps(REAL_LABELS))
+    made.others["export"] = {"version": "1.2.3", "date": "2026-01-31"}
     made.params(classes=CLASSES)
     edition = Edition(folder)
     preprocess.run(edition)

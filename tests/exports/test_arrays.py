@@ -15,17 +15,20 @@ import yaml
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
+import cleanset
 import draw
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.exports.arrays import inputs_of
 from cleanset.images.codec import decode
 from cleanset.images.keras256 import KERAS256
 from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.models import preprocessing_of
 from cleanset.tables import INDEX, SCORES, read_table
 from plan import plans
+from tests.exports.conftest import make_edition
 from tests.ten_images import Made
 
 IMAGES = 36
@@ -54,6 +57,12 @@ def edition(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Editi
     return Edition(folder)
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Edition:
+    """The edition of the ten images with its finished set; its model is a resnet18 of timm."""
+    return make_edition(tmp_path_factory.mktemp("finished"))
+
+
 def written(edition: Edition, *arguments: str, out: str) -> Path:
     Made(edition.folder).succeeds("arrays", *arguments, out)
     return edition.folder / out
@@ -68,7 +77,9 @@ def test_the_files(edition: Edition, keras: Path) -> None:
     assert sorted(path.name for path in keras.iterdir()) == [
         "arrays.json", "ids.npy", "images.npy", "labels.npy", "real_labels.npy",
     ]  # fmt: skip
-    assert (keras / "arrays.json").read_text() == '{"preprocessing": "keras256", "images": 36}\n'
+    assert (keras / "arrays.json").read_text() == (
+        '{"preprocessing": "keras256", "images": 36, "set": null, "mean": null, "std": null}\n'
+    )
     arrays = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in keras.glob("*.npy")}
     assert {name: (array.shape, array.dtype.name) for name, array in arrays.items()} == {
         "images": ((36, 224, 224, 3), "uint8"),
@@ -126,9 +137,12 @@ def probabilities(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64
 def test_a_model_fed_from_the_arrays_gives_the_scores_of_the_stage(edition: Edition, role: str) -> None:
     Made(edition.folder).succeeds("score", "--model", role)
     stored = read_table(edition.scores(role), SCORES)
-    folder = written(edition, "--model", role, out=f"of_{role}")
+    folder = written(edition, "--preprocessing", role, out=f"of_{role}")
     ids, images = np.load(folder / "ids.npy"), np.load(folder / "images.npy", mmap_mode="r")
     assert ids.tolist() == stored["image_id"].tolist()
+    about = json.loads((folder / "arrays.json").read_text())
+    config = timm.get_pretrained_cfg(read_params(edition.folder).model(role).name)
+    assert (about["mean"], about["std"]) == (list(config.mean), list(config.std))
     predicted = probabilities(read_params(edition.folder).model(role), images)
     order = np.argsort(-predicted, axis=1, kind="stable")[:, :5]
     assert np.array_equal(order, np.stack(stored["top5_class"].to_list()))
@@ -159,10 +173,19 @@ def test_errors_are_one_line_and_leave_nothing(edition: Edition, keras: Path, tm
     for arguments, message in (
         (("--preprocessing", "keras256", "keras"), "keras: there is something already; expected a new or empty folder"),
         (("--preprocessing", "keras256", "params.yaml"), "params.yaml: there is something already; expected"),
-        (("--preprocessing", "keras", "new"), "arrays: no preprocessing 'keras'; expected keras256 or Res256Crop224"),
+        (
+            ("--preprocessing", "keras", "new"),
+            "arrays: no preprocessing 'keras'; expected keras256, Res256Crop224, or ",
+        ),
         (("--model", "vit", "new"), "params.yaml: no model 'vit'; expected one of standard"),
-        (("new",), "arrays: expected either --preprocessing or --model"),
-        (("--preprocessing", "keras256", "--model", "standard", "new"), "arrays: expected either --preprocessing"),
+        (
+            ("new",),
+            "arrays: no --preprocessing; expected keras256 or Res256Crop224, or the role of a model (or",
+        ),
+        (
+            ("--model", "standard", "new"),
+            "data/export/standard: not there; run dvc pull export@standard, or dvc repro",
+        ),
     ):
         code, stderr = Made(edition.folder).run("arrays", *arguments)
         assert code == 1, arguments
@@ -189,14 +212,14 @@ def peak_mib(images: int, out: Path) -> float:
 import resource
 from pathlib import Path
 import numpy as np, pandas as pd
-from cleanset.exports.arrays import write_arrays
+from cleanset.exports.arrays import Inputs, write_arrays
 from cleanset.images.preprocessing import RES256CROP224
 from tests.ten_images import drawn_image, jpeg
 data = jpeg(drawn_image(240, 230))
 names = [f"ILSVRC2012_val_{{number:08d}}" for number in range({images})]
 labels = pd.Series([np.array([1], dtype=np.int16)] * len(names), dtype=object)
-index = pd.DataFrame({{"image_id": names, "ilsvrc_class": 1, "real_classes": labels}})
-write_arrays(Path({str(out)!r}), index, lambda name: data, RES256CROP224)
+index = pd.DataFrame({{"image_id": names, "label": 1, "real_classes": labels}})
+write_arrays(Path({str(out)!r}), index, lambda name: data, Inputs(RES256CROP224), None)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
     tests = str(Path(__file__).parents[1])
@@ -207,6 +230,42 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     assert np.load(out / "images.npy", mmap_mode="r").shape == (images, 224, 224, 3)
     shutil.rmtree(out)
     return float(done.stdout)
+
+
+def test_what_a_robust_model_takes() -> None:
+    """The network normalises; in timm's models it is done before."""
+    robust = inputs_of(Model(source="robustbench", name="Salman2020Do_R50", threat_model="Linf"))
+    assert (robust.preprocessing, robust.mean, robust.std) == (RES256CROP224, (0, 0, 0), (1, 1, 1))
+    of_timm = inputs_of(Model(source="timm", name="resnet50.a1_in1k"))
+    assert (of_timm.mean, of_timm.std) == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "preprocessing", "mean"),
+    [
+        ((), "timm-bicubic-235-224", [0.485, 0.456, 0.406]),  # of its own model, a resnet18
+        (("--preprocessing", "Res256Crop224"), "Res256Crop224", None),
+    ],
+)
+def test_a_finished_set(
+    finished: Edition, tmp_path: Path, arguments: tuple[str, ...], preprocessing: str, mean: list[float] | None
+) -> None:
+    """As delivered: crops are cropped, and each image has the label of its class."""
+    out = tmp_path / "out"
+    Made(finished.folder).succeeds("arrays", "--model", "standard", *arguments, str(out))
+    assert json.loads((out / "arrays.json").read_text()) == {
+        "preprocessing": preprocessing, "images": 6, "set": "standard", "mean": mean,
+        "std": None if mean is None else [0.229, 0.224, 0.225],
+    }  # fmt: skip
+    images = cleanset.load("standard", finished.folder)
+    assert np.load(out / "ids.npy").tolist() == [record["image_id"] for _, _, record in images]
+    assert np.load(out / "labels.npy").tolist() == images.targets
+    labels = np.load(out / "real_labels.npy")
+    assert [np.flatnonzero(row).tolist() for row in labels] == [[0], [0], [278], [278, 281], [278, 999], [281]]
+    if mean is None:
+        arrays = np.load(out / "images.npy")
+        for pixels, (image, _, _) in zip(arrays, images, strict=True):
+            assert np.array_equal(pixels, RES256CROP224(image).transpose(1, 2, 0))
 
 
 @pytest.mark.slow

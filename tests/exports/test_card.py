@@ -1,8 +1,10 @@
 """The data card of an export."""
 
 import hashlib
+import inspect
 import json
 import math
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,8 +14,11 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from huggingface_hub import DatasetCard, DatasetCardData
+from markdown_it import MarkdownIt
 
 import cleanset
+from cleanset.dataset.label_names import label_names
 from cleanset.edition.params import Params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings
@@ -21,7 +26,10 @@ from cleanset.errors import CleansetError
 from cleanset.exports import verify
 from cleanset.exports.attribution import CITATION
 from cleanset.exports.card import card
+from cleanset.exports.folder import write_descriptions
+from cleanset.exports.front_matter import front_matter
 from cleanset.exports.provenance import InputDigest, Provenance
+from cleanset.exports.release import Release
 from cleanset.scoring.record import ScoreRecord
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
@@ -31,6 +39,9 @@ from tests.ten_images import SCORED
 EMPTY = pd.DataFrame(columns=["image_id", "class_index", "tier", "crop", "box_unknown", "reason", "open"]).astype(
     {"box_unknown": bool, "open": bool}
 )
+
+NO_VOTES = pd.DataFrame(columns=["image_id", "reviewer", "verdict", "reason", "crop"])
+RELEASE = Release("1.2.3", "2026-01-31", "images.tar", "a" * 32, "One reviewer is enough.", ("ann",))
 
 
 def section(text: str, name: str) -> str:
@@ -42,7 +53,7 @@ def provenance(**changes: Any) -> Provenance:
     inputs = [InputDigest("data/index.parquet", "1" * 64, "2" * 32)]
     scored = ScoreRecord.model_validate(SCORED | changes)
     return Provenance(
-        "standard", [0, 278], 3, False, ["Protocol as written."], scored, {"select": {"candidates": 5}}, inputs
+        "standard", RELEASE, [0, 278], 3, False, ["Protocol as written."], scored, {"select": {"candidates": 5}}, inputs
     )
 
 
@@ -69,9 +80,9 @@ def test_what_is_counted(export_folder: Path) -> None:
     assert section(text, "Short classes") == (
         "| class | images | candidates | not taken |\n"
         "|---|--:|--:|---|\n"
-        "| n01440764 | 2 | 4 | blur 1, not_needed 1 |\n"
-        "| n02123045 | 1 | 2 | unreviewed 1 |\n"
-        "| n02606052 | 0 | 0 | none |"
+        "| n01440764 tench | 2 | 4 | blur 1, not_needed 1 |\n"
+        "| n02123045 tabby | 1 | 2 | unreviewed 1 |\n"
+        "| n02606052 rock beauty | 0 | 0 | none |"
     )
 
 
@@ -96,7 +107,7 @@ def test_below_float64_it_says_how_far_it_is() -> None:
         "classes_changed": 2,
     }
     facts = {"precision": "tf32", "against_float64": distance, "threat_model": "Linf"}
-    text = section(card(provenance(**facts), EMPTY, EMPTY), "Scores")
+    text = section(card(provenance(**facts), EMPTY, EMPTY, NO_VOTES), "Scores")
     assert "- model: test_efficientnet of timm, threat model Linf\n" in text
     assert (
         "- precision: tf32\n"
@@ -110,7 +121,7 @@ def test_one_label_only_where_all_have_one(export_folder: Path) -> None:
     text = (export_folder / "README.md").read_text()
     several = " (or, where the tier is `relaxed`, carry several labels, the class among them)"
     assert f"that show exactly one thing{several}, and that carry no watermark" in text
-    assert "that show exactly one thing, and that carry no watermark" in card(provenance(), EMPTY, EMPTY)
+    assert "that show exactly one thing, and that carry no watermark" in card(provenance(), EMPTY, EMPTY, NO_VOTES)
     croissant = json.loads((export_folder / "croissant.json").read_text())
     assert "each with one label, or several where its tier is relaxed, without" in croissant["description"]
 
@@ -118,20 +129,20 @@ def test_one_label_only_where_all_have_one(export_folder: Path) -> None:
 def test_both_confidences(export_folder: Path) -> None:
     """Of the crops by hand: image 8 is surer of its class as cropped, image 10 less sure and taken for another."""
     lines = (export_folder / "manifest.csv").read_text().splitlines()[1:]
-    found = [line.split(",")[4:11] for line in lines]
+    found = [line.split(",")[5:12] for line in lines]
     assert [[line[0][-2:], *line[2:4]] for line in found] == [
         ["01", "0.75", "0.75"], ["08", "0.875", "0.5"], ["04", "0.5", "0.5"], ["09", "0.25", "0.25"],
         ["10", "0.375", "0.125"], ["06", "0.99999994", "0.99999994"],
     ]  # fmt: skip
     text = (export_folder / "README.md").read_text()
-    assert "`source_confidence` that on the\nwhole image" in text
+    assert "`source_confidence` that on the whole image" in text
     assert "Cropped images, whose two confidences differ: 2.\n" in text
 
 
 def test_labels_and_reviewers(export_folder: Path) -> None:
     """The board is no reviewer; votes on other images do not count."""
     lines = (export_folder / "manifest.csv").read_text().splitlines()[1:]
-    assert [line.split(",")[8:11] for line in lines] == [
+    assert [line.split(",")[9:12] for line in lines] == [
         ["0", "0", "1"], ["970", "0", "2"], ["278", "278", "0"], ["998", "278 281", "0"], ["999", "278 999", "0"],
         ["281", "281", "0"],
     ]  # fmt: skip
@@ -145,7 +156,7 @@ def test_a_class_that_a_crop_lacks(edition: Edition, tmp_path: Path) -> None:
     write_table(other.crop_scores("standard"), scores, CROP_SCORES)
     export.run(other, "standard")
     lines = (other.export("standard") / "manifest.csv").read_text().splitlines()[1:]
-    assert [line.split(",")[6:8] for line in lines][1] == ["", "0.5"]
+    assert [line.split(",")[7:9] for line in lines][1] == ["", "0.5"]
     images = cleanset.load("standard", other.export("standard"))
     assert math.isnan(images[1][2]["confidence"])
     assert verify.run(other.export("standard"), decode=True).problems == []
@@ -231,10 +242,12 @@ def test_tables_that_do_not_go_together(tmp_path: Path) -> None:
 
 def test_what_is_no_set_for_a_study_says_so() -> None:
     whole = provenance(images=50_000)
-    text = card(whole, EMPTY, EMPTY)
+    text = card(whole, EMPTY, EMPTY, NO_VOTES)
     assert "out of 50,000 validation images of ImageNet (ILSVRC2012): those" in text
     assert "not for a study" not in text
-    assert "taken for clean: a first look, not for a study" in card(replace(whole, unreviewed_clean=True), EMPTY, EMPTY)
+    assert "taken for clean: a first look, not for a study" in card(
+        replace(whole, unreviewed_clean=True), EMPTY, EMPTY, NO_VOTES
+    )
 
 
 def test_terms_and_citation(export_folder: Path) -> None:
@@ -247,17 +260,119 @@ def test_terms_and_citation(export_folder: Path) -> None:
     assert "10.1007/s11263-015-0816-y" in section(text, "Citation")
 
 
-def test_front_matter(export_folder: Path) -> None:
-    _, matter, _ = (export_folder / "README.md").read_text().split("---\n", 2)
-    assert yaml.safe_load(matter) == {
+FEATURES = [
+    {"name": "image", "dtype": "image"},
+    {"name": "model", "dtype": "string"},
+    {"name": "wnid", "dtype": "string"},
+    {"name": "label", "dtype": {"class_label": {"names": {str(i): name for i, name in enumerate(label_names())}}}},
+    {"name": "class_name", "dtype": "string"},
+    {"name": "rank", "dtype": "int64"},
+]
+
+
+def test_front_matter_as_the_hub_reads_it(export_folder: Path) -> None:
+    """By the hub's own library, which knows all keys but those that the hub documents beside."""
+    found = DatasetCard.load(export_folder / "README.md").data.to_dict()
+    (config,), info = found.pop("configs"), found.pop("dataset_info")
+    assert found == {
         "pretty_name": "cleanset-standard",
         "license": "other",
         "license_name": "imagenet",
         "license_link": "https://www.image-net.org/download.php",
+        "annotations_creators": ["expert-generated"],
+        "language_creators": ["found"],
+        "language": ["en"],
+        "source_datasets": ["extended|imagenet-1k"],
         "task_categories": ["image-classification"],
+        "task_ids": ["multi-class-image-classification"],
         "size_categories": ["n<1K"],
-        "configs": [{"config_name": "default", "data_files": [{"split": "validation", "path": "**"}]}],
+        "tags": ["imagenet", "ilsvrc2012", "robustness", "adversarial-examples", "human-verified"],
     }
+    assert info == {"config_name": "default", "features": config["features"]}
+    assert config["data_files"] == [{"split": "validation", "path": "**"}]
+    assert config["features"][:6] == FEATURES
+    metadata = (export_folder / "metadata.csv").read_text()
+    assert [feature["name"] for feature in config["features"]] == [
+        "image",
+        *(name for name in metadata.split("\n")[0].split(",") if name != "file_name"),
+    ]
+    known = set(inspect.signature(DatasetCardData.__init__).parameters)
+    assert found.keys() - known == {"license_name", "license_link", "tags"}
+
+
+@pytest.mark.parametrize(
+    ("images", "size"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K")]
+)
+def test_size(images: int, size: str) -> None:
+    found = yaml.safe_load(front_matter("a", images, False, with_images=True).strip("-"))
+    assert found["size_categories"] == [size]
+    assert found["annotations_creators"] == ["machine-generated"]
+
+
+def test_reviews(export_folder: Path) -> None:
+    """Of the votes by hand: ann 3 and bob 1 on four images; the two of image 8 agree; nobody saw 4, 9 and 6."""
+    text = section((export_folder / "README.md").read_text(), "Reviews")
+    assert text == (
+        "One reviewer is enough, and all who reviewed an image must agree; the board overrules; an image that nobody "
+        "has reviewed is left out.\n\n"
+        "Verdicts on these images and on the candidates that were rejected:\n\n"
+        "| reviewer | clean | crop | reject | unsure |\n"
+        "|---|--:|--:|--:|--:|\n"
+        "| `ann` | 1 | 1 | 1 | 0 |\n"
+        "| `bob` | 0 | 1 | 0 | 0 |\n\n"
+        "Images judged by two or more: 1. Of two verdicts on one of them 100.0 % are the same. "
+        "Images of this set that nobody has judged: 3."
+    )
+
+
+def test_agreement_that_is_not_known() -> None:
+    one = pd.DataFrame([("ILSVRC2012_val_00000001", "ann", "clean", None, None)], columns=NO_VOTES.columns)
+    assert "No image was judged by more than one reviewer, so that their agreement is not known." in section(
+        card(provenance(), EMPTY, EMPTY, one), "Reviews"
+    )
+    assert section(card(provenance(), EMPTY, EMPTY, NO_VOTES), "Reviews").endswith("Nobody has reviewed these images.")
+
+
+def test_the_questions_of_a_datasheet(export_folder: Path) -> None:
+    text = (export_folder / "README.md").read_text()
+    assert re.findall(r"^## (.+)", text, re.MULTILINE) == [
+        "Loading", "Motivation", "Images", "Files", "Rules", "Reviews", "Candidates that are not in it, by reason",
+        "Short classes", "Known flaws", "Uses", "Licences and terms", "Maintenance", "Scores", "Origin", "Citation",
+    ]  # fmt: skip
+    assert "20.8 % of 17,300 ratings by strangers were negative" in section(text, "Known flaws")
+    assert section(text, "Known flaws").count("\n- ") == 4
+    assert "Cropped images differ" not in section(card(provenance(), EMPTY, EMPTY, NO_VOTES), "Known flaws")
+    assert section(text, "Maintenance").startswith("Version 1.2.3 of 2026-01-31. A version is never changed")
+    unpublished = replace(provenance(), release=Release())
+    assert section(card(unpublished, EMPTY, EMPTY, NO_VOTES), "Maintenance").startswith(
+        "Version 0.0.0, not published yet. "
+    )
+
+
+def test_it_is_markdown_that_reads(export_folder: Path) -> None:
+    """As a parser of Markdown sees it: the headings, and every table as a table."""
+    text = (export_folder / "README.md").read_text().split("---\n", 2)[2]
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    assert sum(token.type == "heading_open" for token in tokens) == 16
+    assert sum(token.type == "table_open" for token in tokens) == 5
+    assert not any("|--" in token.content for token in tokens if token.type == "inline")
+
+
+def test_who_uses_the_reviews_of_scooter_cites_it(tmp_path: Path) -> None:
+    assert "SCOOTER" not in card(provenance(), EMPTY, EMPTY, NO_VOTES).split("## Licences")[1]
+    of_scooter = replace(provenance(), release=replace(RELEASE, reviewers=("ann", "scooter")))
+    text = card(of_scooter, EMPTY, EMPTY, NO_VOTES)
+    assert "title  = {SCOOTER: A Human Evaluation Framework for Unrestricted Adversarial Examples}" in section(
+        text, "Citation"
+    )
+    assert "eprint = {2507.07776}" in section(text, "Citation")
+    assert "The reviews of `scooter` are the work of the authors of SCOOTER, and under their licence, MIT." in section(
+        text, "Licences and terms"
+    )
+    write_descriptions(tmp_path, [], of_scooter.release)
+    croissant = json.loads((tmp_path / "croissant.json").read_text())
+    assert "2507.07776" in croissant["citeAs"]
+    assert "authors of SCOOTER" in croissant["conditionsOfAccess"]
 
 
 @pytest.mark.slow
@@ -297,12 +412,12 @@ def test_scores_of_an_older_version_or_none(tmp_path: Path) -> None:
 def test_the_manifest_is_its_source_for_datasets(export_folder: Path) -> None:
     header, *lines = (export_folder / "metadata.csv").read_text().splitlines()
     assert header == (
-        "model,wnid,class_index,rank,image_id,tier,confidence,source_confidence,ilsvrc_class,real_classes,reviewers,"
+        "model,wnid,label,class_name,rank,image_id,tier,confidence,source_confidence,ilsvrc_class,real_classes,reviewers,"
         "left,top,right,bottom,file_name,"
         "source_sha256,file_sha256,pixels_sha256,encoder"
     )
     assert lines == (export_folder / "manifest.csv").read_text().splitlines()[1:]
-    assert json.loads((export_folder / "croissant.json").read_text())["conformsTo"].endswith("/croissant/1.0")
+    assert json.loads((export_folder / "croissant.json").read_text())["conformsTo"].endswith("/croissant/1.1")
 
 
 def test_the_citation_file(repository: Path) -> None:

@@ -58,16 +58,16 @@ PROGRAM = """
 import resource, sys
 from pathlib import Path
 import numpy as np, pandas as pd
-from cleanset.exports.arrays import write_arrays
+from cleanset.exports.arrays import Inputs, write_arrays
 from cleanset.files import new_folder
 from cleanset.images.preprocessing import RES256CROP224
 names = [f"ILSVRC2012_val_{number:08d}" for number in range(20_000)]
 labels = pd.Series([np.array([1], dtype=np.int16)] * len(names), dtype=object)
-index = pd.DataFrame({"image_id": names, "ilsvrc_class": 1, "real_classes": labels})
+index = pd.DataFrame({"image_id": names, "label": 1, "real_classes": labels})
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 try:
     with new_folder(Path("out")) as folder:
-        write_arrays(folder, index, lambda name: b"", RES256CROP224)
+        write_arrays(folder, index, lambda name: b"", Inputs(RES256CROP224), None)
 except OSError as error:
     print(error.strerror, error.filename)
 """

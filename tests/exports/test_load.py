@@ -5,14 +5,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, Subset
+from torchvision.datasets import ImageFolder
 
 import cleanset
 from cleanset.edition.paths import Edition
@@ -47,6 +48,47 @@ def test_images_classes_and_records(edition: Edition, where: str) -> None:
         }
     # crop boxes in the pixels of the source; the whole of a whole image
     assert [record["crop"] for _, _, record in images][:2] == [(0, 0, 43, 31), (3, 4, 23, 40)]
+
+
+def test_as_torchvision_names_it(edition: Edition) -> None:
+    images = cleanset.load("standard", edition.folder)
+    folder = ImageFolder(str(edition.export("standard")))
+    assert images.targets == [label for _, label, _ in images] == [0, 0, 278, 278, 278, 281]
+    assert [images.classes[label] for label in images.targets] == [folder.classes[label] for label in folder.targets]
+    assert {wnid: images.class_to_idx[wnid] for wnid in folder.class_to_idx} == {
+        "n01440764": 0, "n02119789": 278, "n02123045": 281,
+    }  # fmt: skip
+    assert (len(images.classes), len(images.class_to_idx), len(images.class_names)) == (1000,) * 3
+    assert [images.class_names[label] for label in images.targets] == [
+        record["class_name"] for _, _, record in images
+    ] == ["tench", "tench", "kit fox", "kit fox", "kit fox", "tabby"]  # fmt: skip
+    assert repr(images) == f"ImageSet(standard: 6 images of 3 classes, {str(edition.export('standard'))!r})"
+    other = cleanset.load("standard", edition.folder, transform=len)
+    assert repr(other).endswith(", transform=<built-in function len>)")
+
+
+@pytest.mark.parametrize(
+    ("position", "error", "message"),
+    [
+        (slice(1, 3), TypeError, "ImageSet, a slice; expected one position: for a part of the images take torch.utils"),
+        ("n01440764", TypeError, "ImageSet, position 'n01440764'; expected a whole number"),
+        (1.0, TypeError, "ImageSet, position 1.0; expected a whole number"),
+        (6, IndexError, "ImageSet, position 6; expected one of its 6 images"),
+        (-7, IndexError, "ImageSet, position -7; expected one of its 6 images"),
+    ],
+)
+def test_positions_that_it_does_not_take(edition: Edition, position: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as raised:
+        cleanset.load("standard", edition.folder)[position]
+    assert str(raised.value).startswith(message)
+
+
+def test_positions_that_it_takes(edition: Edition) -> None:
+    images = cleanset.load("standard", edition.folder)
+    for position in (np.int64(1), torch.tensor(1), -5, True):
+        assert images[position][2]["file"] == FILES[1]  # type: ignore[index]
+    part: Any = Subset(cast(Any, images), range(1, 3))
+    assert [part[position][2]["file"] for position in (0, 1)] == FILES[1:3]
 
 
 def size_and_mean(image: Any) -> torch.Tensor:

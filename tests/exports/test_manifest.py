@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from cleanset.dataset.label_names import label_names
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import manifest_csv
 from cleanset.exports.manifest_check import read_manifest
 from tests.exports.entries import CROPPED, WHOLE, changed, checked
 
 HEADER = (
-    "model,wnid,class_index,rank,image_id,tier,confidence,source_confidence,ilsvrc_class,real_classes,reviewers,"
+    "model,wnid,class_index,class_name,rank,image_id,tier,confidence,source_confidence,ilsvrc_class,real_classes,reviewers,"
     "left,top,right,bottom,file,source_sha256,file_sha256,pixels_sha256,encoder\n"
 )
 
@@ -25,9 +26,9 @@ HEADER = (
 def test_two_entries() -> None:
     assert manifest_csv([WHOLE, CROPPED]) == (
         HEADER
-        + "standard,n01440764,0,1,ILSVRC2012_val_00000293,top5,0.5,0.5,0,0,1,,,,,"
+        + "standard,n01440764,0,tench,1,ILSVRC2012_val_00000293,top5,0.5,0.5,0,0,1,,,,,"
         + f"n01440764/ILSVRC2012_val_00000293.JPEG,{'a' * 64},{'a' * 64},{'b' * 64},\n"
-        + "standard,n01440764,0,2,ILSVRC2012_val_00002138,relaxed,0.75,0.25,391,0 391,2,0,1,480,330,"
+        + "standard,n01440764,0,tench,2,ILSVRC2012_val_00002138,relaxed,0.75,0.25,391,0 391,2,0,1,480,330,"
         + f"n01440764/ILSVRC2012_val_00002138.png,{'c' * 64},{'d' * 64},{'e' * 64},Pillow 13.0.0 with zlib-ng 2.3.3\n"
     )
 
@@ -54,7 +55,7 @@ def test_sorted_by_class_and_rank() -> None:
 )
 def test_confidence_as_a_float32(confidence: float, text: str) -> None:
     entry = changed(CROPPED, confidence=float(np.float32(confidence)), source_confidence=float(np.float32(confidence)))
-    assert entry.row()[6:8] == (text, text)
+    assert entry.row()[7:9] == (text, text)
 
 
 @given(st.floats(0, 1, width=32))
@@ -66,12 +67,14 @@ def test_every_confidence_can_be_read_back(confidence: float) -> None:
 
 def test_a_confidence_that_is_not_known() -> None:
     entry = checked(CROPPED, rank=1, confidence=None)
-    assert entry.row()[6] == ""
+    assert entry.row()[7] == ""
     assert read_manifest(manifest_csv([entry]), "m") == [entry]
 
 
 # each change of a line, and what is found and expected
 INVALID: list[tuple[int, dict[str, str], str]] = [
+    (2, {"class_name": "goldfish"}, "class_name goldfish; expected tench of n01440764"),
+    (2, {"class_name": "Tench"}, "class_name Tench; expected tench of n01440764"),
     (2, {"model": "Standard"}, "model Standard; expected small letters, digits and _"),
     (2, {"model": "/tmp/outside"}, "model /tmp/outside; expected small letters, digits and _"),
     (2, {"wnid": ""}, "wnid ; expected one of the 1,000 of ILSVRC2012"),
@@ -174,14 +177,14 @@ LINES = manifest_csv([WHOLE, CROPPED]).splitlines()
     ("lines", "message"),
     [
         ([], "m, line 1, column 1: nothing; expected model: export or fetch the set again, or use the version of"),
-        ([LINES[0] + ",x"], "m, line 1, column 21: x; expected nothing: "),
-        ([LINES[0].replace(",source_confidence", "")], "m, line 1, column 8: ilsvrc_class; expected source_confi"),
+        ([LINES[0] + ",x"], "m, line 1, column 22: x; expected nothing: "),
+        ([LINES[0].replace(",source_confidence", "")], "m, line 1, column 9: ilsvrc_class; expected source_confi"),
         (["model,wnid"], "m, line 1, column 3: nothing; expected class_index: "),
         (["\0" * 500], r"m, line 1, column 1: (\\x00)+.*….* \(2,000 characters\); expected model: "),
         (['"' + "x" * 140_000], r"m: not CSV \(field larger than field limit"),
-        ([LINES[0], "standard,n01440764"], "m, line 2: values: 2; expected 20"),
-        ([LINES[0], LINES[1] + ","], "m, line 2: values: 21; expected 20"),
-        ([LINES[0], "", LINES[1]], "m, line 2: values: 0; expected 20"),
+        ([LINES[0], "standard,n01440764"], "m, line 2: values: 2; expected 21"),
+        ([LINES[0], LINES[1] + ","], "m, line 2: values: 22; expected 21"),
+        ([LINES[0], "", LINES[1]], "m, line 2: values: 0; expected 21"),
         ([*LINES, LINES[1]], "m, line 4: ILSVRC2012_val_00000293 as in line 2; expected each image once"),
         ([LINES[0], LINES[2]], "m, line 2: rank 2 in n01440764; expected rank 1"),
     ],
@@ -197,3 +200,14 @@ def test_nothing_invalid_can_be_written() -> None:
     """The same model checks what a set is written from."""
     with pytest.raises(ValidationError):
         checked(WHOLE, class_index=1)
+
+
+def test_names_of_classes() -> None:
+    """As WordNet has them; four share two names."""
+    names = label_names()
+    assert [names[index] for index in (0, 1, 134, 517, 638, 639, 999)] == [
+        "tench", "goldfish", "crane (n02012849)", "crane (n03126707)", "maillot (n03710637)", "maillot (n03710721)",
+        "toilet tissue",
+    ]  # fmt: skip
+    assert len(set(names)) == len(names) == 1000
+    assert not any("," in name or '"' in name for name in names)  # no quotes in a manifest

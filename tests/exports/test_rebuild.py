@@ -57,10 +57,12 @@ def of_kaggle(folder: Path) -> Path:
 def test_from_any_layout(layout: Callable[[Path], Path], export_folder: Path, tmp_path: Path) -> None:
     result = rebuild.run(export_folder / "manifest.csv", layout(tmp_path / "mine"), tmp_path / "out")
     assert result.problems == []
-    # all but the data card, which needs the scores' history
+    # all but the data card and the rejected candidates, which need the tables of the stages
     assert contents(tmp_path / "out") == {
-        name: data for name, data in contents(export_folder).items() if name not in ("README.md", "checksums.sha256")
-    } | {"checksums.sha256": b"".join((export_folder / "checksums.sha256").read_bytes().splitlines(True)[1:])}
+        name: data
+        for name, data in contents(export_folder).items()
+        if name not in ("README.md", "rejected.csv", "checksums.sha256")
+    } | {"checksums.sha256": b"".join((export_folder / "checksums.sha256").read_bytes().splitlines(True)[1:-1])}
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def test_it_is_left_out_and_said(edition: Edition, capsys: pytest.CaptureFixture
     assert "4 images of 4 classes" in card
     assert "left out because they are to be cropped and nobody has drawn the box yet: 2." in card
     assert "| box_unknown | 2 |" in card
-    assert "| n01440764 | 1 | 4 | blur 1, box_unknown 1, not_needed 1 |" in card
+    assert "| n01440764 tench | 1 | 4 | blur 1, box_unknown 1, not_needed 1 |" in card
 
 
 def test_strict_refuses_naming_the_first(edition: Edition) -> None:

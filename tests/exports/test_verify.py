@@ -18,6 +18,7 @@ import cleanset as cleanset_package
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
 from cleanset.exports.folder import write_descriptions
+from cleanset.exports.release import Release
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES, edit
 
@@ -55,9 +56,9 @@ def rewrite(folder: Path, line: int, **changes: str) -> None:
 def describe_anew(folder: Path, before: str) -> None:
     """Make metadata, description and checksums go with a manifest that had the SHA-256 `before`."""
     text = (folder / "manifest.csv").read_text()
-    (folder / "metadata.csv").write_text(text.replace(",file,", ",file_name,", 1))
+    (folder / "metadata.csv").write_text(text.replace(",class_index,", ",label,").replace(",file,", ",file_name,"))
     edit(folder / "croissant.json", before, sha(folder / "manifest.csv"))
-    names = ("README.md", "croissant.json", "manifest.csv", "metadata.csv")
+    names = ("LICENSE", "README.md", "croissant.json", "manifest.csv", "metadata.csv", "rejected.csv")
     lines = [f"{sha(folder / name)}  {name}\n" for name in names if (folder / name).exists()]
     (folder / "checksums.sha256").write_text("".join(lines))
 
@@ -117,6 +118,9 @@ def test_json(copy: Path) -> None:
         "folder": "copy",
         "images": 6,
         "good": 5,
+        "with_images": True,
+        "signed": False,
+        "signer": None,
         "decoded": False,
         "card": True,
         "problems": [
@@ -212,10 +216,12 @@ def test_every_file_that_describes_the_set_is_checked(copy: Path) -> None:
 def test_the_checksums_themselves(copy: Path) -> None:
     path = copy / "checksums.sha256"
     lines = path.read_text().splitlines(keepends=True)
-    assert [line.split()[1] for line in lines] == ["README.md", "croissant.json", "manifest.csv", "metadata.csv"]
+    assert [line.split()[1] for line in lines] == [
+        "README.md", "croissant.json", "manifest.csv", "metadata.csv", "rejected.csv",
+    ]  # fmt: skip
     done = subprocess.run(["sha256sum", "--check", "--strict", path.name], cwd=copy, capture_output=True, check=False)
     assert done.returncode == 0
-    expected = "a SHA-256 and a name for each of README.md, croissant.json, manifest.csv, metadata.csv"
+    expected = "a SHA-256 and a name for each of croissant.json, manifest.csv, metadata.csv"
     for text in ("", "x", "".join(lines[:2]), "".join([*lines, lines[0]]), "".join(lines[::-1]), "".join(lines) + "\n",
                  "".join(lines).replace("README.md", "../README.md"), "".join(lines).upper()):  # fmt: skip
         path.write_text(text)
@@ -306,7 +312,7 @@ def test_names_that_do_not_print(copy: Path) -> None:
 
 
 def test_an_empty_set(tmp_path: Path) -> None:
-    write_descriptions(tmp_path, [], card=None)
+    write_descriptions(tmp_path, [], Release())
     last = f"{tmp_path}: 0 of 0 images are good; no data card (README.md)"
     assert verify.printed(verify.run(tmp_path, False), False) == last
 

@@ -34,7 +34,9 @@ def test_webdataset_reads_all_of_it(export_folder: Path, tmp_path: Path) -> None
         row = expected[key]
         assert hashlib.sha256(np.asarray(pixels).tobytes()).hexdigest() == row["pixels_sha256"]
         assert label == int(row["class_index"])
-        assert (record["wnid"], record["file"], record["tier"]) == (row["wnid"], row["file"], row["tier"])
+        assert [record[name] for name in ("wnid", "class_name", "file", "tier")] == [
+            row[name] for name in ("wnid", "class_name", "file", "tier")
+        ]
         assert record["confidence"] == float(row["confidence"])
         assert record["crop"] == (
             [int(row[edge]) for edge in ("left", "top", "right", "bottom")] if row["left"] else None

@@ -15,7 +15,7 @@ from cleanset.review.verdicts import parse_reviews
 from tests.checkouts import Checkout
 from tests.readme import block, blocks, shell
 
-BUILT = {"keras256": (480, 224, 224, 3), "standard": (480, 160, 160, 3)}
+BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
 COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
 EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --model corruption_robust"
 SHA256 = "0123456789abcdef" * 4
@@ -53,6 +53,7 @@ def test_the_readme_has_these_blocks(repository: Path) -> None:
         COMPARE,
         "cleanset verify data/export/standard",
         EVALUATE,
+        'ssh-keygen -q -t ed25519 -N "" -f build/key',
         "cleanset arrays --preprocessing keras256 build/keras256",
     ]
 
@@ -109,14 +110,23 @@ def test_using_a_set(repository: Path, checkout: Checkout) -> None:
         "build/shards: 34 images in shards: 1\n",
         "",
     )
+    done = shell(checkout, block(repository, "ssh-keygen -q -t ed25519"), COLUMNS="80")
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[0] == "build/published/cleanset-standard-1.0.0: 34 images, published without its images, signed"
+    assert lines[2].startswith(
+        "build/published/cleanset-standard-1.0.0.tar: published without its 34 images; signed: ED25519 key SHA256:"
+    )
+    assert lines[-1] == "otherwise listed       0"
     load, others = blocks(repository, "python")
     shown = (
         "print(len(images), image.mode, class_index, record['rank'], len(table))\n"
+        "print(names[labels[0]], rows.features['label'].names[rows[0]['label']])\n"
         "print(len(folders), len(folders.classes), len(rows), rows[0]['image_id'], len(list(shard)))\n"
     )
     offline = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(checkout.folder / "build" / "hf")}
     done = shell(checkout, f"python - <<'END'\n{load}{others}{shown}END\n", **offline)
-    assert done.stdout == "34 RGB 1 1 34\n34 12 34 ILSVRC2012_val_00000065 34\n", done.stderr
+    assert done.stdout == "34 RGB 1 1 34\ngoldfish goldfish\n34 12 34 ILSVRC2012_val_00000065 34\n", done.stderr
     shutil.rmtree(checkout.folder / "build")
 
 

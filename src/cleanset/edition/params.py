@@ -1,5 +1,6 @@
 """`params.yaml`, checked on reading."""
 
+import datetime
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -173,10 +174,27 @@ class ReviewPolicy(_Section):
 
 
 class Export(_Section):
-    """`strict`: a class that cannot be filled is an error."""
+    """`strict`: a class that cannot be filled is an error.
+
+    `version` and `date` (ISO 8601, empty before publication) are those that card and Croissant give.
+    """
 
     images_per_class: Annotated[int, Field(ge=1, le=1000)] = 3
     strict: bool = False
+    version: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}$")] = "0.0.0"
+    date: str = ""
+
+    @field_validator("date")
+    @classmethod
+    def _iso_date(cls, date: str) -> str:
+        if date:
+            try:
+                known = datetime.date.fromisoformat(date).isoformat() == date
+            except ValueError:
+                known = False
+            if not known:
+                raise ValueError(f'{shown(date)}; expected a day like "2026-01-31", or nothing')
+        return date
 
 
 class Count(_Section):

@@ -1,6 +1,6 @@
 """Which reading of source 000 an edition follows, in sentences for the data card and the report."""
 
-from cleanset.edition.params import PROTOCOLS, Params
+from cleanset.edition.params import PROTOCOLS, Params, ReviewPolicy
 
 _SENTENCES: dict[tuple[str, str], str] = {
     ("dataset.label", "real"): "The label of an image is its one reassessed label.",
@@ -33,6 +33,17 @@ def readings(params: Params) -> list[str]:
         *(_SENTENCES[key, value] for key, value in used.items()),
         f"Classes are filled from these tiers, in this order: {tiers}{several}.",
     ]
+
+
+def review_policy(review: ReviewPolicy) -> str:
+    """How the verdicts of the reviewers become one, and what an image without any counts as, in a sentence."""
+    policy = {
+        "single": "One reviewer is enough, and all who reviewed an image must agree",
+        "majority": f"At least {review.min_reviewers} must have reviewed an image, and more than half of them agree",
+        "unanimous": f"At least {review.min_reviewers} must have reviewed an image, and all of them agree",
+    }[review.policy]
+    unreviewed = "counts as clean" if review.unreviewed_are_clean else "is left out"
+    return f"{policy}; the board overrules; an image that nobody has reviewed {unreviewed}."
 
 
 def _protocol(params: Params) -> str:

@@ -1,8 +1,9 @@
-"""A preprocessed validation set as NumPy files, for evaluations outside this project."""
+"""Preprocessed images, all or those of a finished set, as NumPy files for evaluations outside this project."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,70 +14,133 @@ from numpy.typing import NDArray
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.images import verified_images
-from cleanset.edition.params import read_params
+from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.exports.folder import read_entries, read_image
 from cleanset.files import new_folder, write_text
-from cleanset.images.codec import Read
+from cleanset.images.codec import Source, decode
 from cleanset.images.keras256 import KERAS256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.scoring.decoding import pixels_of
 from cleanset.tables import INDEX, read_table
+from cleanset.validation import shown
 
 MAX_IMAGES_IN_MEMORY = 64
 
 NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256CROP224)}
 
 
-def run(edition: Edition, out: Path, name: str | None, role: str | None) -> None:
-    """Read the index and the images, write the folder `out`; by the named preprocessing, or that of a model."""
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a network takes: a preprocessing, and by channel the mean and deviation that normalise pixels / 255.
+
+    Both are None where the preprocessing is named and not that of a model.
+    """
+
+    preprocessing: Preprocessing
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+
+
+def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None) -> None:
+    """Write the folder `out`: of all images of an edition, or with `role` of the finished set of this model.
+
+    `preprocessing` is one of NAMED or the role of a model, whose own it then is; for a set it may be left out.
+    """
     params = read_params(edition.folder)
-    if (name is None) == (role is None):
-        raise CleansetError("arrays: expected either --preprocessing or --model")
     if role is not None:
-        from cleanset.scoring.models import preprocessing_of  # takes seconds, for it imports timm
-
-        preprocessing: Preprocessing = preprocessing_of(params.model(role))
-    else:
-        preprocessing = named(str(name))
+        params.model(role)
+    by = preprocessing or role
+    if by is None:
+        raise CleansetError(
+            f"arrays: no --preprocessing; expected {' or '.join(NAMED)}, or the role of a model "
+            "(or --model, for a finished set)"
+        )
+    inputs = named_inputs(by) if by in NAMED else inputs_of(known_model(params, by))
     with new_folder(out) as folder:
-        index = read_table(edition.index, INDEX)
-        read = verified_images(edition, params.dataset.images, index).read
-        write_arrays(folder, index, read, preprocessing)
+        if role is None:
+            rows, read = _of_edition(edition, params)
+        else:
+            rows, read = _of_set(edition.export(role), role)
+        write_arrays(folder, rows, read, inputs, role)
 
 
-def named(name: str) -> Preprocessing:
-    """The preprocessing of a name. Raises CleansetError for an unknown name."""
-    if name not in NAMED:
-        raise CleansetError(f"arrays: no preprocessing {name!r}; expected {' or '.join(NAMED)}, or --model")
-    return NAMED[name]
+def named_inputs(name: str) -> Inputs:
+    """Those of a preprocessing in NAMED, which belongs to no one model."""
+    return Inputs(NAMED[name])
 
 
-def write_arrays(folder: Path, index: pd.DataFrame, read: Read, preprocessing: Preprocessing) -> None:
-    """Write the five files of a set into a new folder, images in the order of their ids.
+def inputs_of(model: Model) -> Inputs:
+    """What a model takes; RobustBench's normalise in the network, and so take pixels / 255 as they are."""
+    from cleanset.scoring.models import preprocessing_of  # takes seconds, for it imports timm
+
+    preprocessing = preprocessing_of(model)
+    if model.source == "robustbench":
+        return Inputs(preprocessing, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    import timm
+
+    config = timm.get_pretrained_cfg(model.name, allow_unregistered=False)
+    return Inputs(preprocessing, tuple(config.mean), tuple(config.std))
+
+
+def known_model(params: Params, by: str) -> Model:
+    """The model of a role. Raises CleansetError for what is neither a role nor in NAMED."""
+    if by not in params.models:
+        raise CleansetError(
+            f"arrays: no preprocessing {shown(by)}; expected {', '.join(NAMED)}, or a role in params.yaml: "
+            f"{', '.join(params.models)}"
+        )
+    return params.models[by]
+
+
+def _of_edition(edition: Edition, params: Params) -> tuple[pd.DataFrame, Source]:
+    """All images with their original labels, in the order of their ids."""
+    index = read_table(edition.index, INDEX).sort_values("image_id")
+    rows = index[["image_id", "real_classes"]].assign(label=index["ilsvrc_class"])
+    return rows, verified_images(edition, params.dataset.images, index).read
+
+
+def _of_set(export: Path, role: str) -> tuple[pd.DataFrame, Source]:
+    """The images of a finished set as delivered, each labelled with its class, in the order of the manifest."""
+    if not export.is_dir():
+        raise CleansetError(f"{export}: not there; run dvc pull export@{role}, or dvc repro")
+    entries = {entry.image_id: entry for entry in read_entries(export)}
+    rows = pd.DataFrame(
+        {
+            "image_id": list(entries),
+            "label": [entry.class_index for entry in entries.values()],
+            "real_classes": pd.Series([list(entry.real_classes) for entry in entries.values()], dtype=object),
+        }
+    )
+    return rows, lambda image_id: decode(read_image(export, entries[image_id]), ("JPEG", "PNG"))
+
+
+def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: Inputs, role: str | None) -> None:
+    """Write five files into a new folder, of the images in `rows` (image_id, label, real_classes), in their order.
 
     images.npy       uint8 (n, size, size, 3), red first, rounded and not normalised
-    labels.npy       int64 (n,), class index of the original label
+    labels.npy       int64 (n,), class index: the original label, or in a finished set the class
     real_labels.npy  bool (n, 1000), true at each reassessed label; a row without any is left out of ReaL accuracy
     ids.npy          the image ids
-    arrays.json      the name of the preprocessing, and the number of images
+    arrays.json      preprocessing, number of images, the role of the set or null, and mean and std of each channel,
+                     by which a network wants (images / 255 - mean) / std, or null
     """
-    index = index.sort_values("image_id")
-    ids: list[str] = index["image_id"].tolist()
+    ids: list[str] = rows["image_id"].tolist()
+    preprocessing = inputs.preprocessing
     folder.mkdir()
-    for name, array in (
-        ("labels.npy", index["ilsvrc_class"].to_numpy(np.int64)),
-        ("ids.npy", np.array(ids, dtype=np.str_)),
-    ):
+    for name, array in (("labels.npy", rows["label"].to_numpy(np.int64)), ("ids.npy", np.array(ids, dtype=np.str_))):
         # not np.save, whose error does not tell a full disk
         _write_rows(folder / name, array.dtype.str, array.shape, [array])
-    _write_rows(folder / "real_labels.npy", "|b1", (len(ids), CLASSES), map(_multi_hot, index["real_classes"]))
+    _write_rows(folder / "real_labels.npy", "|b1", (len(ids), CLASSES), map(_multi_hot, rows["real_classes"]))
     shape = (len(ids), preprocessing.size, preprocessing.size, 3)
     images = tracked(_preprocessed(ids, read, preprocessing), len(ids), "arrays")
     _write_rows(folder / "images.npy", "|u1", shape, (pixels.transpose(1, 2, 0) for pixels in images))
-    about = {"preprocessing": preprocessing.name, "images": len(ids)}
+    about = {
+        "preprocessing": preprocessing.name, "images": len(ids), "set": role, "mean": inputs.mean, "std": inputs.std,
+    }  # fmt: skip
     write_text(folder / "arrays.json", json.dumps(about) + "\n")
 
 
@@ -88,13 +152,13 @@ def _write_rows(path: Path, dtype: str, shape: tuple[int, ...], rows: Iterable[N
             file.write(np.ascontiguousarray(row).data)
 
 
-def _multi_hot(classes: NDArray[np.int16]) -> NDArray[np.bool]:
+def _multi_hot(classes: Sequence[int]) -> NDArray[np.bool]:
     row = np.zeros(CLASSES, dtype=np.bool)
-    row[classes] = True
+    row[list(classes)] = True
     return row
 
 
-def _preprocessed(ids: Sequence[str], read: Read, preprocessing: Preprocessing) -> Iterator[NDArray[np.uint8]]:
+def _preprocessed(ids: Sequence[str], read: Source, preprocessing: Preprocessing) -> Iterator[NDArray[np.uint8]]:
     """The pixels of each image in order, a few at a time. Raises CleansetError for one that cannot be read."""
 
     # threads suffice: Pillow and numpy release the lock

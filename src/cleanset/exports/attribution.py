@@ -1,5 +1,7 @@
 """The licences and terms of a set, and what to cite: the same wherever a set is described."""
 
+from collections.abc import Iterable
+
 TERMS_URL = "https://www.image-net.org/download.php"
 IMAGENET_URL = "https://www.image-net.org/challenges/LSVRC/2012/"
 
@@ -39,6 +41,39 @@ van den Oord, A{\\"a}ron},
   archivePrefix = {arXiv}
 }"""
 """BibTeX: this project, the images, the labels."""
+
+SCOOTER = "scooter"
+"""The reviewer whose verdicts are those of the authors of SCOOTER (imagenet/reviews/README.md)."""
+
+SCOOTER_LICENCE = "The reviews of `scooter` are the work of the authors of SCOOTER, and under their licence, MIT."
+
+_SCOOTER_CITATION = """\
+@misc{scooter,
+  title  = {SCOOTER: A Human Evaluation Framework for Unrestricted Adversarial Examples},
+  author = {Fazlija, Dren and Z{\\"u}hlke, Monty-Maximilian and Schrader, Johanna and Orlov, Arkadij and Stein, Clara \
+and Olatunji, Iyiola E. and Kudenko, Daniel},
+  year   = {2025},
+  eprint = {2507.07776},
+  archivePrefix = {arXiv}
+}"""
+
+
+def citation(reviewers: Iterable[str]) -> str:
+    """BibTeX of what a set with these reviewers is made from."""
+    return f"{CITATION}\n{_SCOOTER_CITATION}" if SCOOTER in reviewers else CITATION
+
+
+def licences(reviewers: Iterable[str]) -> str:
+    """LICENCES of a set with these reviewers."""
+    return f"{LICENCES} {SCOOTER_LICENCE}" if SCOOTER in reviewers else LICENCES
+
+
+def licence_text(reviewers: Iterable[str]) -> str:
+    """The file LICENSE of a set with these reviewers."""
+    return (
+        f"{licences(reviewers)}\nCC BY 4.0: {LICENCE_URL}\n\n"
+        f"{TERMS}\nThe terms: {TERMS_URL}\n\nWho uses the set cites\n\n{citation(reviewers)}\n"
+    )
 
 
 def name_of(model: str) -> str:

@@ -6,52 +6,97 @@ import pandas as pd
 import yaml
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.exports.attribution import CITATION, LICENCE_URL, LICENCES, TERMS, TERMS_URL, name_of
+from cleanset.dataset.label_names import label_names
+from cleanset.exports.attribution import LICENCE_URL, SCOOTER, TERMS, TERMS_URL, citation, licences, name_of
+from cleanset.exports.front_matter import front_matter
 from cleanset.exports.manifest import VALIDATION_IMAGES
 from cleanset.exports.provenance import Provenance
+from cleanset.exports.release import Release
+from cleanset.review.agreement import overall
+from cleanset.review.vote_table import verdicts_by_image, verdicts_by_reviewer
 from cleanset.scoring.record import ScoreRecord
 from cleanset.selection.metrics import short_classes, totals
-from cleanset.vocabulary import EXCLUSION_REASONS, TIERS
+from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
 
 
-def card(provenance: Provenance, selection: pd.DataFrame, rejected: pd.DataFrame) -> str:
-    """The card as Markdown, with the front matter that the library `datasets` and its hub read."""
+def card(provenance: Provenance, selection: pd.DataFrame, rejected: pd.DataFrame, votes: pd.DataFrame) -> str:
+    """The card as Markdown, with the front matter that the library `datasets` and its hub read.
+
+    Its sections answer the questions of Datasheets for Datasets (Gebru et al. 2021). `selection`, `rejected` and
+    `votes` are the tables of these names.
+    """
     classes, per_class = provenance.classes, provenance.images_per_class
     counts = totals(selection, rejected, classes, per_class)
+    release = provenance.release
     parts = (
-        _front_matter(provenance.model, counts["images"]),
+        front_matter(provenance.model, counts["images"], bool(release.reviewers), with_images=True),
         _summary(provenance, counts),
-        _columns(counts),
         _loading(provenance.model),
-        "## Rules\n\n" + "\n".join(f"- {sentence}" for sentence in provenance.readings),
+        _MOTIVATION,
         _counts(counts),
+        _columns(counts),
+        "## Rules\n\n" + "\n".join(f"- {sentence}" for sentence in provenance.readings),
+        _reviews(release, selection, votes),
         _rejects(counts),
         _short(short_classes(selection, rejected, classes, per_class)),
+        _flaws(provenance.model, counts),
+        _USES,
+        f"## Licences and terms\n\n{licences(release.reviewers)} See {LICENCE_URL}\n\n{TERMS} They are at {TERMS_URL}; "
+        "whoever hands this set on hands them on with it.",
+        _maintenance(release),
         _scores(provenance.scored),
         _origin(provenance),
-        f"## Licences and terms\n\n{LICENCES} See {LICENCE_URL}\n\n{TERMS} They are at {TERMS_URL}; "
-        "whoever hands this set on hands them on with it.",
-        f"## Citation\n\n```bibtex\n{CITATION}\n```",
+        f"## Citation\n\n```bibtex\n{citation(release.reviewers)}\n```",
     )
     return "\n\n".join(parts) + "\n"
 
 
-def _front_matter(model: str, images: int) -> str:
-    size = "n<1K" if images < 1_000 else "1K<n<10K" if images < 10_000 else "10K<n<100K"
-    return f"""\
----
-pretty_name: {name_of(model)}
-license: other
-license_name: imagenet
-license_link: {TERMS_URL}
-task_categories: [image-classification]
-size_categories: ["{size}"]
-configs:
-- config_name: default
-  data_files:
-  - split: validation
-    path: "**"
----"""
+def card_without_images(text: str, model: str, images: int, release: Release) -> str:
+    """A card for a set that is published without its images: the table is loaded, the images are made again."""
+    _, _, body = text.split("---\n", 2)
+    before, rest = body.split("## Loading\n", 1)
+    after = rest[rest.index(f"\n{_MOTIVATION}") :]
+    matter = front_matter(model, images, bool(release.reviewers), with_images=False)
+    return f"{matter}\n{before}{_LOADING_WITHOUT_IMAGES}\n{after}"
+
+
+_MOTIVATION = """\
+## Motivation
+
+Attacks on classifiers, and the people who judge whether an attacked image looks modified, need images to start from
+that are beyond doubt: of one thing, classified correctly, and without anything that people would take for a
+modification. ImageNet's validation images are not: they have watermarks, borders, filters, collages and second objects.
+This set is the part of them that a model is sure of and that people have looked through."""
+
+_LOADING_WITHOUT_IMAGES = """\
+## Loading
+
+The images are not here: ImageNet's terms leave it to you to get them. With your own copy of the validation images (the
+tar, or a folder of any layout) and `cleanset` installed, in this folder:
+
+```sh
+cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out images
+```
+
+makes every image byte for byte. The table alone:
+
+```python
+import os, datasets
+table = datasets.load_dataset(os.getcwd())["validation"]
+```
+"""
+
+_USES = """\
+## Uses
+
+Made for studies that start from clean images: adversarial examples and how people see them, corruptions, certified
+robustness, explanations. Not for:
+
+- **how accurate a model is**: the images are those that one model is surest of, so that its own accuracy on them is
+  100 % by construction, or nearly, and that of similar models is too high. For accuracy take all 50,000 images;
+- **comparing models** by accuracy on a set that was chosen by one of them;
+- **training**, which the set is too small for, and which would spoil ImageNet's validation images for every later test;
+- anything commercial, which ImageNet's terms do not allow, or conclusions about the people in the images."""
 
 
 def _summary(provenance: Provenance, counts: Mapping[str, int]) -> str:
@@ -86,11 +131,13 @@ def _columns(counts: Mapping[str, int]) -> str:
     text = """\
 ## Files
 
-`manifest.csv` has a line for each image: class, source, tier, crop box, and the SHA-256 of source, file and pixels.
-`confidence` is the model's softmax probability of the class on the image as delivered, `source_confidence` that on the
-whole image; `ilsvrc_class` and `real_classes` are the original and all reassessed labels (class indices), `reviewers`
-is how many people judged the image. `metadata.csv` and `croissant.json` are made from it. `checksums.sha256` has the
-SHA-256 of these and of this card: `sha256sum -c checksums.sha256` checks them, `cleanset verify .` the images too."""
+`manifest.csv` has a line for each image: class (wnid, class index, name), source, tier, crop box, and the SHA-256 of
+source, file and pixels. `confidence` is the model's softmax probability of the class on the image as delivered,
+`source_confidence` that on the whole image; `ilsvrc_class` and `real_classes` are the original and all reassessed
+labels (class indices), `reviewers` is how many people judged the image. `metadata.csv` is the same for the library
+`datasets`, where the class index is the `label`; `croissant.json` describes the set to programs (Croissant 1.1);
+`rejected.csv` lists the candidates that are not in it. `checksums.sha256` has the SHA-256 of these and of this card:
+`sha256sum -c checksums.sha256` checks them, `cleanset verify .` the images too."""
     if counts["images_cropped"]:
         text += f"\n\nCropped images, whose two confidences differ: {counts['images_cropped']:,}."
     return text
@@ -112,12 +159,13 @@ or with other libraries; `ImageFolder` numbers the folders from 0 in their sorte
 class indices, and leaves out a class without images:
 
 ```python
-import datasets, torchvision
+import os, datasets, torchvision
 folders = torchvision.datasets.ImageFolder(".")
-table = datasets.load_dataset("imagefolder", data_dir=".", data_files={{"validation": "**"}})["validation"]
+table = datasets.load_dataset(os.getcwd())["validation"]
 ```
 
-`datasets` turns an image that carries an EXIF orientation; the others do not, nor did the models."""
+The `label` of `datasets` has the names of all 1,000 classes, in the order of the class indices. `datasets` turns an
+image that carries an EXIF orientation; the others do not, nor did the models."""
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -142,14 +190,75 @@ def _rejects(counts: Mapping[str, int]) -> str:
     return "## Candidates that are not in it, by reason\n\n" + (_table("reason", rows) if rows else "None.")
 
 
+def _reviews(release: Release, selection: pd.DataFrame, votes: pd.DataFrame) -> str:
+    parts = ["## Reviews", release.review]
+    by_reviewer = verdicts_by_reviewer(votes)
+    if not by_reviewer:
+        return "\n\n".join([*parts, "Nobody has reviewed these images."])
+    head = ["| reviewer | " + " | ".join(VERDICTS) + " |", "|---" + "|--:" * len(VERDICTS) + "|"]
+    lines = [f"| `{name}` | {' | '.join(f'{n:,}' for n in given.values())} |" for name, given in by_reviewer.items()]
+    parts += ["Verdicts on these images and on the candidates that were rejected:", "\n".join([*head, *lines])]
+    agreement = overall(verdicts_by_image(votes))
+    if agreement.agreement is None:
+        found = "No image was judged by more than one reviewer, so that their agreement is not known."
+    else:
+        kappa = "" if agreement.kappa is None else f", Fleiss' kappa is {agreement.kappa:.2f}"
+        found = (
+            f"Images judged by two or more: {agreement.images:,}. Of two verdicts on one of them "
+            f"{100 * agreement.agreement:.1f} % are the same{kappa}."
+        )
+    unseen = len(set(selection["image_id"]) - set(votes["image_id"]))
+    parts.append(f"{found} Images of this set that nobody has judged: {f'{unseen:,}' if unseen else 'none'}.")
+    if SCOOTER in by_reviewer:
+        parts.append(
+            "The verdicts of `scooter` are those of the authors of SCOOTER, read from the notes that they published."
+        )
+    return "\n\n".join(parts)
+
+
+def _flaws(model: str, counts: Mapping[str, int]) -> str:
+    flaws = [
+        "**People disagree on what is clean.** Of the set that the authors of this procedure made by hand (ImageNet "
+        "S-R50-N), 20.8 % of 17,300 ratings by strangers were negative: they took an image for modified "
+        "([Fazlija et al. 2025](https://arxiv.org/abs/2507.07776), [data](https://doi.org/10.5281/zenodo.15771501)). "
+        "Expect no less here: measure how people rate these images before you modify them, and compare with that.",
+        f"**The images are easy ones.** They were chosen by the confidence of `{model}`: typical views of their class, "
+        "few of them small, hidden or unusual.",
+        "**Labels are as good as their source.** A label is one of the reassessed labels (Beyer et al. 2020), which "
+        "have errors of their own, and some classes of ImageNet overlap.",
+        "**ImageNet's images are photographs from the web, from before 2012**, mostly from North America and Europe "
+        "(Shankar et al. 2017, arXiv:1711.08536); people are in some of them, and were not asked. Nothing was added "
+        "about anyone.",
+    ]
+    if counts["images_cropped"]:
+        flaws.append(
+            "**Cropped images differ from whole ones**: they are smaller, often less wide, and PNG instead of JPEG. "
+            "The columns `left` to `bottom` tell them apart."
+        )
+    return "## Known flaws\n\n" + "\n".join(f"- {flaw}" for flaw in flaws)
+
+
+def _maintenance(release: Release) -> str:
+    date = f" of {release.date}" if release.date else ", not published yet"
+    return (
+        f"## Maintenance\n\nVersion {release.version}{date}. A version is never changed: an image that turns out to be "
+        "flawed is left out of the next one, and `cleanset diff OLD NEW` lists what has changed, by class and reason. "
+        "Report a flaw to whoever published the set, by the image id."
+    )
+
+
 def _short(short: pd.DataFrame) -> str:
     if short.empty:
         return "## Short classes\n\nNone."
     lines = [
-        f"| {wnids()[row['class_index']]} | {row['kept']} | {row['candidates']} | {row['rejected'] or 'none'} |"
+        f"| {_name(row['class_index'])} | {row['kept']} | {row['candidates']} | {row['rejected'] or 'none'} |"
         for row in short.to_dict("records")
     ]
     return "\n".join(["## Short classes\n", "| class | images | candidates | not taken |", "|---|--:|--:|---|", *lines])
+
+
+def _name(class_index: int) -> str:
+    return f"{wnids()[class_index]} {label_names()[class_index]}"
 
 
 def _scores(scored: ScoreRecord) -> str:

@@ -2,23 +2,30 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cleanset.errors import CleansetError
 from cleanset.exports.croissant import croissant_json
 from cleanset.exports.manifest import MANIFEST, Entry, manifest_csv
 from cleanset.exports.manifest_check import read_manifest
+from cleanset.exports.release import Release
 from cleanset.files import sha256, write_text
 
 METADATA = "metadata.csv"
-"""The manifest once more, as the library `datasets` wants it: its column of files is called file_name."""
+"""The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""
 CROISSANT = "croissant.json"
 CARD = "README.md"
+REJECTED_CSV = "rejected.csv"
+"""The candidates that are not in the set, each with its reason."""
+LICENCE = "LICENSE"
 CHECKSUMS = "checksums.sha256"
-"""The digests of the other four, as `sha256sum` writes and checks them; those of the images are in the manifest."""
-DESCRIPTIONS = (CARD, CROISSANT, MANIFEST, METADATA)
-"""Sorted. A set that was rebuilt from its manifest has no CARD."""
+"""The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
+SIGNATURE = f"{CHECKSUMS}.sig"
+DESCRIPTIONS = (LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
+"""Sorted."""
+OPTIONAL = (LICENCE, CARD, REJECTED_CSV)
+"""A set that was rebuilt from its manifest has none of them; only a published one has LICENCE."""
 
 MAX_FILE_BYTES = 1 << 29
 """More than any image or manifest has: 100 million pixels are 300 MB."""
@@ -26,7 +33,7 @@ MAX_FILE_BYTES = 1 << 29
 
 def metadata_csv(manifest: str) -> str:
     """METADATA of a manifest."""
-    return manifest.replace(",file,", ",file_name,", 1)
+    return manifest.replace(",class_index,", ",label,", 1).replace(",file,", ",file_name,", 1)
 
 
 def checksums(digests: dict[str, str]) -> str:
@@ -34,16 +41,17 @@ def checksums(digests: dict[str, str]) -> str:
     return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
 
 
-def write_descriptions(folder: Path, entries: Sequence[Entry], card: str | None) -> None:
-    """Write the manifest, what is made from it alone, the card if there is one, and the digests of them all."""
+def write_descriptions(
+    folder: Path, entries: Sequence[Entry], release: Release, optional: Mapping[str, str] | None = None
+) -> None:
+    """Write the manifest, what is made from it, the texts of OPTIONAL files by name, and the digests of them all."""
     manifest = manifest_csv(entries)
     texts = {
         MANIFEST: manifest,
         METADATA: metadata_csv(manifest),
-        CROISSANT: croissant_json(entries, sha256(manifest.encode())),
+        CROISSANT: croissant_json(entries, sha256(manifest.encode()), release),
+        **(optional or {}),
     }
-    if card is not None:
-        texts[CARD] = card
     texts[CHECKSUMS] = checksums({name: sha256(text.encode()) for name, text in texts.items()})
     for name, text in texts.items():
         write_text(folder / name, text)

@@ -2,13 +2,15 @@
 
 import io
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from cleanset.dataset.ilsvrc import wnids
+from cleanset.dataset.ilsvrc import class_indices, wnids
+from cleanset.dataset.label_names import label_names
 from cleanset.exports.folder import read_image
 from cleanset.exports.manifest import Entry
 
@@ -20,6 +22,10 @@ class ImageSet:
     and the record: the line of the manifest. So that a DataLoader can put records together, `crop` is four numbers,
     which for a whole image are 0, 0, width, height; `real_classes` is text, as in "804 805"; and a `confidence` that
     is not known is NaN. The bytes are checked whenever an image is read.
+
+    As with torchvision's `ImageFolder`, `classes` are the 1,000 wnids in the order of the class indices,
+    `class_to_idx` is the class index by wnid, and `targets` are the class indices of the images. `class_names` are
+    the names of the classes, in the same order.
     """
 
     def __init__(self, folder: Path, entries: Sequence[Entry], transform: Callable[[Any], Any] | None = None) -> None:
@@ -27,6 +33,15 @@ class ImageSet:
         self.entries = list(entries)
         self.transform = transform
         self.classes = list(wnids())
+        self.class_names = list(label_names())
+        self.class_to_idx = dict(class_indices())
+        self.targets = [entry.class_index for entry in self.entries]
+
+    def __repr__(self) -> str:
+        model = self.entries[0].model if self.entries else "no model"
+        counts = f"{len(self):,} images of {len(set(self.targets)):,} classes"
+        transform = "" if self.transform is None else f", transform={self.transform!r}"
+        return f"ImageSet({model}: {counts}, {str(self.folder)!r}{transform})"
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -35,11 +50,26 @@ class ImageSet:
         return (self[place] for place in range(len(self)))
 
     def __getitem__(self, place: int) -> tuple[Any, int, dict[str, Any]]:
-        entry = self.entries[place]
+        entry = self.entries[self._position(place)]
         with Image.open(io.BytesIO(read_image(self.folder, entry)), formats=("JPEG", "PNG")) as opened:
             image = opened.convert("RGB")
         record = _record(entry, image.width, image.height)
         return (self.transform(image) if self.transform else image), entry.class_index, record
+
+    def _position(self, place: object) -> int:
+        """A position from 0, or from the end below 0. Raises TypeError or IndexError for anything else."""
+        if isinstance(place, slice):
+            raise TypeError(
+                "ImageSet, a slice; expected one position: for a part of the images take "
+                "torch.utils.data.Subset(images, range(...)), for that of the manifest images.entries[...]"
+            )
+        try:
+            position = operator.index(place)  # type: ignore[arg-type]
+        except TypeError:
+            raise TypeError(f"ImageSet, position {place!r}; expected a whole number") from None
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"ImageSet, position {position}; expected one of its {len(self):,} images")
+        return position
 
 
 def _record(entry: Entry, width: int, height: int) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from cleanset.dataset.ilsvrc import CLASSES, class_indices
+from cleanset.dataset.label_names import label_names
 from cleanset.images.boxes import Box
 from cleanset.vocabulary import Tier
 
 MANIFEST = "manifest.csv"
 COLUMNS = (
-    "model", "wnid", "class_index", "rank", "image_id", "tier", "confidence", "source_confidence",
+    "model", "wnid", "class_index", "class_name", "rank", "image_id", "tier", "confidence", "source_confidence",
     "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
     "file", "source_sha256", "file_sha256", "pixels_sha256", "encoder",
 )  # fmt: skip
@@ -60,13 +61,13 @@ _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hexade
 class Entry(BaseModel):
     """One exported image; the same check wherever a manifest is read or written.
 
-    `rank` counts from 1 within the class. `confidence` is the model's softmax probability of the class on the
-    delivered pixels, `source_confidence` that on the whole image (both float32, and equal for a whole image);
-    `confidence` is None where the crop's five most probable classes lack the class. `ilsvrc_class` and `real_classes`
-    are the class indices of the original and of all reassessed labels; `reviewers` is how many judged the image in
-    this class, the board not counted. `crop` is None for a whole image; `file` is relative to the folder of the
-    manifest; `pixels_sha256` is of the decoded RGB bytes of that file, row by row; `encoder` wrote the PNG of a
-    cropped one: other versions may write the same pixels in other bytes.
+    `class_name` is that of label_names. `rank` counts from 1 within the class. `confidence` is the model's softmax
+    probability of the class on the delivered pixels, `source_confidence` that on the whole image (both float32, and
+    equal for a whole image); `confidence` is None where the crop's five most probable classes lack the class.
+    `ilsvrc_class` and `real_classes` are the class indices of the original and of all reassessed labels; `reviewers`
+    is how many judged the image in this class, the board not counted. `crop` is None for a whole image; `file` is
+    relative to the folder of the manifest; `pixels_sha256` is of the decoded RGB bytes of that file, row by row;
+    `encoder` wrote the PNG of a cropped one: other versions may write the same pixels in other bytes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -74,6 +75,7 @@ class Entry(BaseModel):
     model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="small letters, digits and _")]
     wnid: Annotated[str, AfterValidator(_known_wnid), Field(description="one of the 1,000 of ILSVRC2012")]
     class_index: _ClassIndex
+    class_name: str
     rank: Annotated[int, Field(ge=1, le=VALIDATION_IMAGES, description="at least 1")]
     image_id: Annotated[
         str, AfterValidator(_official_id), Field(description="ILSVRC2012_val_ and eight digits, 00000001 to 00050000")
@@ -108,6 +110,8 @@ class Entry(BaseModel):
         index, labels = class_indices()[self.wnid], len(self.real_classes)
         if self.class_index != index:
             raise ValueError(f"class_index {self.class_index}; expected {index} of {self.wnid}")
+        if self.class_name != (label := label_names()[index]):
+            raise ValueError(f"class_name {self.class_name}; expected {label} of {self.wnid}")
         if index not in self.real_classes:
             raise ValueError(f"real_classes {_words(self.real_classes)}; expected the class {index} among them")
         if (self.tier == "relaxed") != (labels > 1):
@@ -138,7 +142,7 @@ class Entry(BaseModel):
     def row(self) -> tuple[str, ...]:
         """The values of COLUMNS; a confidence has the digits that tell one float32 from the next."""
         values = (
-            self.model, self.wnid, self.class_index, self.rank, self.image_id, self.tier,
+            self.model, self.wnid, self.class_index, self.class_name, self.rank, self.image_id, self.tier,
             "" if self.confidence is None else f"{self.confidence:.9g}", f"{self.source_confidence:.9g}",
             self.ilsvrc_class, _words(self.real_classes), self.reviewers, *(self.crop or ("", "", "", "")),
             self.file, self.source_sha256, self.file_sha256, self.pixels_sha256, self.encoder,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.edition.params import Params
+from cleanset.exports.release import Release
 from cleanset.files import md5, sha256
 from cleanset.scoring.record import ScoreRecord
 
@@ -16,7 +17,7 @@ _DETERMINING: dict[str, Any] = {
     "models": {"__all__": {"source", "name", "threat_model", "sha256"}},  # not the path of the weights
     "select": True,
     "review": True,
-    "export": True,
+    "export": {"images_per_class", "strict"},  # not the version and date of the release
 }
 """The parameters that decide what is in a set, beside those of the scores, which their record has."""
 
@@ -32,13 +33,14 @@ class InputDigest:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How a set was made: for which model and classes, with what scores, parameters and tables.
+    """How a set was made: for which model, release and classes, with what scores, parameters and tables.
 
     `unreviewed_clean`: images that nobody has reviewed were taken for clean. `readings`: what was done where a
     source's text and its authors' practice differ, in sentences.
     """
 
     model: str
+    release: Release
     classes: Sequence[int]
     images_per_class: int
     unreviewed_clean: bool
@@ -55,7 +57,8 @@ class Provenance:
 
 def determining_params(params: Params) -> dict[str, Any]:
     """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
-    return params.model_dump(mode="json", include=_DETERMINING, exclude_unset=True)
+    found = params.model_dump(mode="json", include=_DETERMINING, exclude_unset=True)
+    return {name: values for name, values in found.items() if values}
 
 
 def input_digests(folder: Path, paths: Sequence[Path]) -> list[InputDigest]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.dataset.layouts import Location, locate
-from cleanset.exports.folder import manifest_text, write_descriptions
+from cleanset.exports.folder import CROISSANT, manifest_text, read_regular_file, write_descriptions
 from cleanset.exports.image_file import image_file
 from cleanset.exports.manifest import Entry
 from cleanset.exports.manifest_check import check_manifest, duplicates
 from cleanset.exports.problems import Problem
+from cleanset.exports.release import Release, release_of
 from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.machine import available_cores
@@ -47,7 +48,7 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
                 problems = _write_images(folder, checked.entries, locations)
                 if problems:
                     raise _IncompleteError
-                write_descriptions(folder, list(checked.entries.values()), card=None)
+                write_descriptions(folder, list(checked.entries.values()), _release(manifest))
         except _IncompleteError:
             pass
     return RebuildResult(str(out), checked.lines, problems)
@@ -63,6 +64,15 @@ def printed(result: RebuildResult) -> str:
     else:
         summary = f"{result.images:,} images; source, file and pixels of each are those of the manifest"
     return "\n".join([*map(str, result.problems), f"{result.out}: {summary}"])
+
+
+def _release(manifest: Path) -> Release:
+    """What the Croissant description beside the manifest tells, if there is one."""
+    folder = manifest if manifest.is_dir() else manifest.parent
+    try:
+        return release_of(read_regular_file(folder / CROISSANT))
+    except OSError:
+        return Release()
 
 
 def _write_images(folder: Path, entries: Mapping[int, Entry], locations: dict[str, Location]) -> list[Problem]:

@@ -1,13 +1,14 @@
-"""The command `verify`: the folder of a finished set against its manifest."""
+"""The command `verify`: the folder of a finished set against its manifest, and its signature."""
 
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from cleanset.exports.archive import unpacked
 from cleanset.exports.croissant import croissant_json
 from cleanset.exports.folder import (
     CARD,
@@ -15,6 +16,8 @@ from cleanset.exports.folder import (
     CROISSANT,
     DESCRIPTIONS,
     METADATA,
+    OPTIONAL,
+    SIGNATURE,
     checksums,
     manifest_text,
     metadata_csv,
@@ -23,6 +26,8 @@ from cleanset.exports.folder import (
 from cleanset.exports.manifest import MANIFEST, Entry
 from cleanset.exports.manifest_check import CheckedManifest, check_manifest, duplicates
 from cleanset.exports.problems import Problem
+from cleanset.exports.release import release_of
+from cleanset.exports.signature import SignatureError, signer
 from cleanset.files import sha256
 from cleanset.machine import available_cores
 
@@ -35,13 +40,20 @@ _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The problems of a set, and how many of the manifest's images have none; `card`: whether it has a data card."""
+    """The problems of a set, and how many of the manifest's images have none.
+
+    `card`: whether it has a data card. `with_images`: false where it was published without its images. `signed`:
+    whether it has a signature; `signer`: whose, if it was checked and holds.
+    """
 
     folder: str
     images: int
     good: int
     decoded: bool
     card: bool
+    with_images: bool
+    signed: bool
+    signer: str | None
     problems: list[Problem]
 
 
@@ -54,42 +66,77 @@ class _Placed:
     file: str
 
 
-def run(folder: Path, decode: bool) -> Verification:
+def run(folder: Path, decode: bool, signers: Path | None = None) -> Verification:
     """Compare the folder of an export with its manifest, and what describes it with its checksums.
 
     Where the SHA-256 of a file is that of the manifest, its pixels are taken for those of the manifest too; they are
-    decoded only where it differs, or with `decode`. Raises CleansetError if no manifest can be read.
+    decoded only where it differs, or with `decode`. With `signers`, a public key or allowed signers, the set must be
+    signed by one of them. `folder` may be the tar of a published set, too: then the tar must have the bytes that
+    publish gives for what is in it. Raises CleansetError if no manifest or no `signers` can be read.
     """
+    if not folder.is_file() or folder.suffix != ".tar":
+        return _verify(folder, decode, signers)
+    with unpacked(folder) as (inside, same_bytes):
+        found = _verify(inside, decode, signers)
+    if not same_bytes:
+        found.problems.append(Problem("unlike", folder.name, "other bytes", "those that publish gives for its files"))
+    return replace(found, folder=str(folder))
+
+
+def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     manifest = check_manifest(*manifest_text(folder / MANIFEST))
     problems = [*manifest.problems, *duplicates(manifest.entries)]
     files, empty, others = _contents(folder)
     placed = _placed(manifest.entries, files)
+    with_images = bool(placed) or not _is_without_images(folder, files)
     found = {each.line for each in placed}
     for line, entry in manifest.entries.items():
-        if line not in found:
+        if with_images and line not in found:
             problems.append(Problem("missing", entry.file, "nothing", entry.file_sha256, line))
     problems += _of_files(folder, placed, decode)
-    known = {each.file for each in placed} | {*DESCRIPTIONS, CHECKSUMS} | set(manifest.invalid_files)
+    known = {each.file for each in placed} | {*DESCRIPTIONS, CHECKSUMS, SIGNATURE} | set(manifest.invalid_files)
     problems += [Problem("surplus", file, "a file", "nothing") for file in sorted(files - known)]
     problems += [Problem("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
     problems += [Problem("surplus", name, "no regular file", "nothing") for name in sorted(others)]
     if not manifest.problems:
-        problems += _of_derived(folder, files, manifest)
-    problems += _of_checksums(folder, files)
+        problems += _of_derived(folder, files, manifest, with_images)
+    problems += _of_checksums(folder, files, with_images)
+    whose = _signer(folder, files, signers) if signers else None
+    if isinstance(whose, Problem):
+        problems.append(whose)
     bad = {problem.line for problem in problems}
-    good = sum(line not in bad for line in manifest.entries)
-    return Verification(str(folder), manifest.lines, good, decode, CARD in files, problems)
+    good = sum(line not in bad for line in manifest.entries) if with_images else 0
+    return Verification(
+        folder=str(folder),
+        images=manifest.lines,
+        good=good,
+        decoded=decode,
+        card=CARD in files,
+        with_images=with_images,
+        signed=SIGNATURE in files,
+        signer=whose if isinstance(whose, str) else None,
+        problems=problems,
+    )
 
 
 def printed(verification: Verification, as_json: bool) -> str:
     """The lines that the command prints: one for each problem and a summary; or JSON."""
     if as_json:
         return json.dumps(asdict(verification), indent=2)
-    summary = f"{verification.folder}: {verification.good:,} of {verification.images:,} images are good"
+    if verification.with_images:
+        summary = f"{verification.folder}: {verification.good:,} of {verification.images:,} images are good"
+    else:
+        summary = f"{verification.folder}: published without its {verification.images:,} images"
     if verification.problems:
         summary += f"; problems: {len(verification.problems):,}"
     if not verification.card:
         summary += f"; no data card ({CARD})"
+    if verification.signer:
+        summary += f"; signed: {verification.signer}"
+    elif verification.signed:
+        summary += (
+            "; signature not valid" if _has_bad_signature(verification) else "; signature not checked (--signature)"
+        )
     return "\n".join([*map(str, verification.problems), summary])
 
 
@@ -116,7 +163,7 @@ def _placed(entries: Mapping[int, Entry], files: set[str]) -> list[_Placed]:
     """For each line its file: in its place, or else one of the same name that no line claims."""
     claimed = {entry.file for entry in entries.values()}
     elsewhere: dict[str, list[str]] = {}
-    for file in sorted(files - claimed - {*DESCRIPTIONS, CHECKSUMS}):
+    for file in sorted(files - claimed - {*DESCRIPTIONS, CHECKSUMS, SIGNATURE}):
         elsewhere.setdefault(PurePosixPath(file).name, []).append(file)
     placed = []
     for line, entry in entries.items():
@@ -164,13 +211,13 @@ def _pixels(data: bytes) -> str | ValueError:
         return error
 
 
-def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest) -> Iterator[Problem]:
-    """Whether what is made from the manifest alone is there, and made from this one."""
+def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest, with_images: bool) -> Iterator[Problem]:
+    """Whether what is made from the manifest is there, and made from this one."""
     entries = list(manifest.entries.values())
-    texts = {
-        METADATA: metadata_csv(manifest.text),
-        CROISSANT: croissant_json(entries, sha256(manifest.text.encode())),
-    }
+    release = release_of(read_regular_file(folder / CROISSANT) if CROISSANT in files else b"")
+    texts = {CROISSANT: croissant_json(entries, sha256(manifest.text.encode()), release)}
+    if with_images:
+        texts[METADATA] = metadata_csv(manifest.text)
     for name, text in texts.items():
         if name not in files:
             yield Problem("missing", name, "nothing", f"what is made from {MANIFEST}")
@@ -178,22 +225,48 @@ def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest) -> Ite
             yield Problem("unlike", name, "something else", f"what is made from {MANIFEST}")
 
 
-def _of_checksums(folder: Path, files: set[str]) -> Iterator[Problem]:
+def _listed(folder: Path) -> tuple[str, dict[str, str]]:
+    """The text of CHECKSUMS, and the SHA-256 by file that it lists."""
+    text = read_regular_file(folder / CHECKSUMS).decode("utf-8", "replace")
+    return text, {name: digest for digest, name in _CHECKSUM.findall(text)}
+
+
+def _is_without_images(folder: Path, files: set[str]) -> bool:
+    """Whether a set was published without its images, and so without METADATA, which is of use with them only."""
+    return CHECKSUMS in files and METADATA not in {*files, *_listed(folder)[1]}
+
+
+def _of_checksums(folder: Path, files: set[str], with_images: bool) -> Iterator[Problem]:
     """Whether the files that describe the set are those that CHECKSUMS lists."""
     if CHECKSUMS not in files:
         yield Problem("missing", CHECKSUMS, "nothing", "the digests of the files that describe the set")
         return
-    text = read_regular_file(folder / CHECKSUMS).decode("utf-8", "replace")
-    listed = {name: digest for digest, name in _CHECKSUM.findall(text)}
-    if checksums(listed) != text or {*listed, CARD} != set(DESCRIPTIONS):
-        yield Problem(
-            "unlike", CHECKSUMS, "something else", f"a SHA-256 and a name for each of {', '.join(DESCRIPTIONS)}"
-        )
+    text, listed = _listed(folder)
+    needed = [name for name in DESCRIPTIONS if name not in OPTIONAL and (with_images or name != METADATA)]
+    if checksums(listed) != text or not set(needed) <= set(listed) <= set(DESCRIPTIONS):
+        yield Problem("unlike", CHECKSUMS, "something else", f"a SHA-256 and a name for each of {', '.join(needed)}")
         return
     for name, digest in listed.items():
         if name not in files:
             yield Problem("missing", name, "nothing", digest)
         elif (found := sha256(read_regular_file(folder / name))) != digest:
             yield Problem("changed", name, found, digest)
-    if CARD in files and CARD not in listed:
-        yield Problem("surplus", CARD, "a file", f"nothing, for {CHECKSUMS} does not list it")
+    for name in DESCRIPTIONS:
+        if name in files and name not in listed:
+            yield Problem("surplus", name, "a file", f"nothing, for {CHECKSUMS} does not list it")
+
+
+def _signer(folder: Path, files: set[str], signers: Path) -> str | Problem:
+    """Who signed CHECKSUMS, or what is wrong with the signature."""
+    if SIGNATURE not in files:
+        return Problem("signature", SIGNATURE, "nothing", f"a signature of {CHECKSUMS}")
+    if CHECKSUMS not in files:
+        return Problem("signature", SIGNATURE, "a signature of nothing", f"one of {CHECKSUMS}")
+    try:
+        return signer(read_regular_file(folder / CHECKSUMS), read_regular_file(folder / SIGNATURE), signers)
+    except SignatureError as error:
+        return Problem("signature", SIGNATURE, str(error), f"one of {CHECKSUMS} by a key in {signers}")
+
+
+def _has_bad_signature(verification: Verification) -> bool:
+    return any(problem.what == "signature" for problem in verification.problems)

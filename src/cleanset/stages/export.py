@@ -1,33 +1,37 @@
 """Stage export: write one model's finished set, its manifest, and what describes it."""
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
 from pydantic import ValidationError
 
+from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.ilsvrc import wnids
+from cleanset.dataset.label_names import label_names
 from cleanset.edition.images import verified_images
-from cleanset.edition.params import read_params
+from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.readings import readings
+from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.exports.card import card
 from cleanset.exports.confidence import delivered_confidences
-from cleanset.exports.folder import write_descriptions
+from cleanset.exports.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.exports.image_file import image_file
 from cleanset.exports.manifest import Entry, file_name
 from cleanset.exports.provenance import Provenance, determining_params, input_digests
+from cleanset.exports.rejected import rejected_csv
+from cleanset.exports.release import Release
 from cleanset.files import replacing, sha256
 from cleanset.images.boxes import box_of
 from cleanset.images.codec import Read, pixels_sha256
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
-from cleanset.review.vote_table import reviewer_counts
+from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import read_record
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table
@@ -52,8 +56,10 @@ def run(edition: Edition, role: str) -> None:
     selection, rejected = without_unknown_boxes(selection, read_table(edition.rejected(role), REJECTED))
     scored = read_record(edition.scored_with(role))
     index = read_table(edition.index, INDEX)
+    votes = read_table(edition.votes(role), VOTES)
     provenance = Provenance(
         model=role,
+        release=release(edition, params, votes),
         classes=classes,
         images_per_class=per_class,
         unreviewed_clean=params.review.unreviewed_are_clean,
@@ -62,11 +68,12 @@ def run(edition: Edition, role: str) -> None:
         params=determining_params(params),
         inputs=input_digests(edition.folder, inputs(edition, role)),
     )
-    rows = described(edition, role, selection, index)
+    rows = described(edition, role, selection, index, reviewer_counts(votes))
     read = verified_images(edition, params.dataset.images, index).read
     with replacing(edition.export(role)) as folder:
         entries = write_images(folder, role, rows, read)
-        write_descriptions(folder, entries, card(provenance, selection, rejected))
+        texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected)}
+        write_descriptions(folder, entries, provenance.release, texts)
     if unknown:
         print(
             f"{role}: images left out, as their crop boxes are not known: {len(unknown)}, the first is {unknown[0]}: "
@@ -81,10 +88,27 @@ def inputs(edition: Edition, role: str) -> list[Path]:
     return [edition.index, edition.scored_with(role), *(table(role) for table in tables)]
 
 
-def described(edition: Edition, role: str, selection: pd.DataFrame, index: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `selection` with what the manifest has of each image beyond: labels, digests, confidences, reviewers.
+def release(edition: Edition, params: Params, votes: pd.DataFrame) -> Release:
+    """What card and Croissant say of a set beside its images."""
+    images = params.dataset.images
+    digests = read_md5_list(edition.raw_md5) if edition.raw_md5.is_file() else {}
+    return Release(
+        version=params.export.version,
+        date=params.export.date,
+        archive=PurePosixPath(images).name,
+        archive_md5=digests.get(images, ""),
+        review=review_policy(params.review),
+        reviewers=tuple(verdicts_by_reviewer(votes)),
+    )
 
-    Raises CleansetError for an image that the index lacks, and for a crop without scores.
+
+def described(
+    edition: Edition, role: str, selection: pd.DataFrame, index: pd.DataFrame, reviewers: Mapping[str, int]
+) -> pd.DataFrame:
+    """The rows of `selection` with what the manifest has of each image beyond: labels, digests, confidences.
+
+    `reviewers`, the number of them by image id, is added too. Raises CleansetError for an image that the index lacks,
+    and for a crop without scores.
     """
     columns = ["image_id", "sha256", "pixels_sha256", "ilsvrc_class", "real_classes"]
     rows = selection.merge(index[columns], on="image_id", validate="one_to_one")
@@ -93,10 +117,9 @@ def described(edition: Edition, role: str, selection: pd.DataFrame, index: pd.Da
         raise CleansetError(f"{edition.selection(role)}: {lost[0]} is not in {edition.index}: run dvc repro")
     crop_scores = read_table(edition.crop_scores(role), CROP_SCORES)
     check_scored(rows, predictions_of_crops(crop_scores), str(edition.crop_scores(role)))
-    counts = reviewer_counts(read_table(edition.votes(role), VOTES))
     return rows.assign(
         delivered=pd.Series(delivered_confidences(rows, crop_scores), index=rows.index, dtype=object),
-        reviewers=[counts.get(image_id, 0) for image_id in rows["image_id"]],
+        reviewers=[reviewers.get(image_id, 0) for image_id in rows["image_id"]],
     )
 
 
@@ -152,6 +175,7 @@ def _write_one(folder: Path, role: str, row: dict[Hashable, Any], read: Read) ->
             model=role,
             wnid=wnid,
             class_index=row["class_index"],
+            class_name=label_names()[row["class_index"]],
             rank=row["place"],
             image_id=row["image_id"],
             tier=row["tier"],

@@ -1,0 +1,133 @@
+"""The command `diff`: what has changed from one release of a set to another, by class and reason."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cleanset.compare.sets import Change, by_class, compare_exports
+from cleanset.dataset.ilsvrc import class_indices
+from cleanset.dataset.label_names import label_names
+from cleanset.exports.folder import CROISSANT, REJECTED_CSV, read_entries, read_regular_file
+from cleanset.exports.manifest import Entry
+from cleanset.exports.rejected import reasons
+from cleanset.exports.release import release_of
+
+NOT_A_CANDIDATE = "not a candidate"
+UNKNOWN = f"not known, for there is no {REJECTED_CSV}"
+
+_SHOWN = {"added": "in", "dropped": "out", "crop": "other crop", "source": "other source", "file": "other file"}
+"""The changes that are listed image by image; of the others only the number is."""
+_SIGNS = {"added": "+", "dropped": "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedSet:
+    """A release as it lies in a folder: its version, the lines of its manifest, and why other candidates are not in."""
+
+    path: Path
+    version: str
+    entries: Sequence[Entry]
+    rejected: Mapping[tuple[str, str], str] | None
+
+    def reason(self, change: Change) -> str:
+        """Why the image of a change is not in this set."""
+        if self.rejected is None:
+            return UNKNOWN
+        return self.rejected.get((change.wnid, change.image_id), NOT_A_CANDIDATE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseDiff:
+    """The two sets, the changes from one to the other, and for each image in or out why it was or is left out."""
+
+    a: ReleasedSet
+    b: ReleasedSet
+    changes: Sequence[Change]
+    reasons: Mapping[Change, str]
+
+
+def run(a: Path, b: Path) -> ReleaseDiff:
+    """Compare two releases, each the folder of a set or its manifest. Raises CleansetError if one cannot be read."""
+    before, after = _read(a), _read(b)
+    changes = compare_exports(before.entries, after.entries)
+    left_out = {"added": before, "dropped": after}
+    found = {change: left_out[change.what].reason(change) for change in changes if change.what in left_out}
+    return ReleaseDiff(before, after, changes, found)
+
+
+def printed(diff: ReleaseDiff, as_json: bool) -> str:
+    """What the command prints."""
+    return json.dumps(_content(diff), indent=2) if as_json else "\n".join(_lines(diff))
+
+
+def _read(path: Path) -> ReleasedSet:
+    entries = read_entries(path)
+    folder = path if path.is_dir() else path.parent
+    croissant, rejected = folder / CROISSANT, folder / REJECTED_CSV
+    return ReleasedSet(
+        path,
+        release_of(read_regular_file(croissant)).version if croissant.is_file() else "of unknown version",
+        entries,
+        reasons(read_regular_file(rejected).decode("utf-8", "replace"), str(rejected)) if rejected.is_file() else None,
+    )
+
+
+def _counts(diff: ReleaseDiff) -> dict[str, int]:
+    """How many images are in, out, or changed in a way that is shown, and how many in other ways only."""
+    counts = Counter(_SHOWN[change.what] for change in diff.changes if change.what in _SHOWN)
+    shown = {(change.wnid, change.image_id) for change in diff.changes if change.what in _SHOWN}
+    others = {(change.wnid, change.image_id) for change in diff.changes} - shown
+    return {**{name: counts[name] for name in _SHOWN.values()}, "otherwise listed": len(others)}
+
+
+def _by_reason(diff: ReleaseDiff, what: str) -> dict[str, int]:
+    counts = Counter(reason for change, reason in diff.reasons.items() if change.what == what)
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _lines(diff: ReleaseDiff) -> Iterator[str]:
+    for side, release in (("A", diff.a), ("B", diff.b)):
+        models = ", ".join(sorted({entry.model for entry in release.entries})) or "empty"
+        classes = len({entry.wnid for entry in release.entries})
+        yield f"{side}  {release.path}"
+        yield f"   {models} {release.version}: {len(release.entries):,} images of {classes:,} classes"
+    yield ""
+    yield from (f"{name:<17}{number:>7,}" for name, number in _counts(diff).items())
+    for title, what in (("Why they are out:", "dropped"), ("Why they were not in:", "added")):
+        if counts := _by_reason(diff, what):
+            yield f"{title} {', '.join(f'{reason} {number:,}' for reason, number in counts.items())}"
+    shown = by_class([change for change in diff.changes if change.what in _SHOWN])
+    for wnid, changes in shown.items():
+        yield ""
+        yield f"{wnid} {label_names()[class_indices()[wnid]]}"
+        for change in changes:
+            yield f"  {_SIGNS.get(change.what, '~')} {change.image_id}  {_what(diff, change)}"
+
+
+def _what(diff: ReleaseDiff, change: Change) -> str:
+    if change.what == "added":
+        return f"{change.b}; was left out: {diff.reasons[change]}"
+    if change.what == "dropped":
+        return f"{change.a}; left out: {diff.reasons[change]}"
+    return f"{_SHOWN[change.what]}: {_short(change.a)} -> {_short(change.b)}"
+
+
+def _short(text: str) -> str:
+    return f"{text[:12]}..." if len(text) == 64 else text
+
+
+def _content(diff: ReleaseDiff) -> dict[str, Any]:
+    return {
+        **{
+            side: {"path": str(release.path), "version": release.version, "images": len(release.entries)}
+            for side, release in (("a", diff.a), ("b", diff.b))
+        },
+        "same": not diff.changes,
+        "counts": _counts(diff),
+        "out_by_reason": _by_reason(diff, "dropped"),
+        "in_by_reason": _by_reason(diff, "added"),
+        "changes": [asdict(change) | {"reason": diff.reasons.get(change)} for change in diff.changes],
+    }

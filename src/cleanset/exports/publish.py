@@ -1,0 +1,114 @@
+"""The command `publish`: what of a finished set goes to a hub or an archive, as a folder and as a tar."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+from cleanset.exports import verify
+from cleanset.exports.archive import write_tar
+from cleanset.exports.attribution import TERMS_URL, licence_text, name_of
+from cleanset.exports.card import card_without_images
+from cleanset.exports.folder import (
+    CARD,
+    CHECKSUMS,
+    CROISSANT,
+    LICENCE,
+    METADATA,
+    REJECTED_CSV,
+    SIGNATURE,
+    checksums,
+    read_entries,
+    read_image,
+    read_regular_file,
+)
+from cleanset.exports.manifest import MANIFEST, Entry
+from cleanset.exports.release import Release, release_of
+from cleanset.exports.signature import sign
+from cleanset.files import new_folder, sha256
+
+WORD_ON_TERMS = (
+    "These are ImageNet's images, whole or cropped. Its terms of access allow research and education, nothing "
+    f"commercial, to people who have accepted them themselves ({TERMS_URL}): give this to nobody else, and put it on "
+    "no public hub. Everybody else makes the images again with cleanset rebuild, from what is published without."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A set as it was published: the folder, the tar of it, and the tar's SHA-256."""
+
+    folder: Path
+    tar: Path
+    tar_sha256: str
+    images: int
+    with_images: bool
+    signed: bool
+
+
+def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publication:
+    """Write a release of the finished set in `export` into the new folder `out`: a folder, and a tar of it.
+
+    Both hold the manifest, card, Croissant description, licence, rejected candidates and checksums, with `with_images`
+    the images too, and with `key`, a private SSH key, the signature of the checksums. The same export gives the same
+    bytes; so does the signature of an Ed25519 key. Raises CleansetError for a set that verify finds a problem in, that
+    has no card, or that is not dated.
+    """
+    entries, release = _publishable(export)
+    model = entries[0].model
+    name = f"{name_of(model)}-{release.version}"
+    texts = _texts(export, entries, release, with_images)
+    with new_folder(out) as partial:
+        folder = partial / name
+        folder.mkdir(parents=True)
+        for file, data in texts.items():
+            (folder / file).write_bytes(data)
+        if key is not None:
+            (folder / SIGNATURE).write_bytes(sign(texts[CHECKSUMS], key))
+        for entry in entries if with_images else ():
+            (folder / entry.file).parent.mkdir(exist_ok=True)
+            (folder / entry.file).write_bytes(read_image(export, entry))
+        write_tar(folder, partial / f"{name}.tar")
+        digest = sha256((partial / f"{name}.tar").read_bytes())
+    return Publication(out / name, out / f"{name}.tar", digest, len(entries), with_images, key is not None)
+
+
+def printed(publication: Publication) -> str:
+    """The lines that the command prints."""
+    images = "with its images" if publication.with_images else "without its images"
+    signed = "signed" if publication.signed else "not signed (--key)"
+    return (
+        f"{publication.folder}: {publication.images:,} images, published {images}, {signed}\n"
+        f"{publication.tar}: SHA-256 {publication.tar_sha256}"
+    )
+
+
+def _publishable(export: Path) -> tuple[list[Entry], Release]:
+    problems = verify.run(export, decode=False).problems
+    if problems:
+        raise CleansetError(
+            f"{export}: problems: {len(problems)}, the first: {problems[0]}; see cleanset verify {export}"
+        )
+    entries, release = read_entries(export), release_of(read_regular_file(export / CROISSANT))
+    if not (export / CARD).is_file():
+        raise CleansetError(f"{export}: no data card ({CARD}); expected a set that stage export has written")
+    if not entries:
+        raise CleansetError(f"{export}: a set without an image; expected some")
+    if not release.date:
+        raise CleansetError(
+            f"{export}: version {release.version} without a date; "
+            "set export.version and export.date in params.yaml, and run dvc repro"
+        )
+    return entries, release
+
+
+def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> dict[str, bytes]:
+    """The files that describe the set, by name."""
+    names = (CARD, CROISSANT, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
+    texts = {name: read_regular_file(export / name) for name in names if (export / name).is_file()}
+    texts[LICENCE] = licence_text(release.reviewers).encode()
+    if not with_images:
+        card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)
+        texts[CARD] = card.encode()
+    texts[CHECKSUMS] = checksums({name: sha256(data) for name, data in texts.items()}).encode()
+    return texts
