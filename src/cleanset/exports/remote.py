@@ -1,7 +1,6 @@
 """Finished sets that a git repository publishes through DVC."""
 
 import atexit
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from cleanset.exports import verify
 from cleanset.exports.folder import CROISSANT
 from cleanset.exports.manifest import MANIFEST
 from cleanset.files import remove_abandoned, sha256, workspace_for
+from cleanset.machine import cache_folder
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -76,9 +76,8 @@ def manifest(published: Published) -> tuple[str, str]:
 
 
 def _kept(published: Published, commit: str) -> Path:
-    folder = Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset")
     name = sha256("\n".join((published.url, commit, published.path)).encode())
-    return folder.absolute() / name[:16] / published.model
+    return cache_folder() / name[:16] / published.model
 
 
 @contextmanager
