@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 import simulation
-from cleanset.dataset.ilsvrc import image_id
 from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
+from cleanset.published.edition import real_labels
 from cleanset.published.lists import MOST, read_pool, read_top5
 from cleanset.review.decisions import decisions_under
 from cleanset.review.queue import ByRole, DecideInClass, candidates_by_class, questions
@@ -55,7 +55,7 @@ class Asked:
 
 
 def main() -> None:
-    labels: dict[str, Sequence[int]] = dict(zip(map(image_id, range(1, 50_001)), simulation.real_labels(), strict=True))
+    labels: dict[str, Sequence[int]] = dict(real_labels())
     policy = ReviewPolicy(unknown_boxes="open", crops="in_rank")
     published = decisions_under(policy, read_reviews(IMAGENET.reviews))
     lists = read_top5(IMAGENET.published_lists, labels)

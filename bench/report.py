@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 import simulation
 from cleanset.dataset.ilsvrc import image_id
 from cleanset.dataset.layouts import locate, to_table
+from cleanset.dataset.real_labels import timm_reassessed
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.images.codec import inspect
@@ -62,7 +63,7 @@ def main() -> None:
 
 def build(simulated: Path, distinct: Path) -> None:
     """An edition of 50,000 images and what its models would keep; and one in which no model keeps another's."""
-    labels = simulation.fewest_first(simulation.real_labels())
+    labels = simulation.fewest_first(timm_reassessed())
     simulation.write_edition(simulated, labels)
     simulation.write_params(simulated, dataset={"images": TAR})
     rng = np.random.default_rng(0)

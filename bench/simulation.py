@@ -13,8 +13,7 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import CLASSES, image_id, timm_info, wnids
-from cleanset.dataset.real_labels import read_reassessed
+from cleanset.dataset.ilsvrc import CLASSES, image_id, wnids
 from cleanset.edition.paths import Edition
 from cleanset.images.boxes import Crop
 from cleanset.scoring.logits import log_odds_of
@@ -53,11 +52,6 @@ SCORED: dict[str, object] = {
     "code": "0" * 64,
 }
 """What goes into the data card of an export."""
-
-
-def real_labels() -> list[list[int]]:
-    """The reassessed labels inside timm, image 1 first."""
-    return read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
 
 
 def fewest_first(labels: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -179,7 +179,7 @@ def test_files_of_models_whose_names_are_alike() -> None:
 
 
 def leaderboard(models: int) -> tuple[EvaluationSet, list[Row]]:
-    """Models of which the number-th classifies so many of ten images of class 0 correctly, and all 2,956 of class 1."""
+    """Models of which the first classifies one of ten images of class 0 correctly, and so on; all 2,956 of class 1."""
     items = [Item(str(number), 0, "top5", "") for number in range(10)]
     items += [Item(str(number), 1, "relaxed", "") for number in range(2956)]
     rows = []

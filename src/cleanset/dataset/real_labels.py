@@ -1,6 +1,6 @@
 """The reassessed ("ReaL") labels of ImageNet (Beyer et al. 2020, arXiv:2006.07159)."""
 
-from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.dataset.ilsvrc import CLASSES, timm_info
 from cleanset.errors import CleansetError
 from cleanset.parsing import parse_json
 from cleanset.validation import shown
@@ -16,6 +16,11 @@ def read_reassessed(text: str | bytes, where: str) -> list[list[int]]:
     if not isinstance(lists, list):
         raise CleansetError(f"{where}: a {type(lists).__name__}; expected a list of lists of class indices")
     return [_checked(labels, number, where) for number, labels in enumerate(lists, start=1)]
+
+
+def timm_reassessed() -> list[list[int]]:
+    """The lists inside timm, of the 50,000 validation images."""
+    return read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
 
 
 def _checked(labels: object, number: int, where: str) -> list[int]:

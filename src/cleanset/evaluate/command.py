@@ -1,6 +1,5 @@
 """The command `evaluate`: from names on the command line to the measures of each model."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from cleanset.evaluate.printing import Row, as_json
 from cleanset.evaluate.sets import EvaluationSet, open_list, open_set
 from cleanset.evaluate.specs import parse_specs
 from cleanset.files import write_text
+from cleanset.machine import cache_folder
 from cleanset.validation import first_problem
 
 RESULTS = "results.json"
@@ -43,7 +43,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[Row]]:
     params = read_params(edition.folder) if edition.params_yaml.is_file() else None
     roles = params.models if params else {}
     score = _score(params, wanted)
-    weights = edition.folder if params else _cache()
+    weights = edition.folder if params else cache_folder()
     specs = parse_specs(wanted.models, wanted.architecture, roles, edition.folder, weights)
     if wanted.out is not None and wanted.out.exists() and not wanted.out.is_dir():
         raise CleansetError(f"{wanted.out}: a file; expected a folder, new or of an earlier evaluation")
@@ -79,8 +79,3 @@ def _score(params: Params | None, wanted: Wanted) -> Score:
         return Score.model_validate(score.model_dump() | given)
     except ValidationError as error:
         raise CleansetError(f"--{first_problem(error)}") from None
-
-
-def _cache() -> Path:
-    """The folder that weights are downloaded to where there is no edition."""
-    return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()

@@ -11,7 +11,6 @@ sets/<address, commit, path>.json         the MD5 of a set's list of files, and 
 
 import fcntl
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -24,16 +23,12 @@ from cleanset.errors import CleansetError
 from cleanset.fetching.dvc_files import Remote, files_of
 from cleanset.fetching.published import Published
 from cleanset.files import blocks_of, md5, remove_abandoned, sha256, write_text
+from cleanset.machine import cache_folder
 
 STALE_SECONDS = 7 * 24 * 3600
 """A part of a set that nobody has continued for so long is removed."""
 
 _LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
-
-
-def cache_folder() -> Path:
-    """CLEANSET_CACHE, else ~/.cache/cleanset."""
-    return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ from pathlib import Path
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
 from cleanset.exports.manifest import MANIFEST
-from cleanset.fetching.cache import KeptSet, Located, cache_folder, keep_commit, keep_location, known_commit
+from cleanset.fetching.cache import KeptSet, Located, keep_commit, keep_location, known_commit
 from cleanset.fetching.cache import known_location as known
 from cleanset.fetching.dvc_files import directory_md5, files_of, remote_of
 from cleanset.fetching.git import COMMIT, Snapshot, UnknownRevisionError, snapshot
 from cleanset.fetching.published import Published, published_set
 from cleanset.fetching.stores import MissingError, Store, UnreachableError, object_path, store_of
 from cleanset.files import md5, new_folder, workspace_for
+from cleanset.machine import cache_folder
 from cleanset.progress import tracked
 
 THREADS = 16

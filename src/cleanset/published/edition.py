@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from cleanset.dataset.ilsvrc import image_id, timm_info
-from cleanset.dataset.real_labels import read_reassessed
+from cleanset.dataset.ilsvrc import image_id
+from cleanset.dataset.real_labels import timm_reassessed
 from cleanset.edition.create import CHECKOUT
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -30,8 +30,7 @@ _EXPECTED = "expected the ImageNet edition of this checkout: git checkout it"
 
 def real_labels() -> dict[str, list[int]]:
     """The reassessed labels inside timm, by image id."""
-    lists = read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
-    return {image_id(number): labels for number, labels in enumerate(lists, start=1)}
+    return {image_id(number): labels for number, labels in enumerate(timm_reassessed(), start=1)}
 
 
 def write_edition(
