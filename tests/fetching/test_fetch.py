@@ -20,7 +20,7 @@ from tests.fetching.publisher import Publisher, Web
 pytestmark = pytest.mark.server
 
 FILES_OF_SET = 12
-"""Six images and five files that describe them."""
+"""Six images and six files that describe them."""
 
 
 def fetch(*arguments: str) -> subprocess.CompletedProcess[str]:

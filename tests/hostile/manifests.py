@@ -21,7 +21,8 @@ _ODD = (
     "Pillow 1 with zlib 1; x", "Pillow 12.1.0 with zlib-ng 2.3.3", "65536", "480", "Standard", "n01440764/",
 )  # fmt: skip
 _TEMPTING = {
-    "wnid": ["n01443537", "n00000001"], "class_index": ["1", "2", "999"], "rank": ["1", "2", "3"],
+    "wnid": ["n01443537", "n00000001"], "class_index": ["1", "2", "999"],
+    "class_name": ["tench", "goldfish", "Goldfish"], "rank": ["1", "2", "3"],
     "tier": ["top5", "reserve", "relaxed"], "confidence": ["0.5", "0.25", "1", "-0", ""],
     "source_confidence": ["0.5", "0.75", "0"], "ilsvrc_class": ["0", "999", "1000"],
     "real_classes": ["0", "1", "391", "0 1", "391 392", "0 391 999", "0 391 1000"], "reviewers": ["0", "7", "-1"],
@@ -33,7 +34,8 @@ _IDS = ("00000000", "00000007", "00000293", "00050000", "00050001", "99999999", 
 _SHA256 = "([0-9a-f]{64})"
 _PROBABILITY = r"(?:0|1|0\.\d{1,9}|[1-9](?:\.\d+)?e-\d\d)"
 _LINE = re.compile(
-    r"(?P<model>[a-z][a-z0-9_]*),(?P<wnid>n\d{8}),(?P<index>0|[1-9]\d*),(?P<rank>[1-9]\d*),"
+    r"(?P<model>[a-z][a-z0-9_]*),(?P<wnid>n\d{8}),(?P<index>0|[1-9]\d*),(?P<name>[^,]+),"
+    r"(?P<rank>[1-9]\d*),"
     r"(?P<image>ILSVRC2012_val_\d{8}),(?P<tier>top5|reserve|relaxed),"
     rf"(?P<confidence>{_PROBABILITY})?,(?P<source>{_PROBABILITY}),(?:0|[1-9]\d?\d?),"
     r"(?P<real>\d{1,3}(?: \d{1,3})*),(?:0|[1-9]\d*),"
@@ -45,7 +47,7 @@ _LINE = re.compile(
 
 @cache
 def _text() -> str:
-    another = {"wnid": "n01443537", "class_index": 1, "ilsvrc_class": 1, "real_classes": [1]}
+    another = {"wnid": "n01443537", "class_index": 1, "class_name": "goldfish", "ilsvrc_class": 1, "real_classes": [1]}
     name = "ILSVRC2012_val_00000007"
     digests = dict.fromkeys(("source_sha256", "file_sha256"), "1" * 64) | {"pixels_sha256": "2" * 64}
     third = checked(WHOLE, image_id=name, file=f"n01443537/{name}.JPEG", **another, **digests)
@@ -65,7 +67,7 @@ def make_manifest(rng: random.Random) -> bytes:
         rows[row][column] = rng.choice(choices)
     if rng.random() < 0.15:  # another image in both of its columns
         row, name = rng.randrange(1, len(rows)), f"ILSVRC2012_val_{rng.choice(_IDS)}"
-        rows[row] = [value.replace(rows[row][4], name) for value in rows[row]]
+        rows[row] = [value.replace(rows[row][5], name) for value in rows[row]]
     if rng.random() < 0.15:
         rows.insert(rng.randrange(1, len(rows)), list(rng.choice(rows)))
     if rng.random() < 0.1:
@@ -105,6 +107,7 @@ def assert_valid(text: str) -> None:
         assert found, line
         index, left = int(found["index"]), found["left"]
         assert wnids()[index] == found["wnid"]
+        assert found["name"] == {0: "tench", 1: "goldfish"}[index]
         assert found["file"] == f"{found['wnid']}/{found['image']}{'.png' if left else '.JPEG'}"
         assert 0 < int(found["image"][-8:]) <= 50_000
         real = list(map(int, found["real"].split()))

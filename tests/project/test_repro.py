@@ -1,5 +1,6 @@
 """The sample edition, reproduced in fresh clones by a real DVC."""
 
+import csv
 import hashlib
 import json
 import os
@@ -56,8 +57,10 @@ def reviewed(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> t
     """
     checkout = published.clone(tmp_path_factory.mktemp("reviewed") / "cleanset")
     checkout.run("dvc", "pull", "--quiet")
-    manifest = (checkout.folder / "data" / "export" / "standard" / "manifest.csv").read_text().splitlines()
-    wnid, image_id = next(row.split(",")[1:5:3] for row in manifest if "n07734744" in row)
+    with (checkout.folder / "data" / "export" / "standard" / "manifest.csv").open(newline="") as file:
+        wnid, image_id = next(
+            (row["wnid"], row["image_id"]) for row in csv.DictReader(file) if row["wnid"] == "n07734744"
+        )
     path = next((checkout.folder / "reviews").glob(f"*/{wnid}.yaml"))
     reviews = yaml.safe_load(path.read_text())
     assert reviews[wnid][image_id]["verdict"] == "clean"

@@ -157,7 +157,7 @@ def test_the_set_of_the_sample(
     done = core.run("cleanset", "rebuild", "--manifest", out, "--images", archive, "--out", rebuilt)
     assert done.stdout.startswith(f"{rebuilt}: 34 images; "), done.stderr
     same = files(out).items() & files(rebuilt).items()
-    assert {name for name, _ in files(out).items() - same} == {"README.md", "checksums.sha256"}
+    assert {name for name, _ in files(out).items() - same} == {"README.md", "checksums.sha256", "rejected.csv"}
     done = core.run("cleanset", "pack", out, "--out", tmp_path / "shards")
     assert done.stdout == f"{tmp_path}/shards: 34 images in shards: 1\n"
 
