@@ -48,7 +48,7 @@ test: setup lint  ## lint, type check, all tests (12 minutes on two cores)
 	$(PYTEST)
 
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (40 seconds)
-	$(PYTEST) -m 'not (browser or built or gpu or hostile or real or server or slow)'
+	$(PYTEST) --hypothesis-profile fast -m 'not (browser or built or gpu or hostile or real or server or slow)'
 
 test-ray: $(RAY)/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
 	$(RAY)/bin/python -m pytest tests/scoring/test_ray.py

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.checkouts import Checkout, copy_checkout
 from tests.once import once
+from tests.properties import FAST
 from tests.small_edition import small_checkout
 from tests.ten_images import Made
 
@@ -17,6 +19,7 @@ CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+settings.register_profile(FAST)
 REPOSITORY = Path(__file__).resolve().parents[1]
 TESTS = Path(__file__).resolve().parent
 
@@ -26,7 +29,7 @@ NEEDS = {
     "gpu": {"gpu"},
     "real": {"real"},
     "server": {"serving", "start", "web"},
-    "slow": {"pristine", "small"},
+    "slow": {"pristine", "real_list", "small"},
 }
 """By marker: the fixtures that bring what it stands for."""
 COSTLY = (*NEEDS, "hostile")

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from cleanset.errors import CleansetError
 from cleanset.yaml_files import parse_yaml, read_yaml
+from tests.properties import examples
 
 
 def as_dvc(text: str) -> Any:
@@ -93,7 +94,7 @@ scalars = st.text("0123456789_.:eExXobBaAfFinN+-~yY=<", max_size=8) | st.sampled
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
+@examples(2000)
 @given(scalars, st.sampled_from(["a: {}", "- {}", "{{a: {}}}", "[{}, 1]", "{}: 1", "? {}\n: 2"]))
 def test_what_is_accepted_is_what_dvc_reads(scalar: str, form: str) -> None:
     text = form.format(scalar)

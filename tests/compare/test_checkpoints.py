@@ -23,6 +23,8 @@ from tests.compare.command import cleanset
 from tests.scoring.networks import random_resnet50
 from tests.ten_images import Made, drawn_image, id_of, jpeg, official
 
+pytestmark = pytest.mark.slow
+
 NAME = "resnet50.tv_in1k"
 IMAGES = {id_of(number): jpeg(drawn_image(70 + number, 60, seed=number)) for number in range(1, 5)}
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.compare.sets import Change, ClassChange, compare_exports, compare_sets
@@ -16,8 +16,9 @@ from cleanset.scoring.comparison import compare_scores
 from cleanset.scoring.logits import log_odds_of
 from cleanset.selection.fill import Filled
 from tests.exports.entries import ENCODER, WHOLE, changed, checked
+from tests.properties import examples
 
-small = settings(max_examples=200, deadline=None, derandomize=True)
+small = examples(200)
 
 Answer = tuple[list[int], list[float]]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.compare.lists import ListAgreement, compare_with_list, labels_of, list_of
@@ -16,6 +16,7 @@ from cleanset.dataset.real_labels import read_reassessed
 from cleanset.edition.paths import Edition
 from cleanset.tables import SCORES
 from tests.compare.command import cleanset, says
+from tests.properties import examples
 from tests.stages.test_stages import SCORE_ROWS, Row, answer, edition_in, put
 from tests.ten_images import Made
 
@@ -91,7 +92,7 @@ def test_every_image_misclassified() -> None:
     assert (found.confidences.misclassified, found.confidences.largest, found.confidences.mean) == (["a"], None, None)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.25, 0.5, 1.0])), min_size=1, max_size=24
@@ -256,6 +257,7 @@ def test_lists_of_other_images_name_both(edition: Edition) -> None:
     assert stderr.endswith(ending)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["standard", "norm_robust", "corruption_robust"])
 def test_scores_that_say_what_the_published_list_says(repository: Path, role: str) -> None:
     """With the real labels: every listed image with its confidence, every other one misclassified."""

@@ -138,6 +138,7 @@ def test_what_cannot_be_compared(two: tuple[Path, Path], tmp_path: Path) -> None
         releases.run(two[0], tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_in_seconds(tmp_path: Path) -> None:
     """A thousand classes of three images each, 20,000 rejected candidates."""
     entries = [whole(3 * index + rank, rank, index) for index in range(1000) for rank in (1, 2, 3)]

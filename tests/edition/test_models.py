@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.edition.models import change_models, model_from_text, models_from_texts, with_files_of, with_models
@@ -13,6 +13,7 @@ from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.roles import check_roles
 from cleanset.errors import CleansetError
+from tests.properties import examples
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 MINE = Model(source="timm", name="resnet50.tv_in1k")
@@ -241,7 +242,7 @@ class TestPinning:
         with pytest.raises(CleansetError, match=r"^params.yaml, line 4: an anchor or alias"):
             self.pinned(text, {"a": A})
 
-    @settings(max_examples=30, deadline=None, derandomize=True)
+    @examples(30)
     @given(
         st.lists(st.tuples(st.booleans(), st.sampled_from(["", "  # note", " # b"])), min_size=1, max_size=4),
         st.sampled_from(["\n", "\r\n"]),

@@ -212,6 +212,7 @@ def with_record(row: Row) -> Row:
     return Row(row.name, row.measures, dict.fromkeys(keys), None)
 
 
+@pytest.mark.slow
 def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their weights, here random ones, lie where they would be downloaded to."""
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))

@@ -18,6 +18,7 @@ def test_the_published_intervals(correct: int, images: int, interval: tuple[floa
     assert tuple(round(end, 4) for end in wilson(correct, images)) == interval
 
 
+@pytest.mark.slow
 @given(st.integers(1, 50_000).flatmap(lambda images: st.tuples(st.integers(0, images), st.just(images))))
 def test_the_interval_is_that_of_scipy(numbers: tuple[int, int]) -> None:
     correct, images = numbers

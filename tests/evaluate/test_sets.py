@@ -172,6 +172,7 @@ def test_a_list_that_is_not_valid(
         open_list(path, edition, role)
 
 
+@pytest.mark.slow
 def test_torch_is_not_imported_before_a_model_runs(folder: Path) -> None:
     program = (
         "import sys\nfrom cleanset.cli import main\n"

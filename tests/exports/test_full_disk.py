@@ -73,6 +73,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_bytes", [100_000, 1_000_000])
 def test_long_arrays_of_labels_and_ids(tmp_path: Path, most_bytes: int) -> None:
     """NumPy's own way to write them forgets why it could not."""

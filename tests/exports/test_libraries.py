@@ -20,6 +20,8 @@ from cleanset.dataset.label_names import label_names
 from tests.exports.conftest import FILES
 from tests.exports.test_verify import rows
 
+pytestmark = pytest.mark.slow
+
 WNIDS = ["n01440764", "n02119789", "n02123045"]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import mlcroissant
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -22,6 +22,7 @@ from cleanset.exports import publish, rebuild, verify
 from cleanset.exports.release import Release, release_of
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES, edit
+from tests.properties import examples
 from tests.ten_images import id_of
 
 NAME = "cleanset-standard-1.2.3"
@@ -88,6 +89,7 @@ def test_the_card_without_images(export_folder: Path, tmp_path: Path) -> None:
     assert "cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out images" in after
 
 
+@pytest.mark.slow
 def test_the_table_without_images_has_the_names_of_the_classes(export_folder: Path, tmp_path: Path) -> None:
     """By the lines of the card itself, with `datasets`, without a network."""
     publish.run(export_folder, tmp_path / "out", with_images=False, key=None)
@@ -244,7 +246,7 @@ def test_one_flipped_bit_in_any_file(published: Path, keys: Path, tmp_path: Path
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_one_flipped_bit_anywhere_in_the_tar(published: Path, keys: Path, data: st.DataObject) -> None:
     tar = bytearray((published / f"{NAME}.tar").read_bytes())
     position = data.draw(st.integers(0, len(tar) - 1))
@@ -255,7 +257,7 @@ def test_one_flipped_bit_anywhere_in_the_tar(published: Path, keys: Path, data: 
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_one_flipped_bit_anywhere_in_the_signature(published: Path, keys: Path, data: st.DataObject) -> None:
     folder = published.parent / "flipped"
     if not folder.exists():

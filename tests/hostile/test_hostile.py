@@ -31,6 +31,7 @@ def test_a_case_is_always_the_same() -> None:
         assert case(kind, 7) == case(kind, 7) != case(kind, 8)
 
 
+@pytest.mark.slow
 def test_a_crash_a_hang_and_a_traceback_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(path: Path) -> None:
         number = path.read_bytes()[0]

@@ -12,13 +12,14 @@ import hashlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.images.codec import decode
 from cleanset.images.keras256 import KERAS256, taps
+from tests.properties import examples
 from tests.ten_images import drawn_image, jpeg
 
 OF_OPENCV = {
@@ -97,7 +98,7 @@ def test_the_kernel_reducing_takes_four_pixels_all_the_same() -> None:
     assert resized(squares, 3) == pytest.approx([0.5960649251937866, 12.125, 38.82059860229492], abs=1e-5)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(st.integers(1, 3000), st.integers(256, 3000))
 def test_weights_add_up_and_places_lie_inside(length: int, target: int) -> None:
     places, weights = taps(length, target, target // 2 - 112, 224)

@@ -86,6 +86,7 @@ def test_the_lock_has_what_the_pipeline_and_the_tests_need(repository: Path) -> 
     assert locked_versions(text, [name for name, _ in pinned]) == dict(pinned)
 
 
+@pytest.mark.slow
 def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
     """As from a core without extras: one line that says which extra."""
     hidden = (

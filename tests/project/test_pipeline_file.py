@@ -106,6 +106,7 @@ def code_of(stage: str, stages: dict[str, Any]) -> set[str]:
     return {dep.removeprefix(prefix) for dep in stages[stage]["deps"] if dep.startswith(prefix)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in NEEDS_ARCHIVES_OR_GPU])
 def test_a_stage_that_reads_tables_names_the_modules_that_hold_its_rules(stage: str, stages: dict[str, Any]) -> None:
     imported, named = modules_of(stage), code_of(stage, stages)
@@ -122,6 +123,7 @@ def test_a_stage_that_needs_archives_or_a_gpu_depends_on_a_version(
     assert re.fullmatch(r"[1-9][0-9]*\n", version.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in RUN_A_MODEL])
 def test_torch_is_imported_only_where_a_model_runs(stage: str) -> None:
     assert "torch" not in imported_by(stage)

@@ -93,6 +93,7 @@ def test_pool_and_lists_together() -> None:
         check_pool(pool, listed, {1: ["d", "e"]})
 
 
+@pytest.mark.slow
 def test_the_published_lists(repository: Path) -> None:
     """The figures that go with them: the numbers of rows, of saturated confidences, of tied neighbours."""
     table = read_top5(repository / "imagenet" / "published" / "top5.csv", real_labels())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -29,6 +29,7 @@ from cleanset.review.consensus import consensus
 from cleanset.review.store import Votes
 from cleanset.review.verdicts import Review, Vote
 from tests.checkouts import Checkout
+from tests.properties import examples
 
 # Fleiss 1971, table 1: 30 patients, 6 psychiatrists; depression, personality disorder, schizophrenia, neurosis, other
 PATIENTS = """00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 10050 11040 03300 10050 02031
@@ -86,7 +87,7 @@ def test_small_tables(counts: "np.ndarray[tuple[int, int], np.dtype[np.int64]]",
 ROWS = st.lists(st.lists(st.sampled_from("abc"), min_size=2, max_size=5), min_size=1, max_size=6)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(ROWS)
 def test_against_the_definition_pair_by_pair(rows: list[list[str]]) -> None:
     counts = np.array([[row.count(letter) for letter in "abc"] for row in rows])

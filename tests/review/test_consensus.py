@@ -4,12 +4,13 @@ from itertools import permutations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.review.consensus import Policy, consensus
 from cleanset.review.verdicts import Review
 from cleanset.selection.decision import Decision
+from tests.properties import examples
 from tests.review.texts import SHA
 
 
@@ -105,7 +106,7 @@ def test_the_board_overrules_whatever_the_others_say(
 WORDS = ["clean", "unsure", "reject blur", "reject noise", "reject text", "crop text", "crop border", "crop2 text"]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(
     st.lists(st.sampled_from(WORDS), max_size=6),
     st.sampled_from(["single", "majority", "unanimous"]),
@@ -173,7 +174,7 @@ A_VOTE = A_BOX.map(lambda box: cropped(*box)) | OTHER_VOTE
 POLICIES: list[Policy] = ["single", "majority", "unanimous"]
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@examples(300)
 @given(st.lists(A_VOTE, min_size=1, max_size=5), st.sampled_from(POLICIES), st.sampled_from([0.0, 0.01, 0.02, 0.03]),
        st.randoms(use_true_random=False))  # fmt: skip
 def test_any_tolerance(votes: list[Review], policy: Policy, tolerance: float, random: Random) -> None:

@@ -5,13 +5,14 @@ import xml.etree.ElementTree as ET
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.review.label_studio.format import CONTROLS, labeling_config, read_votes
 from cleanset.review.verdicts import Review
 from cleanset.vocabulary import Reason
+from tests.properties import examples
 from tests.review.answers import Json, answered, choice, rectangle, result, results
 
 SHA = "3f6c0a" + "0" * 58
@@ -110,7 +111,7 @@ def test_answers_of_one_annotator(annotator: str, verdict: str) -> None:
 # Boxes
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@examples(300)
 @given(st.data(), st.integers(1, 5000), st.integers(1, 5000), st.sampled_from([None, 10, 6]))
 def test_whole_pixels_come_back_exactly(data: st.DataObject, width: int, height: int, digits: int | None) -> None:
     left, top = data.draw(st.integers(0, width - 1)), data.draw(st.integers(0, height - 1))

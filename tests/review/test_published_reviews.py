@@ -66,6 +66,7 @@ def published(repository: Path) -> Rows:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_files_are_as_the_page_writes_them(folder: Path) -> None:
     votes = read_reviews(folder.parent)
     by_file: dict[str, dict[str, object]] = {}
@@ -78,6 +79,7 @@ def test_the_files_are_as_the_page_writes_them(folder: Path) -> None:
         assert (folder / f"{wnid}.yaml").read_text() == whole(wnid, reviews)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_each_is_of_a_class_that_is_among_the_reassessed_labels(entries: dict[tuple[int, str], Entry]) -> None:
     """So that none is refused where the real images are: the labels are in timm."""
     labels = read_reassessed(timm_info("imagenet_real_labels.json").read_bytes(), "timm")

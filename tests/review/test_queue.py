@@ -6,7 +6,7 @@ from random import Random
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.images.boxes import Crop
@@ -29,10 +29,11 @@ from cleanset.selection.crop_check import Prediction, after_crop
 from cleanset.selection.decision import UNREVIEWED, Decision
 from cleanset.selection.fill import fill
 from cleanset.vocabulary import TIERS
+from tests.properties import examples
 from tests.review.classes import DECISIONS, Ranked, candidates_of, decide_by, fewest, kept, must_be_asked
 from tests.selection.by_hand import reviewed
 
-small = settings(max_examples=150, deadline=None, derandomize=True)
+small = examples(150)
 FINAL = ("clean", "crop", "reject")
 
 

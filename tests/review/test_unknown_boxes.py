@@ -3,7 +3,7 @@
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.edition.params import ReviewPolicy
@@ -14,6 +14,7 @@ from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.decision import CONFLICT, TO_BE_CROPPED, UNREVIEWED, Decision
 from cleanset.vocabulary import TIERS
+from tests.properties import examples
 from tests.review.classes import candidates_of, decide_by
 from tests.selection.by_hand import filled, kept, reviewed, still_open
 
@@ -22,7 +23,7 @@ CLASS, IMAGE = 802, "ILSVRC2012_val_00000001"
 A, B, NEAR_A = [0, 0, 100, 100], [300, 300, 400, 400], [0, 0, 101, 100]
 UNKNOWN_BOX = Decision("crop", "border", None, box_unknown=True)
 
-small = settings(max_examples=200, deadline=None, derandomize=True)
+small = examples(200)
 
 
 def crop(box: list[int] | None, reason: str = "border", **fields: object) -> Review:

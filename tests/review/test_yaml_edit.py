@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.review.verdicts import Review, parse_reviews
 from cleanset.review.yaml_edit import with_review
+from tests.properties import examples
 
 TENCH = "n01440764"
 SHA, OTHER_SHA = "3f6c0a" + "0" * 58, "b" * 64
@@ -250,7 +251,7 @@ def any_review(draw: st.DrawFn) -> Review:
 STEPS = st.lists(st.tuples(st.sampled_from([FIRST, SECOND, THIRD]), st.none() | any_review()), max_size=8)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(STEPS)
 def test_what_was_saved_is_what_is_read(steps: list[tuple[str, Review | None]]) -> None:
     text, wanted = "", dict[str, Review]()
@@ -288,7 +289,7 @@ def handwritten(draw: st.DrawFn) -> tuple[str, list[tuple[str, str]]]:
     return text + "".join(line + "\n" for line in draw(between)), entries
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(handwritten(), st.integers(0, 2), st.none() | any_review())
 def test_other_entries_and_comments_between_stay(
     file: tuple[str, list[tuple[str, str]]], at: int, review: Review | None

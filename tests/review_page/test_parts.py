@@ -66,6 +66,7 @@ def test_nothing_is_asked_of_other_machines() -> None:
             assert hosts == set(), path
 
 
+@pytest.mark.slow
 def test_no_torch_at_the_start() -> None:
     program = "import sys, cleanset.review_page.server; sys.exit(bool({'torch', 'timm', 'scipy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -222,6 +222,7 @@ class TestRobustbench:
 
 
 class TestTimm:
+    @pytest.mark.slow
     @pytest.mark.parametrize("shape", SHAPES)
     def test_the_same_shapes(self, tmp_path: Path, shape: str) -> None:
         network = settle(timm.create_model("test_byobnet", pretrained=False), 3)

@@ -143,6 +143,7 @@ def test_float64_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "least", "most"), [("float32", 0, 1e-5), ("tf32", 0, 1e-5), ("bfloat16", 1e-5, 0.2)]
 )

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf  # type: ignore[import-untyped]
 
 from cleanset.scoring.logits import log_odds_of, ranked
+from tests.properties import examples
 
 
 def logits(**values: float) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -52,7 +53,7 @@ def test_literal_probabilities(row: np.ndarray[Any, np.dtype[np.float64]], proba
 
 
 @given(st.lists(st.lists(st.floats(-40, 40), min_size=6, max_size=6), min_size=1, max_size=2))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_top5_against_fifty_digits(values: list[list[float]]) -> None:
     rows = np.full((len(values), 1000), -60.0)
     places = [0, 17, 18, 500, 998, 999]

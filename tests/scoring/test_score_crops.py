@@ -96,6 +96,7 @@ def test_every_crop_by_image_and_box(edition: Edition) -> None:
     assert crops == sorted([*drawn(), (id_of(7), (0, 0, 9, 9))])
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_any_batch(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     scored(edition)
     first = edition.crop_scores("standard").read_bytes()
@@ -106,6 +107,7 @@ def test_the_same_bytes_in_any_batch(edition: Edition, monkeypatch: pytest.Monke
         assert edition.crop_scores("standard").read_bytes() == first
 
 
+@pytest.mark.slow
 def test_lower_precisions_are_taken_too(edition: Edition) -> None:
     exact = scored(edition)
     write_params(edition.folder, precision="bfloat16")

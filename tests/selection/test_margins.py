@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
@@ -14,8 +14,9 @@ from cleanset.selection.candidates import candidates, margins, shared
 from cleanset.selection.metrics import closeness, top1_minus_published
 from cleanset.selection.rule import Rule
 from cleanset.stages import count
+from tests.properties import examples
 from tests.selection.by_hand import index_of, scores_of
-from tests.selection.test_oracle import World, candidates_by_code, pick, small, worlds
+from tests.selection.test_oracle import World, candidates_by_code, pick, worlds
 from tests.stages.test_stages import edition_in
 
 COLUMNS = ["class_index", "image_id", "confidence", "next_image_id", "next_confidence", "margin"]
@@ -63,7 +64,7 @@ def test_the_difference_of_two_float32_is_exact() -> None:
     assert margin == 0.10000000149011612 - 0.09999998658895493
 
 
-@settings(small, max_examples=40)
+@examples(40)
 @given(worlds())
 def test_against_an_oracle(world: World) -> None:
     expected = list[Row]()

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.images.boxes import Crop
@@ -16,9 +16,10 @@ from cleanset.selection.candidates import candidates, shared
 from cleanset.selection.crop_check import Prediction
 from cleanset.selection.fill import Filled, fill
 from cleanset.selection.rule import Rule
+from tests.properties import examples
 from tests.selection.by_hand import after_crop_of, index_of, scores_of
 
-small = settings(max_examples=100, deadline=None, derandomize=True)
+small = examples(100)
 
 STEPS = (
     ("top5", "clean"), ("top5", "crop"),
@@ -334,7 +335,7 @@ def test_no_worse_step_while_a_better_image_is_left(images: list[OracleImage], p
 
 
 @pytest.mark.slow
-@settings(small, max_examples=50)
+@examples(50)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_does_not_matter(world: World, random: Random) -> None:
     def shuffled(frame: pd.DataFrame) -> pd.DataFrame:

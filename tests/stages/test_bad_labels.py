@@ -81,6 +81,7 @@ class TestDevkit:
             f"{AT_DEVKIT}, member 'ILSVRC2012_devkit_t12/data/meta.mat': a sparse file; expected *"
         )
 
+    @pytest.mark.slow
     def test_endless_archive(self, made: Made) -> None:
         """Four times 64 MiB of zeros are a quarter of a MiB compressed."""
         members = [(a_member(f"{number}"), bytes(2**26)) for number in range(4)]
@@ -195,6 +196,7 @@ class TestRawFiles:
         made.fails("raw.md5: not UTF-8 at byte 0; expected a line of md5sum for each raw file")
 
 
+@pytest.mark.slow
 def test_the_installed_command(made: Made) -> None:
     """The same through the script that pip installs, as a person runs it."""
     made.archives(images=official({FOURTH: b""})).params(expect_images=1)

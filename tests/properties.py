@@ -1,0 +1,12 @@
+"""How many examples a property is tried on."""
+
+from hypothesis import settings
+
+FAST = "fast"
+"""The profile of `make test-fast`, registered in conftest.py."""
+
+
+def examples(count: int) -> settings:
+    """So many examples, the same in each run; a tenth of them in `make test-fast`."""
+    fast = settings.get_current_profile_name() == FAST
+    return settings(max_examples=count // 10 if fast else count, deadline=None, derandomize=True)
