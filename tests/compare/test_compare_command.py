@@ -264,10 +264,10 @@ n01443537
 def two_exports(folder: Path) -> None:
     png = "n01440764/ILSVRC2012_val_00000294.png"
     second = checked(CROP_OF_WHOLE, rank=1, image_id="ILSVRC2012_val_00000294", file=png, file_sha256="c" * 64)
-    of_another_class = {"wnid": "n01443537", "class_index": 1, "ilsvrc_class": 1, "real_classes": [1]}
+    goldfish = {"wnid": "n01443537", "class_index": 1, "class_name": "goldfish", "ilsvrc_class": 1, "real_classes": [1]}
     export(
         folder / "a", second, checked(WHOLE, rank=2),
-        checked(WHOLE, image_id=val(9), file=f"n01443537/{val(9)}.JPEG", **of_another_class),
+        checked(WHOLE, image_id=val(9), file=f"n01443537/{val(9)}.JPEG", **goldfish),
     )  # fmt: skip
     export(
         folder / "b", CROP_OF_WHOLE, checked(second, rank=2, file_sha256="d" * 64),

@@ -107,10 +107,8 @@ class TestKilled:
             f"data/export/standard/n01440764/{id_of(1)}.JPEG",
             f"data/export/standard/n02119789/{id_of(4)}.png",
             f"data/export/standard/{wnids()[7]}/{id_of(9)}.JPEG",
-            *(
-                f"data/export/standard/{name}"
-                for name in ("manifest.csv", "metadata.csv", "croissant.json", "README.md", "checksums.sha256")
-            ),
+            *(f"data/export/standard/{name}" for name in ("README.md", "checksums.sha256", "croissant.json")),
+            *(f"data/export/standard/{name}.csv" for name in ("manifest", "metadata", "rejected")),
         }
 
     def test_a_failed_export_leaves_the_last_one(self, made: Made) -> None:
