@@ -111,7 +111,9 @@ function enlarge(link) {
   current = link;
   const small = link.querySelector("img");
   const large = dialog.querySelector("img");
-  Object.assign(large, {src: link.href, alt: small.alt, width: 2 * small.getAttribute("width"), height: 2 * small.getAttribute("height")});
+  const [width, height] = ["width", "height"].map((name) => Number(small.getAttribute(name)));
+  Object.assign(large, {src: link.href, alt: small.alt, width, height});
+  large.style.width = `min(${2 * width}px, 88vw, ${60 * width / height}vh)`;
   const caption = link.closest("figure").querySelector("figcaption");
   dialog.querySelector(".about").replaceChildren(...[...caption.childNodes].map((node) => node.cloneNode(true)));
   if (!dialog.open) dialog.showModal();
