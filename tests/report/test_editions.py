@@ -131,7 +131,8 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
         replace(state, kept={HOSTILE: 1}, open={HOSTILE: 1}, short={HOSTILE: HOSTILE}) for state in plain.states
     )
     review = Review.model_construct(verdict=HOSTILE, reason=HOSTILE, basis=None, note=HOSTILE)
-    candidate = Candidate(0, HOSTILE, None, (Fate(HOSTILE, HOSTILE, 1, 0.5, 1, 0.5),), {HOSTILE: review})
+    fates = Fate(HOSTILE, HOSTILE, 1, 0.5, 1, 0.5), Fate(HOSTILE, HOSTILE, 1, 0.5, reason=HOSTILE)
+    candidate = Candidate(0, HOSTILE, None, fates, {HOSTILE: review})
     tainted = ReportData(
         roles=(HOSTILE,),
         networks={HOSTILE: HOSTILE},

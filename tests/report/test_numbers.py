@@ -70,7 +70,7 @@ def wnid_of(data: Path) -> dict[int, str]:
 
 def test_the_sets(index_page: BeautifulSoup, kept: dict[str, Rows], rejected: dict[str, Rows]) -> None:
     (table,) = tables(index_page, "sets")
-    assert table[0][1] == f"images kept, of {3 * CLASSES}"
+    assert table[0][2] == f"images kept, of {3 * CLASSES}"
     expected = {}
     for role in ROLES:
         full = sum(count == 3 for count in Counter(row["class_index"] for row in kept[role]).values())

@@ -100,8 +100,8 @@ function enlarge(link) {
   if (!dialog) {
     dialog = made("dialog", {className: "enlarged"});
     dialog.setAttribute("aria-label", "Enlarged image");
-    const step = (text, by) => made("button", {type: "button", onclick: () => go(by)}, text);
-    const close = made("button", {type: "button", onclick: () => dialog.close()}, "Close");
+    const step = (text, by) => made("button", {type: "button", onclick: (event) => { go(by); event.target.focus(); }}, text);
+    const close = made("button", {type: "button", className: "close", onclick: () => dialog.close()}, "Close");
     dialog.append(made("img"), made("div", {className: "about"}), made("p", {}, step("← Previous", -1), step("Next →", 1), close));
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
     dialog.addEventListener("keydown", (event) => go({ArrowLeft: -1, ArrowRight: 1}[event.key]));
@@ -117,6 +117,7 @@ function enlarge(link) {
   const caption = link.closest("figure").querySelector("figcaption");
   dialog.querySelector(".about").replaceChildren(...[...caption.childNodes].map((node) => node.cloneNode(true)));
   if (!dialog.open) dialog.showModal();
+  dialog.querySelector(".close").focus(); // what had the focus may just have been replaced
 }
 
 function go(by) {
