@@ -94,8 +94,8 @@ def write_images(folder: Path, drawn: Sequence[bytes]) -> None:
     facts = pd.DataFrame([inspect(data) for data in drawn])
     facts = facts.assign(size=list(map(len, drawn)), sha256=list(map(sha256, drawn))).iloc[which].reset_index(drop=True)
     write_table(edition.index, index.assign(**{str(name): facts[name] for name in facts}), INDEX)
-    places = to_table(locate(folder / TAR), folder / TAR).iloc[which].assign(image_id=index["image_id"].tolist())
-    write_table(edition.locations, places, LOCATIONS)
+    places = to_table(locate(folder / TAR), folder / TAR).iloc[which].reset_index(drop=True)
+    write_table(edition.locations, places.assign(image_id=index["image_id"]), LOCATIONS)
 
 
 def images(folder: Path) -> int:
@@ -122,7 +122,8 @@ def print_pages(report: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or sys.exit("no chromium: install it")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        viewed = (report / "index.html", report / "classes.html", sheets[-1])
+        largest = max((report / "classes").iterdir(), key=lambda path: path.stat().st_size)
+        viewed = (report / "index.html", report / "classes.html", report / "rejected.html", sheets[-1], largest)
         shown = {path: first_paint(browser, path) for path in viewed}
         browser.close()
     rows = [(path.name, f"{path.stat().st_size / 1000:,.0f}", f"{seconds:.2f}") for path, seconds in shown.items()]

@@ -27,7 +27,12 @@ def numbers(rows: list[list[str]]) -> dict[str, list[int]]:
 
 
 def all_pages(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.html"))
+    return sorted(folder.rglob("*.html"))
+
+
+def rows_under(figure: Tag) -> list[list[str]]:
+    """The lines of the table under an image, without its heading."""
+    return [cells(row) for row in figure.select("figcaption tbody tr")]
 
 
 def opened(browser: Browser, folder: Path, width: int = 1280) -> Iterator[tuple[Path, Page]]:

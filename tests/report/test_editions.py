@@ -11,16 +11,16 @@ from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.report.fates import Candidate, Fate, HardClass
 from cleanset.report.figures import Rejects, Step, distinct_images, overlaps, rejects
-from cleanset.report.pages import ReportData, pages
-from cleanset.report.sheets import Kept, Use
-from cleanset.report.thumbnails import Thumbnail
+from cleanset.report.pages import PageImage, ReportData, pages
+from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
 from cleanset.stages import report as stage
 from cleanset.tables import INDEX, read_table
 
 from .editions import made
-from .pages import cells, numbers, opened, soup, tables
+from .pages import numbers, opened, rows_under, soup, tables
 
 TEN = [f"model_{letter}" for letter in "abcdefghij"]
 
@@ -28,7 +28,7 @@ TEN = [f"model_{letter}" for letter in "abcdefghij"]
 def sheet(folder: Path) -> dict[tuple[str, str], list[list[str]]]:
     """The lines under each image of the contact sheet, by class and image id."""
     return {
-        (str(section["id"]), figure.figcaption.get_text().split()[0]): [cells(row) for row in figure("tr")]  # type: ignore[union-attr]
+        (str(section["id"]), figure.figcaption.get_text().split()[0]): rows_under(figure)  # type: ignore[union-attr]
         for section in soup(folder / "sheet-1.html").select("section.class")
         for figure in section("figure")
     }
@@ -39,7 +39,7 @@ def test_one_model(tmp_path: Path, browser: Browser) -> None:
     page = soup(folder / "index.html")
     assert page.h1 is not None
     assert page.h1.get_text() == "Clean sets of 2 classes for 1 model"
-    assert numbers(tables(page, "sets")[0]) == {"only": [4, 0, 2, 0, 0]}
+    assert tables(page, "sets")[0][1:] == [["only", "timm any", "4", "0", "2", "0", "0"]]
     assert tables(page, "overlap") == [[["only", "images"], ["●", "4"]]]
     assert "None: every class is full" in page.select("#classes")[0].get_text()
     assert "Nobody has reviewed yet." in page.select("#reviewers")[0].get_text()
@@ -50,7 +50,7 @@ def test_one_model(tmp_path: Path, browser: Browser) -> None:
         ("n01443537", "00000006"): [["1", "only", "1.000"]],
     }
     assert soup(folder / "sheet-1.html").get_text().count("unreviewed") == 4
-    assert len(list(opened(browser, folder))) == 4
+    assert len(list(opened(browser, folder))) == 6
 
 
 def test_ten_models(tmp_path: Path, browser: Browser) -> None:
@@ -76,8 +76,8 @@ def test_ten_models(tmp_path: Path, browser: Browser) -> None:
 def test_no_image_kept(tmp_path: Path, browser: Browser) -> None:
     folder = made(tmp_path, ["a", "b"], "pending")
     page = soup(folder / "index.html")
-    assert numbers(tables(page, "sets")[0]) == {"a": [0, 0, 0, 2, 2], "b": [0, 0, 0, 2, 2]}
-    assert [row[1:] for row in tables(page, "classes")[1][1:]] == [
+    assert [row[2:] for row in tables(page, "sets")[0][1:]] == [["0", "0", "0", "2", "2"]] * 2
+    assert [row[1:] for row in tables(page, "classes")[2][1:]] == [
         ["a", "0", "unreviewed 4"], ["0", "unreviewed 3"], ["a", "0", "unreviewed 2"], ["0", "unreviewed 2"],
     ]  # fmt: skip
     assert len(tables(page, "overlap")) == 1
@@ -86,7 +86,7 @@ def test_no_image_kept(tmp_path: Path, browser: Browser) -> None:
     assert text.count("No image was kept.") == 2
     assert "None was rejected." in soup(folder / "rejected.html").get_text()
     assert "4 open" in soup(folder / "classes.html").get_text()
-    assert len(list(opened(browser, folder))) == 4
+    assert len(list(opened(browser, folder))) == 6
 
 
 def test_an_image_rejected_in_two_classes_is_one_image() -> None:
@@ -115,7 +115,7 @@ def test_the_same_edition_elsewhere_gives_the_same_bytes(tmp_path: Path) -> None
     first, second = (made(tmp_path / name, ["a", "b"], "clean") for name in ("one", "two"))
     files = {path.relative_to(first): path.read_bytes() for path in first.rglob("*") if path.is_file()}
     assert files == {path.relative_to(second): path.read_bytes() for path in second.rglob("*") if path.is_file()}
-    assert len(files) == 4 + 2 * (2 + 3)
+    assert len(files) == 6 + 4 + 2 * (2 + 3)
 
 
 HOSTILE = "<script>alert('x')</script>\"&"
@@ -130,8 +130,13 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
     states = tuple(
         replace(state, kept={HOSTILE: 1}, open={HOSTILE: 1}, short={HOSTILE: HOSTILE}) for state in plain.states
     )
+    review = Review.model_construct(verdict=HOSTILE, reason=HOSTILE, basis=None, note=HOSTILE)
+    fates = Fate(HOSTILE, HOSTILE, 1, 0.5, 1, 0.5), Fate(HOSTILE, HOSTILE, 1, 0.5, reason=HOSTILE)
+    candidate = Candidate(0, HOSTILE, None, fates, {HOSTILE: review})
     tainted = ReportData(
         roles=(HOSTILE,),
+        networks={HOSTILE: HOSTILE},
+        notices=(HOSTILE,),
         images_per_class=2,
         readings=(HOSTILE,),
         steps=(Step(HOSTILE, {HOSTILE: 1}),),
@@ -142,22 +147,26 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
         overlaps=(((HOSTILE,), 1),),
         pairwise={},
         rejects=(Rejects(HOSTILE, {HOSTILE: 1}, 1, ((0, HOSTILE),)),),
+        rejected=1,
+        reviewed=1,
+        hardest=(HardClass(states[0], 1, {HOSTILE: 1}),),
         totals={name: {HOSTILE: 1} for name in plain.totals},
         reviewers={HOSTILE: {HOSTILE: 1}},
         agreement=plain.agreement,
         verdicts={HOSTILE: plain.verdicts["clean"]},
         pairs={(HOSTILE, HOSTILE): plain.agreement},
         differences=0,
-        kept={0: [Kept(HOSTILE, None, (Use(HOSTILE, 1, HOSTILE, 0.5, 0.5),), basis=None)]},
+        candidates={0: [candidate]},
         sheets=(replace(plain.sheets[0], classes=states),),
     )
-    texts = pages(tainted, {(HOSTILE, None): [Thumbnail("data:,", 1, 1)]})
+    texts = pages(tainted, {(HOSTILE, None): [PageImage(HOSTILE, 1, 1)]})
     for name, text in texts.items():
         assert "<script>alert" not in text
-        path = tmp_path / name
+        path = tmp_path / "tainted" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         page = soup(path)
-        assert len(page("script")) == (1 if name == "classes.html" else 0)
+        assert len(page("script")) == 1
         assert "alert('x')" in page.get_text(), name
 
 

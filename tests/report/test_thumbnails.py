@@ -1,19 +1,18 @@
 """Thumbnails of images drawn here, decoded again and compared."""
 
-import base64
 import io
 
 import pytest
 from PIL import Image
 
-from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
+from cleanset.report.thumbnails import Thumbnail, before_and_after, file_names, thumbnail
 
 RED, GREEN, BLUE, WHITE = (200, 30, 30), (30, 160, 40), (30, 40, 200), (245, 245, 245)
 AMBER = (255, 179, 0)
 ORIENTATION = 0x0112
 
 
-def quarters(width: int = 400, height: int = 200) -> Image.Image:
+def quarters(width: int = 1000, height: int = 500) -> Image.Image:
     """Red, green; below them blue, white."""
     image = Image.new("RGB", (width, height))
     half, middle = width // 2, height // 2
@@ -32,9 +31,7 @@ def jpeg(image: Image.Image, orientation: int = 1, **more: object) -> bytes:
 
 def shown(made: Thumbnail) -> Image.Image:
     """The image that a page shows, of the size that it says."""
-    head, data = made.src.split(",")
-    assert head == "data:image/jpeg;base64"
-    image = Image.open(io.BytesIO(base64.b64decode(data)))
+    image = Image.open(io.BytesIO(made.jpeg), formats=["JPEG"])
     image.load()
     assert image.size == (made.width, made.height)
     return image
@@ -49,65 +46,65 @@ def is_near(image: Image.Image, at: tuple[int, int], colour: tuple[int, int, int
 @pytest.mark.parametrize(
     ("size", "expected"),
     [
-        ((400, 200), (128, 64)), ((200, 400), (64, 128)), ((500, 375), (128, 96)),
-        ((60, 40), (60, 40)), ((2000, 4), (128, 1)),
+        ((1000, 500), (400, 200)), ((500, 1000), (200, 400)), ((500, 375), (400, 300)),
+        ((60, 40), (60, 40)), ((2000, 4), (400, 1)),
     ],
 )  # fmt: skip
-def test_the_longer_side_becomes_128_and_a_small_image_stays(size: tuple[int, int], expected: tuple[int, int]) -> None:
+def test_the_longer_side_becomes_400_and_a_small_image_stays(size: tuple[int, int], expected: tuple[int, int]) -> None:
     assert shown(thumbnail(jpeg(quarters(*size)))).size == expected
 
 
 def test_the_image_is_still_the_same() -> None:
     small = shown(thumbnail(jpeg(quarters())))
-    for at, colour in (((20, 10), RED), ((100, 10), GREEN), ((20, 50), BLUE), ((100, 50), WHITE)):
+    for at, colour in (((60, 30), RED), ((340, 30), GREEN), ((60, 150), BLUE), ((340, 150), WHITE)):
         assert is_near(small, at, colour)
 
 
 def test_the_box_is_drawn_before_and_cut_out_after() -> None:
-    """The right half of 400 x 200, of which 128 x 64 is shown: x from 64, y from 0."""
-    before, after = map(shown, before_and_after(jpeg(quarters()), (200, 0, 400, 200)))
-    assert before.size == (128, 64)
-    for at in ((65, 30), (126, 30), (90, 1), (90, 62)):
+    """The right half of 1000 x 500, of which 400 x 200 is shown: x from 200, y from 0."""
+    before, after = map(shown, before_and_after(jpeg(quarters()), (500, 0, 1000, 500)))
+    assert before.size == (400, 200)
+    for at in ((202, 100), (398, 100), (300, 1), (300, 198)):
         assert is_near(before, at, AMBER, by=90)
-    for at, colour in (((20, 10), RED), ((100, 15), GREEN), ((20, 50), BLUE), ((100, 50), WHITE)):
+    for at, colour in (((60, 30), RED), ((340, 50), GREEN), ((60, 150), BLUE), ((340, 150), WHITE)):
         assert is_near(before, at, colour)
-    assert after.size == (128, 128)
-    assert is_near(after, (64, 20), GREEN)
-    assert is_near(after, (64, 110), WHITE)
+    assert after.size == (400, 400)
+    assert is_near(after, (200, 60), GREEN)
+    assert is_near(after, (200, 340), WHITE)
 
 
 def test_the_box_of_a_very_long_image() -> None:
-    """2000 x 4 is shown as 128 x 1, so that width and height shrink differently."""
+    """2000 x 4 is shown as 400 x 1, so that width and height shrink differently."""
     before, _ = before_and_after(jpeg(Image.new("RGB", (2000, 4), BLUE)), (1000, 2, 2000, 4))
     small = shown(before)
-    assert is_near(small, (20, 0), BLUE)
-    assert is_near(small, (100, 0), AMBER, by=90)
+    assert is_near(small, (60, 0), BLUE)
+    assert is_near(small, (300, 0), AMBER, by=90)
 
 
 def test_a_box_of_one_pixel_is_drawn() -> None:
-    before, after = before_and_after(jpeg(quarters()), (399, 199, 400, 200))
-    assert (before.width, before.height, after.width, after.height) == (128, 64, 1, 1)
+    before, after = before_and_after(jpeg(quarters()), (999, 499, 1000, 500))
+    assert (before.width, before.height, after.width, after.height) == (400, 200, 1, 1)
 
 
 def test_images_are_turned_as_viewers_turn_them() -> None:
     """Orientation 6: the left side of the stored pixels is shown at the top. The box is in stored pixels."""
     data = jpeg(quarters(), orientation=6)
     small = shown(thumbnail(data))
-    assert small.size == (64, 128)
-    for at, colour in (((10, 20), BLUE), ((50, 20), RED), ((10, 100), WHITE), ((50, 100), GREEN)):
+    assert small.size == (200, 400)
+    for at, colour in (((30, 60), BLUE), ((160, 60), RED), ((30, 320), WHITE), ((160, 320), GREEN)):
         assert is_near(small, at, colour)
-    before, after = map(shown, before_and_after(data, (0, 0, 200, 100)))
-    assert before.size == (64, 128)
-    assert is_near(before, (45, 62), AMBER, by=90)
-    assert after.size == (64, 128)
-    assert is_near(after, (30, 60), RED)
+    before, after = map(shown, before_and_after(data, (0, 0, 500, 250)))
+    assert before.size == (200, 400)
+    assert is_near(before, (150, 198), AMBER, by=90)
+    assert after.size == (200, 400)
+    assert is_near(after, (90, 180), RED)
 
 
 @pytest.mark.parametrize("mode", ["L", "CMYK"])
 def test_grey_and_cmyk_images_become_rgb(mode: str) -> None:
     small = shown(thumbnail(jpeg(quarters().convert(mode))))
     assert small.mode == "RGB"
-    assert is_near(small, (100, 50), WHITE)
+    assert is_near(small, (340, 150), WHITE)
 
 
 def test_nothing_of_the_files_metadata_is_left() -> None:
@@ -116,3 +113,11 @@ def test_nothing_of_the_files_metadata_is_left() -> None:
         image = shown(made)
         assert set(image.info) <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
         assert not image.getexif()
+
+
+def test_names_tell_crops_apart() -> None:
+    assert file_names("ILSVRC2012_val_00000008", None) == ("ILSVRC2012_val_00000008.jpg",)
+    assert file_names("ILSVRC2012_val_00000008", (0, 0, 387, 238)) == (
+        "ILSVRC2012_val_00000008_0-0-387-238_before.jpg",
+        "ILSVRC2012_val_00000008_0-0-387-238.jpg",
+    )

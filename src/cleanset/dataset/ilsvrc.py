@@ -16,6 +16,10 @@ from cleanset.errors import CleansetError, reason
 from cleanset.validation import shown
 
 CLASSES = 1000
+
+VALIDATION_IMAGES = 50_000
+"""In ILSVRC2012's validation set."""
+
 GROUND_TRUTH_NAME = "ILSVRC2012_validation_ground_truth.txt"
 META_NAME = "meta.mat"
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 import yaml
 
-from cleanset.dataset.ilsvrc import wnids
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, wnids
 from cleanset.dataset.label_names import label_names
 from cleanset.exports.attribution import LICENCE_URL, SCOOTER, TERMS, TERMS_URL, citation, licences, name_of
 from cleanset.exports.front_matter import front_matter
-from cleanset.exports.manifest import VALIDATION_IMAGES
+from cleanset.exports.notices import sample_notice, unreviewed_notice
 from cleanset.exports.provenance import Provenance
 from cleanset.exports.release import Release
 from cleanset.review.agreement import overall
@@ -112,18 +112,15 @@ def _summary(provenance: Provenance, counts: Mapping[str, int]) -> str:
         "and that carry no watermark, filter, border or noise. Whole images are the originals byte for byte; a cropped "
         "one is a PNG of a part."
     )
-    if images != VALIDATION_IMAGES:
-        text += (
-            f"\n\n**Made from {images:,} images, not from the {VALIDATION_IMAGES:,} of ImageNet's validation set: a "
-            "sample or a trial, not for a study.**"
-        )
+    if notice := sample_notice(images):
+        text += f"\n\n**{notice}**"
     if counts["rejected_box_unknown"]:
         text += (
             f"\n\nImages that are left out because they are to be cropped and nobody has drawn the box yet: "
             f"{counts['rejected_box_unknown']:,}."
         )
-    if provenance.unreviewed_clean:
-        text += "\n\n**Images that nobody has reviewed were taken for clean: a first look, not for a study.**"
+    if notice := unreviewed_notice(provenance.unreviewed_clean):
+        text += f"\n\n**{notice}**"
     return text
 
 

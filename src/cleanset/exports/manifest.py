@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from cleanset.dataset.ilsvrc import CLASSES, class_indices
+from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices
 from cleanset.dataset.label_names import label_names
 from cleanset.images.boxes import Box
 from cleanset.vocabulary import Tier
@@ -19,9 +19,6 @@ COLUMNS = (
     "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
     "file", "source_sha256", "file_sha256", "pixels_sha256", "encoder",
 )  # fmt: skip
-
-VALIDATION_IMAGES = 50_000
-"""In ILSVRC2012's validation set."""
 
 MAX_EDGE = 65_535
 """Pixels: the longest side that a JPEG can have."""

@@ -1,23 +1,29 @@
-"""The report's pages, from the numbers and thumbnails: Jinja2 templates, everything inlined, all text escaped."""
+"""The report's pages, from the numbers and the images: Jinja2 templates, style and script inlined, text escaped."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cleanset.dataset.class_names import class_names
 from cleanset.images.boxes import Box
+from cleanset.report.fates import Candidate, HardClass
 from cleanset.report.figures import ClassState, Counts, Histogram, Rejects, Step
-from cleanset.report.sheets import Kept, Sheet
-from cleanset.report.thumbnails import Thumbnail
+from cleanset.report.sheets import Sheet
 from cleanset.review.agreement import Agreement, VerdictAgreement
+from cleanset.review.store import BOARD, basis_of
+from cleanset.review.verdicts import Review
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 MAX_SHORT_CLASSES = 100
 """Short classes listed on the first page; the page of all classes has them all."""
+
+STRIP_IMAGES = 12
+"""Images at the top of the first page, each of another class."""
 
 MAX_COMBINATIONS = 40
 """Combinations of models listed; with ten models there may be 1,023."""
@@ -34,15 +40,37 @@ ACCURACY_LINES = {
 }
 """The titles of the metrics on accuracy and margins, by their names."""
 
+Page = TypeVar("Page")
+
 ShownImage = tuple[str, Box | None]
 """An image id, and the crop box to draw in it and cut out; None for a whole image."""
 
 
 @dataclass(frozen=True, slots=True)
+class PageImage:
+    """An image beside the pages: its path from the folder of the report, and its size in pixels."""
+
+    file: str
+    width: int
+    height: int
+
+
+PageImages = Mapping[ShownImage, Sequence[PageImage]]
+"""The files of each image that is shown: one of a whole image, two of a cropped one, before and after the crop."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReportData:
-    """All that the pages show, beside the images."""
+    """All that the pages show, beside the images.
+
+    `networks`: by role, which network it is. `notices`: what limits the sets as a whole. `reviewed`: how many different
+    images have a verdict. `rejected`: how many no model keeps and some model rejects for a flaw. `candidates`: by class
+    index.
+    """
 
     roles: tuple[str, ...]
+    networks: Mapping[str, str]
+    notices: tuple[str, ...]
     images_per_class: int
     readings: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -53,32 +81,83 @@ class ReportData:
     overlaps: tuple[tuple[tuple[str, ...], int], ...]
     pairwise: Mapping[tuple[str, str], int]
     rejects: tuple[Rejects, ...]
+    rejected: int
+    reviewed: int
+    hardest: tuple[HardClass, ...]
     totals: Mapping[str, Mapping[str, float]]
     reviewers: Mapping[str, Counts]
     agreement: Agreement
     verdicts: Mapping[str, VerdictAgreement]
     pairs: Mapping[tuple[str, str], Agreement]
     differences: int
-    kept: Mapping[int, Sequence[Kept]]
+    candidates: Mapping[int, Sequence[Candidate]]
     sheets: tuple[Sheet, ...]
     bases: Mapping[str, Counts] = field(default_factory=dict)
 
 
-def pages(report: ReportData, thumbnails: Mapping[ShownImage, Sequence[Thumbnail]]) -> dict[str, str]:
-    """The text of each page, by its file name."""
+def pages(report: ReportData, images: PageImages) -> dict[str, str]:
+    """The text of each page, by its path."""
     environment = _environment()
+    names = class_names()
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
-    common = {"report": report, "names": class_names(), "sheet_of": on_sheet, "thumbnails": thumbnails}
+    common = {"report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": ""}
+    by_key = {(each.class_index, each.image_id): each for every in report.candidates.values() for each in every}
     written = {
-        name: environment.get_template(name).render(common) for name in ("index.html", "classes.html", "rejected.html")
+        "index.html": environment.get_template("index.html").render(
+            common, strip=strip(report), headlines=headlines(report)
+        ),
+        "classes.html": environment.get_template("classes.html").render(
+            common, fates_of_class=lambda state: fates_of_class(state, report.candidates.get(state.class_index, ()))
+        ),
+        "rejected.html": environment.get_template("rejected.html").render(common, candidate_of=by_key),
     }
-    for place, sheet in enumerate(report.sheets):
-        neighbours = {
-            "previous": report.sheets[place - 1] if place else None,
-            "next": report.sheets[place + 1] if place + 1 < len(report.sheets) else None,
-        }
+    for sheet, neighbours in _with_neighbours(report.sheets):
         written[sheet.file] = environment.get_template("sheet.html").render(common, sheet=sheet, **neighbours)
+    of_class = environment.get_template("class.html")
+    for state, around in _with_neighbours(report.states):
+        text = of_class.render({**common, "up": "../"}, state=state, **around)
+        written[f"classes/{names[state.class_index].wnid}.html"] = text
     return written
+
+
+def _with_neighbours(pages: Sequence[Page]) -> Iterator[tuple[Page, dict[str, Page | None]]]:
+    """Each page, with the one before and the one after it."""
+    for before, page, after in zip([None, *pages], pages, [*pages[1:], None], strict=False):
+        yield page, {"previous": before, "next": after}
+
+
+def fates_of_class(state: ClassState, candidates: Sequence[Candidate]) -> list[str]:
+    """What the page of all classes filters by: role/state/reason, for each reason that a model rejects images for."""
+    found = []
+    for role in state.kept:
+        fates = [fate for each in candidates for fate in each.fates if fate.role == role]
+        reasons = list(dict.fromkeys(fate.reason for fate in fates if fate.is_flaw))
+        states = ["short" if role in state.short else "full", *(["open"] if state.open[role] else [])]
+        found += [f"{role}/{name}/{reason}" for name in states for reason in reasons or [""]]
+    return found
+
+
+def strip(report: ReportData) -> list[Candidate]:
+    """The first image kept of some classes, which are spread evenly over all that have one."""
+    first = [candidates[0] for candidates in report.candidates.values() if candidates[0].uses]
+    count = min(STRIP_IMAGES, len(first))
+    return [first[place * len(first) // count] for place in range(count)]
+
+
+def headlines(report: ReportData) -> list[tuple[str, str]]:
+    """The figures at the top of the first page, and what they are."""
+    full = sum(not state.short for state in report.states)
+    reviewers = [name for name in report.reviewers if name != BOARD]
+    found = [
+        (f"{report.distinct_images:,}", "different images in the sets"),
+        (f"{full:,} of {len(report.states):,}", "classes full for every model"),
+        (f"{report.reviewed:,}", f"images reviewed, by {_counted(len(reviewers), 'reviewer')}"),
+        (f"{report.rejected:,}", "images rejected for a flaw"),
+    ]
+    if report.agreement.agreement is not None:
+        judged = f"same verdict by two reviewers, on {_counted(report.agreement.images, 'image')}"
+        found.append((_share(report.agreement.agreement), judged))
+    return found
 
 
 def _environment() -> Environment:
@@ -88,6 +167,7 @@ def _environment() -> Environment:
     )  # fmt: skip
     environment.filters |= {
         "number": _number, "share": _share, "kappa": _kappa, "words": _words, "breakable": _breakable,
+        "probability": _probability, "opinion": _opinion, "short_id": _short_id,
     }  # fmt: skip
     environment.globals |= {
         "max_short_classes": MAX_SHORT_CLASSES,
@@ -102,6 +182,10 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
+
+
 def _share(value: float | None) -> str:
     """Percent, with the digits that the metrics have."""
     return "–" if value is None else f"{round(100 * value, 2):g} %"
@@ -109,6 +193,21 @@ def _share(value: float | None) -> str:
 
 def _kappa(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 4):g}"
+
+
+def _probability(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _opinion(review: Review) -> str:
+    """A verdict with its reason, and its basis where it is not explicit."""
+    basis = basis_of(review)
+    parts = [review.verdict, *([_words(review.reason)] if review.reason else [])]
+    return ", ".join(parts) + ("" if basis == "explicit" else f" ({basis})")
+
+
+def _short_id(image_id: str) -> str:
+    return image_id.removeprefix("ILSVRC2012_val_")
 
 
 def _words(name: str) -> str:

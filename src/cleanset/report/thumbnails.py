@@ -1,10 +1,9 @@
-"""Small copies of images, as data URIs that a page can hold.
+"""Small copies of images, for the pages and to be looked at larger: large enough for a watermark to be read.
 
 JPEG, because libjpeg-turbo computes in whole numbers: the same bytes on any processor. They are turned
 by the image's EXIF orientation, as viewers turn them.
 """
 
-import base64
 import io
 from dataclasses import dataclass
 
@@ -13,21 +12,29 @@ from PIL import Image, ImageDraw, ImageOps
 from cleanset.images.boxes import Box
 from cleanset.images.codec import cropped, decode
 
-THUMBNAIL_PIXELS = 128
+THUMBNAIL_PIXELS = 400
 """The longer side."""
 
-_QUALITY = 70
+_QUALITY = 75
 _ORIENTATION = 0x0112
 _OUTLINE, _EDGE = "#ffb300", "#000000"
 
 
 @dataclass(frozen=True, slots=True)
 class Thumbnail:
-    """A small image: its data URI, and its size in pixels."""
+    """A small image: a JPEG, and its size in pixels."""
 
-    src: str
+    jpeg: bytes
     width: int
     height: int
+
+
+def file_names(image_id: str, crop: Box | None) -> tuple[str, ...]:
+    """The name of each thumbnail of an image: of a whole one, or of a cropped one before and after the crop."""
+    if crop is None:
+        return (f"{image_id}.jpg",)
+    box = "-".join(map(str, crop))
+    return f"{image_id}_{box}_before.jpg", f"{image_id}_{box}.jpg"
 
 
 def thumbnail(data: bytes) -> Thumbnail:
@@ -56,8 +63,8 @@ def _draw_box(small: Image.Image, box: Box, across: float, down: float) -> None:
     x, y = round(left * across), round(top * down)
     edges = (x, y, max(x, round(right * across) - 1), max(y, round(bottom * down) - 1))
     draw = ImageDraw.Draw(small)
-    draw.rectangle(edges, outline=_EDGE, width=3)
-    draw.rectangle(edges, outline=_OUTLINE, width=2)
+    draw.rectangle(edges, outline=_EDGE, width=5)
+    draw.rectangle(edges, outline=_OUTLINE, width=3)
 
 
 def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
@@ -69,5 +76,4 @@ def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
     turned = ImageOps.exif_transpose(small)
     out = io.BytesIO()
     turned.save(out, "JPEG", quality=_QUALITY, optimize=True)
-    src = f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode('ascii')}"
-    return Thumbnail(src, *turned.size)
+    return Thumbnail(out.getvalue(), *turned.size)

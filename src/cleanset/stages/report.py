@@ -8,20 +8,21 @@ from pathlib import Path
 import pandas as pd
 
 from cleanset.edition.images import verified_images
-from cleanset.edition.params import Params, read_params
+from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings
 from cleanset.edition.roles import check_roles
 from cleanset.errors import CleansetError
 from cleanset.exports.confidence import delivered_confidences
+from cleanset.exports.notices import sample_notice, unreviewed_notice
 from cleanset.files import read_text, replacing, write_text
 from cleanset.images.codec import Read
 from cleanset.machine import available_cores
 from cleanset.parsing import parse_json
 from cleanset.progress import tracked
+from cleanset.report.fates import candidates_by_class, hardest_classes, rejected_images
 from cleanset.report.figures import (
     Counts,
-    Key,
     by_size,
     class_states,
     distinct_images,
@@ -31,10 +32,10 @@ from cleanset.report.figures import (
     pairwise,
     rejects,
 )
-from cleanset.report.pages import ReportData, ShownImage, pages
+from cleanset.report.pages import PageImage, PageImages, ReportData, ShownImage, pages
 from cleanset.report.plots import plots
-from cleanset.report.sheets import kept_images, sheets
-from cleanset.report.thumbnails import Thumbnail, before_and_after, thumbnail
+from cleanset.report.sheets import sheets
+from cleanset.report.thumbnails import before_and_after, file_names, thumbnail
 from cleanset.review.agreement import differences, overall, pairs, verdict_agreements, verdict_counts, without_board
 from cleanset.review.store import Votes, basis_of, read_reviews
 from cleanset.selection.fill import Filled
@@ -42,7 +43,11 @@ from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, rea
 from cleanset.validation import shown
 from cleanset.vocabulary import BASES, VERDICTS
 
-EXAMPLES_PER_REASON = 12
+EXAMPLES_PER_REASON = 1000
+"""Rejected images on one page; the pages of their classes show them all."""
+
+HARDEST_CLASSES = 10
+IMAGES = "images"
 
 
 def run(edition: Edition) -> None:
@@ -52,11 +57,11 @@ def run(edition: Edition) -> None:
     index = read_table(edition.index, INDEX)
     report = report_data(edition, params, index)
     read = verified_images(edition, params.dataset.images, index).read
-    thumbnails = make_thumbnails(shown_images(report), read)
-    written = pages(report, thumbnails)
-    for name, text in plots(report.steps, report.states, report.histograms, report.roles).items():
-        written[f"plots/{name}"] = text
     with replacing(edition.report) as folder:
+        images = save_images(shown_images(report), read, folder)
+        written = pages(report, images)
+        for name, text in plots(report.steps, report.states, report.histograms, report.roles).items():
+            written[f"plots/{name}"] = text
         for name, text in written.items():
             write_text(folder / name, text)
 
@@ -76,8 +81,12 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
     verdicts = list(without_board(votes).values())
     counts = verdict_counts(verdicts)
     states, overlap = class_states(sets, classes, per_class), overlaps(sets)
+    candidates = candidates_by_class(sets, delivered, votes)
+    notices = (sample_notice(len(index)), unreviewed_notice(params.review.unreviewed_are_clean))
     return ReportData(
         roles=tuple(sets),
+        networks={role: network(model) for role, model in params.models.items()},
+        notices=tuple(notice for notice in notices if notice),
         images_per_class=per_class,
         readings=tuple(readings(params)),
         steps=tuple(funnel(index, read_table(edition.shared, SHARED), sets, votes)),
@@ -88,16 +97,26 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
         overlaps=tuple(overlap),
         pairwise=pairwise(overlap, list(sets)),
         rejects=tuple(rejects(sets, EXAMPLES_PER_REASON)),
+        rejected=len(rejected_images(candidates)),
+        reviewed=len({image_id for _, image_id in votes}),
+        hardest=tuple(hardest_classes(states, candidates, HARDEST_CLASSES)),
         totals=totals(edition),
         reviewers=by_reviewer(votes),
         agreement=overall(counts),
         verdicts=verdict_agreements(counts),
         pairs=pairs(verdicts),
         differences=len(differences(votes)),
-        kept=kept_images(sets, delivered, firmest_bases(votes)),
+        candidates=candidates,
         sheets=tuple(sheets(states)),
         bases=by_basis(votes),
     )
+
+
+def network(model: Model) -> str:
+    """Which network a model is: where it comes from, and its name there."""
+    if model.source == "robustbench":
+        return f"RobustBench {model.threat_model}/{model.name}"
+    return f"timm {model.name}" + (" (own weights)" if model.weights else "")
 
 
 def totals(edition: Edition) -> dict[str, dict[str, float]]:
@@ -132,30 +151,32 @@ def by_basis(votes: Votes) -> dict[str, Counts]:
     return {name: {basis: given[name, basis] for basis in BASES} for name in names}
 
 
-def firmest_bases(votes: Votes) -> dict[Key, str]:
-    """By class index and image id, the firmest basis that a review of the image has."""
-    return {
-        key: min((basis_of(vote.review) for vote in by_name.values()), key=BASES.index)
-        for key, by_name in votes.items()
-    }
-
-
 def shown_images(report: ReportData) -> list[ShownImage]:
     """Every image that the pages show, once, in the order of the archive."""
-    kept = {(image.image_id, image.crop) for images in report.kept.values() for image in images}
-    examples = {(image_id, None) for rejects in report.rejects for _, image_id in rejects.examples}
-    return sorted(kept | examples, key=lambda image: (image[0], image[1] or ()))
+    shown = {
+        (each.image_id, each.crop)
+        for candidates in report.candidates.values()
+        for each in candidates
+        if not each.is_left_over
+    }
+    return sorted(shown, key=lambda image: (image[0], image[1] or ()))
 
 
-def make_thumbnails(wanted: list[ShownImage], read: Read) -> dict[ShownImage, tuple[Thumbnail, ...]]:
-    """The thumbnails of each: one of a whole image, two of a cropped one."""
+def save_images(wanted: list[ShownImage], read: Read, folder: Path) -> PageImages:
+    """Write the thumbnails of each image below the folder of the report: one of a whole image, two of a cropped one."""
+    (folder / IMAGES).mkdir(parents=True)
     # threads suffice: decoding, scaling and encoding release the lock
     with ThreadPoolExecutor(available_cores()) as pool:
-        thumbnails: Iterable[tuple[Thumbnail, ...]] = pool.map(lambda image: _thumbnails(image, read), wanted)
-        return dict(zip(wanted, tracked(thumbnails, len(wanted), "report"), strict=True))
+        saved: Iterable[tuple[PageImage, ...]] = pool.map(lambda image: _saved(image, read, folder), wanted)
+        return dict(zip(wanted, tracked(saved, len(wanted), "report"), strict=True))
 
 
-def _thumbnails(image: ShownImage, read: Read) -> tuple[Thumbnail, ...]:
+def _saved(image: ShownImage, read: Read, folder: Path) -> tuple[PageImage, ...]:
     image_id, crop = image
     data = read(image_id)
-    return (thumbnail(data),) if crop is None else before_and_after(data, crop)
+    thumbnails = (thumbnail(data),) if crop is None else before_and_after(data, crop)
+    saved = []
+    for name, each in zip(file_names(image_id, crop), thumbnails, strict=True):
+        (folder / IMAGES / name).write_bytes(each.jpeg)
+        saved.append(PageImage(f"{IMAGES}/{name}", each.width, each.height))
+    return tuple(saved)
