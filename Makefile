@@ -89,5 +89,5 @@ bench: setup  ## NAME=…: measure how fast something is; without a name, list w
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
 lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)
-	$(LOCK) --extra build --extra review --extra dev pyproject.toml -o requirements.txt
+	$(LOCK) --extra build --extra review --extra dev --extra docs pyproject.toml -o requirements.txt
 	echo 'ray[data]==2.60.0' | $(LOCK) --constraint requirements.txt - -o requirements-ray.txt
