@@ -73,7 +73,7 @@ def params() -> str:
         for key, value in keys.items()).replace("'", "") + " |"
         for name, given in PROTOCOLS.items()
     )  # fmt: skip
-    text += f"\n\n| protocol | what it gives |\n|---|---|\n{protocols}"
+    text += f"\n\n| PROTOCOLS | what it gives |\n|---|---|\n{protocols}"
     for name, section in sections.items():
         inner, prefix = section, name
         if isinstance(section.get("additionalProperties"), dict):
@@ -134,7 +134,7 @@ def all_tables() -> str:
     for name, table in vars(tables).items():
         if isinstance(table, Table):
             rows = [
-                (f"`{column}`", f"`{kind.type}`", kind.expected.replace("|", "\\|") + (", or null" if kind.nullable else ""))
+                (f"`{column}`", f"`{kind.type}`", kind.expected + (", or null" if kind.nullable else ""))
                 for column, kind in table.columns.items()
             ]  # fmt: skip
             text += f"## {name.lower()}\n\nSorted by {', '.join(f'`{key}`' for key in table.key)}.\n\n"

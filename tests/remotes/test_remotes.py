@@ -1,4 +1,4 @@
-"""What is finished on one machine arrives on another, over each kind of remote, by the README's lines."""
+"""What is finished on one machine arrives on another, over each kind of remote, by the lines of the documentation."""
 
 import ssl
 import urllib.error
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkouts import Checkout, files
-from tests.readme import block, shell
+from tests.documents import block, shell
 from tests.remotes.conftest import Cloning, lead
 from tests.remotes.exports import ROLES, manifest_holds
 from tests.remotes.servers import Remote, s3, sshd
