@@ -39,6 +39,12 @@ def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return once(tmp_path_factory, "site", make) / "site"
 
 
+def test_make_docs_builds_it_as_strictly(repository: Path) -> None:
+    command = ["make", "--dry-run", "--no-print-directory", "--old-file=.venv/.ready", "docs"]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
+    assert "mkdocs build --strict" in done.stdout
+
+
 def words(site: Path, page: str) -> str:
     """The text of a page, without navigation."""
     text = (site / f"{page}.html").read_text(encoding="utf-8").partition("<article")[2].partition("</article>")[0]
