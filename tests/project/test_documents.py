@@ -135,7 +135,7 @@ def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: 
         "GIT_CONFIG_VALUE_0": "https://example.org/cleanset.git",
     }  # fmt: skip
     done = shell(published, f"{lines}python - <<'END'\n{load}{shown}END\n", tmp_path, **variables)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     fetched, verified, loaded = done.stdout.splitlines()
     assert fetched.startswith("standard: 34 images of model standard at commit ")
     assert verified == "standard: 34 of 34 images are good"
