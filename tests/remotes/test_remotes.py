@@ -81,7 +81,7 @@ def test_the_readers_lines_over_https(repository: Path, web: Remote, clone: Clon
         }
     assert "up to date" in checkout.run("dvc", "status").stdout
     assert all(manifest_holds(checkout.folder / "data" / "export" / role) for role in ROLES)
-    assert shell(checkout, header).stdout.startswith("model,wnid,class_index,rank,image_id,")
+    assert shell(checkout, header).stdout.startswith("model,wnid,class_index,class_name,rank,image_id,")
     measuring = shell(checkout, block(repository, "dvc pull\ndvc metrics show"))
     assert measuring.returncode == 0, measuring.stderr
     assert (checkout.folder / "build" / "images" / "images.npy").is_file()
