@@ -1,4 +1,5 @@
-# Everything is installed into .venv and written inside this checkout.
+# What these targets start is installed into .venv and writes inside this checkout. Plain `dvc` also writes a site cache
+# (/var/tmp/dvc), which is led into the checkout here.
 PYTHON ?= python3
 VENV := .venv
 RAY := .venv-ray
@@ -7,7 +8,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro published from-scores remote test test-fast test-ray lint real edition review check-gpu bench lock
+.PHONY: help setup repro published from-scores remote test test-fast test-ray lint docs real edition review check-gpu bench lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -17,7 +18,7 @@ setup: $(VENV)/.ready  ## create .venv with the locked requirements
 $(VENV)/.ready: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
 	$(PYTHON) -m venv $(VENV)
-	pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --requirement requirements.txt
+	pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --no-deps --requirement requirements.txt
 	pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -44,7 +45,7 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 
 # files stay on one process, in the order that tests/conftest.py gives them
 PYTEST := pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
-test: setup lint  ## lint, type check, all tests (12 minutes on two cores)
+test: setup lint  ## lint, type check, the tests of whose programs none is missing (12 minutes on two cores)
 	$(PYTEST)
 
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (40 seconds)
@@ -63,6 +64,10 @@ lint: setup  ## ruff and mypy
 	ruff check
 	ruff format --check
 	mypy
+
+docs: setup  ## the site of docs/ in build/docs, to be read without a network
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+	@echo 'The site is build/docs/index.html'
 
 real: setup  ## build an edition of real photographs (CLEANSET_REAL: their folder) and compare its numbers
 	@test -n "$(CLEANSET_REAL)" || test -d ../shared/real || { echo 'say where they are: make real CLEANSET_REAL=…'; exit 1; }
@@ -87,7 +92,8 @@ bench: setup  ## NAME=…: measure how fast something is; without a name, list w
 	@case " $(BENCHES) " in *" $(NAME) "*) ;; *) echo 'name one: make bench NAME=…, of $(BENCHES)' >&2; exit 1;; esac
 	PYTHONPATH=sample:. python bench/$(NAME).py $(OPTIONS)
 
-LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
+# opencv-python-headless takes the place of opencv-python, whose wheel needs libGL and X11; hence pip's --no-deps
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-package opencv-python
 lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)
-	$(LOCK) --extra build --extra review --extra dev pyproject.toml -o requirements.txt
+	$(LOCK) --extra build --extra review --extra robustness --extra dev --extra docs pyproject.toml -o requirements.txt
 	echo 'ray[data]==2.60.0' | $(LOCK) --constraint requirements.txt - -o requirements-ray.txt

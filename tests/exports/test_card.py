@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -423,7 +424,12 @@ def test_the_manifest_is_its_source_for_datasets(export_folder: Path) -> None:
 def test_the_citation_file(repository: Path) -> None:
     """What the Citation File Format 1.2.0 demands; its whole schema was checked with cffconvert 2.0.0."""
     content = yaml.safe_load((repository / "CITATION.cff").read_text())
-    assert set(content) == {"cff-version", "message", "type", "title", "version", "license", "authors", "references"}
+    assert set(content) == {
+        "cff-version", "message", "type", "title", "version", "license", "license-url", "authors", "references",
+        "abstract", "keywords",
+    }  # fmt: skip
+    assert content["keywords"] == tomllib.loads((repository / "pyproject.toml").read_text())["project"]["keywords"]
+    assert all(work["doi"] for work in content["references"])
     assert content["cff-version"] == "1.2.0"
     assert f'version = "{content["version"]}"' in (repository / "pyproject.toml").read_text()
     for work in (content, *content["references"]):

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.checkouts import Checkout
-from tests.readme import shell
+from tests.documents import shell
 
 EDITIONS = (".", "imagenet")
 

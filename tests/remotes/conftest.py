@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.checkouts import Checkout
-from tests.readme import blocks
+from tests.documents import blocks
 from tests.remotes.servers import Remote, nginx
 
 Cloning = Callable[..., Checkout]
 
 
 def web_server(repository: Path, folder: Path) -> Callable[[int], str]:
-    """The README's configuration of nginx, with a folder in place of its own, on a port of loopback."""
+    """docs/publish.md's configuration of nginx, with a folder in place of its own, on a port of loopback."""
     (text,) = blocks(repository, "nginx")
     assert text.count("443 ssl") == text.count("/srv/cleanset") == 1
     return lambda port: text.replace("443 ssl", f"127.0.0.1:{port} ssl").replace("/srv/cleanset", str(folder))

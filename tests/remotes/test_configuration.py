@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkouts import Checkout
-from tests.readme import block, shell
+from tests.documents import block, shell
 from tests.remotes.conftest import Cloning
 from tests.remotes.exports import give_archives
 from tests.remotes.servers import Remote

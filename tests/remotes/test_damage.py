@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.checkouts import Checkout, files
-from tests.readme import block, shell
+from tests.documents import block, shell
 from tests.remotes.conftest import Cloning, lead
 from tests.remotes.exports import manifest_holds
 from tests.remotes.servers import Remote, breaking
@@ -82,7 +82,7 @@ def test_damaged_objects(web: Remote, objects: Objects, clone: Cloning, built: C
 def test_a_damaged_list_of_files_and_a_killed_pull(
     web: Remote, objects: Objects, clone: Cloning, built: Checkout
 ) -> None:
-    """DVC delivers a wrong set then, as the README says; its status tells, and another pull mends it.
+    """DVC delivers a wrong set then, as docs/publish.md says; its status tells, and another pull mends it.
 
     What a killed pull left is named by the next, and removed with --force.
     """
@@ -148,7 +148,7 @@ def test_a_full_disk(small_disks: tuple[Checkout, list[Path]], built: Checkout) 
 def test_mending_a_remote(
     repository: Path, web: Remote, objects: Objects, clone: Cloning, built: Checkout, pushed: Path
 ) -> None:
-    """The README's lines remove what is damaged, name it, and have the next push bring it and what is missing."""
+    """The lines of docs/publish.md remove what is damaged; the next push brings it and what is missing."""
     good, listing = objects.image.read_bytes(), objects.listing.read_bytes()
     other = objects.folder / "00"
     missing = next(path for path in (other if other.is_dir() else objects.folder).rglob("*") if path.is_file())

@@ -1,4 +1,4 @@
-"""What is finished on one machine arrives on another, over each kind of remote, by the README's lines."""
+"""What is finished on one machine arrives on another, over each kind of remote, by the lines of the documentation."""
 
 import ssl
 import urllib.error
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkouts import Checkout, files
-from tests.readme import block, shell
+from tests.documents import block, shell
 from tests.remotes.conftest import Cloning, lead
 from tests.remotes.exports import ROLES, manifest_holds
 from tests.remotes.servers import Remote, s3, sshd
@@ -81,7 +81,7 @@ def test_the_readers_lines_over_https(repository: Path, web: Remote, clone: Clon
         }
     assert "up to date" in checkout.run("dvc", "status").stdout
     assert all(manifest_holds(checkout.folder / "data" / "export" / role) for role in ROLES)
-    assert shell(checkout, header).stdout.startswith("model,wnid,class_index,rank,image_id,")
+    assert shell(checkout, header).stdout.startswith("model,wnid,class_index,class_name,rank,image_id,")
     measuring = shell(checkout, block(repository, "dvc pull\ndvc metrics show"))
     assert measuring.returncode == 0, measuring.stderr
     assert (checkout.folder / "build" / "images" / "images.npy").is_file()

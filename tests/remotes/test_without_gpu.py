@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkouts import Checkout, files
-from tests.readme import block, shell
+from tests.documents import block, shell
 from tests.remotes.conftest import Cloning, lead
 from tests.remotes.exports import ROLES, give_archives, manifest_holds, reject
 from tests.remotes.servers import Remote
@@ -107,6 +107,23 @@ def test_a_changed_review(repository: Path, machine: Machine, built: Checkout, t
 def rest(folder: Path) -> dict[str, str]:
     """The images of the other classes."""
     return {name: sum_ for name, sum_ in files(folder).items() if "/" in name and not name.startswith("n02782093")}
+
+
+def test_a_changed_review_without_the_archives(repository: Path, machine: Machine, tmp_path: Path) -> None:
+    """It stops at the first export, and goes on once the archives are there."""
+    checkout = machine("one")
+    reject(checkout, "n02782093", "ILSVRC2012_val_00000101")
+    command = block(repository, "dvc repro --pull --allow-missing")
+    stopped = shell(checkout, command)
+    assert stopped.returncode != 0
+    assert stages(stopped.stdout)[-1].startswith("export@")
+    assert "error: data/raw/ILSVRC2012_img_val.tar: missing; expected the validation images" in stopped.stderr
+    pulled = shell(checkout, block(repository, "dvc pull sample/dvc.yaml"))
+    assert pulled.returncode == 0, pulled.stderr
+    done = shell(checkout, command)
+    assert done.returncode == 0, done.stderr
+    assert set(stages(done.stdout)) == {*(f"export@{role}" for role in CHANGED), "count", "report"}
+    assert no_torch(tmp_path)
 
 
 def test_nothing_is_scored_where_nothing_can_be_pulled(

@@ -30,7 +30,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         raise CleansetError(f"{CHECKOUT}: no checkout of cleanset; editions are made from one: git clone it")
     root = Path(os.path.relpath(CHECKOUT, folder.resolve())).as_posix()
     params, pipeline = (read(template / name) for name in ("params.yaml", "dvc.yaml"))
-    params = re.sub(r"\A#.*\n", "# See the README for what to put where.\n", params)
+    params = re.sub(r"\A#.*\n", "# See docs/curate.md for what to put where.\n", params)
     params = re.sub(r"(?m)^root: .*$", f"root: {root}", params)
     if models is not None:
         params, pipeline = with_models(params, models), with_files_of(pipeline, models)

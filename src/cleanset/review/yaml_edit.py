@@ -37,7 +37,7 @@ def with_review(text: str, votes: Iterable[Vote], wnid: str, image_id: str, revi
         if "#" in text:
             raise CleansetError(
                 f"{where}: written in a way in which {image_id} cannot be changed alone; "
-                "write it as the README shows, or change it by hand"
+                "write it as docs/review.md shows, or change it by hand"
             )
         changed = whole(wnid, wanted)
         if _reviews(changed, wnid, where) != wanted:

@@ -1,0 +1,287 @@
+"""The commands of README and docs/ run, and their examples are valid."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from dvc.dirs import site_cache_dir
+
+from cleanset.edition.params import Model
+from cleanset.exports.manifest import COLUMNS
+from cleanset.review.verdicts import parse_reviews
+from tests.checkouts import Checkout
+from tests.documents import all_blocks, block, blocks, pages, shell
+
+BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
+COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
+EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --model corruption_robust"
+INSTALL = 'pip install "cleanset @ git+https://…/cleanset.git"'
+PUBLISH = 'ssh-keygen -q -t ed25519 -N "" -f build/key'
+NOT_RUN = {
+    INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
+    "make review REVIEWER=ada": "serves a page until it is stopped: tests/review_page starts the server",
+    "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "
+    "tests/edition/test_adding_a_model.py adds a small model",
+    'python -c \'import torch; from safetensors.torch import save_file; save_file(torch.load("mine.pt", "cpu", '
+    'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
+    "cleanset evaluate --edition imagenet --images build/published/selection.csv --role standard "
+    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluate reads such a list",
+    "make published": "docs/published_set.md: tests/published runs `cleanset published`, which is all that it does",
+}
+"""The blocks marked console, and why no test runs them."""
+SHA256 = "0123456789abcdef" * 4
+
+
+@pytest.fixture(scope="module")
+def checkout(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone with DVC's cache filled and this environment as its .venv."""
+    clone = built.clone_with_data(tmp_path_factory.mktemp("readme") / "cleanset")
+    environment = clone.folder / ".venv"
+    environment.mkdir()
+    for name in ("bin", "lib", "pyvenv.cfg"):
+        (environment / name).symlink_to(Path(sys.prefix) / name)
+    (environment / ".ready").touch()
+    return clone
+
+
+def asked_for(repository: Path) -> set[str]:
+    """What tests ask `block` for: the second argument, a text or the name of one in the module."""
+    found = set()
+    for path in repository.glob("tests/**/*.py"):
+        tree = ast.parse(path.read_text())
+        named = {
+            target.id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "block":
+                first = node.args[1]
+                found.add(str(first.value if isinstance(first, ast.Constant) else named[first.id]))  # type: ignore[attr-defined]
+    return found
+
+
+def test_a_test_runs_every_block_of_commands(repository: Path) -> None:
+    """What is marked sh; what is not to be run as it stands is marked console, and says above why."""
+    commands = [each for each in all_blocks(repository) if each.language == "sh"]
+    asked = asked_for(repository)
+    run = {(each, first) for each in commands for first in asked if each.text.startswith(f"{first}\n")}
+    assert {each.first_line for each in commands} - {each.first_line for each, _ in run} == set()
+    assert asked - {first for _, first in run} == set()
+    others = {each.first_line for each in all_blocks(repository) if each.language == "console"}
+    assert others == set(NOT_RUN)
+
+
+def test_every_other_block_is_checked(repository: Path) -> None:
+    """By language: configurations, examples and trees have tests of their own here and in tests/remotes."""
+    found = Counter((each.page, each.language) for each in all_blocks(repository))
+    assert {kind: count for kind, count in found.items() if kind[1] not in ("sh", "console")} == {
+        ("README.md", "python"): 1,
+        ("docs/use.md", "python"): 2,
+        ("docs/curate.md", "yaml"): 1,
+        ("docs/review.md", "yaml"): 1,
+        ("docs/publish.md", "nginx"): 1,
+        ("docs/formats.md", ""): 1,
+    }
+
+
+def test_the_readme_is_short(repository: Path) -> None:
+    assert len((repository / "README.md").read_text().splitlines()) <= 150
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub and MkDocs make it."""
+    return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading.replace("`", "")).strip().lower())
+
+
+def test_every_link_leads_somewhere(repository: Path) -> None:
+    """To a file in the repository, and to a heading in it; so do images."""
+    for page in (*pages(repository), "CONTRIBUTING.md", "CHANGELOG.md"):
+        text = re.sub(r"(?ms)^```.*?^```$", "", (repository / page).read_text())
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            if link.startswith("https://"):
+                continue
+            name, _, anchor = link.partition("#")
+            target = (repository / page).parent / name if name else repository / page
+            assert target.is_file(), f"{page}: {link}"
+            if anchor:
+                headings = re.findall(r"(?m)^#+ (.+)$", target.read_text())
+                assert anchor in map(slug, headings), f"{page}: {link}"
+
+
+def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: Path) -> None:
+    """The README's first lines, verbatim but for the address, and for what pip need not bring here."""
+    lines = block(repository, INSTALL).replace("https://…/", "https://example.org/")
+    assert lines.startswith("pip install ")
+    lines = lines.replace("pip install ", "pip install --quiet --no-deps --no-build-isolation --target packages ", 1)
+    (load,) = blocks(repository, "python", "README.md")
+    shown = "print(len(images), image.mode, class_index, record['rank'], cleanset.__file__)\n"
+    programs = (tmp_path / "packages" / "bin", Path(sys.prefix) / "bin", os.environ["PATH"])
+    variables = {
+        "PYTHONPATH": str(tmp_path / "packages"),
+        "PATH": os.pathsep.join(map(str, programs)),
+        "CLEANSET_CACHE": str(tmp_path / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.file://{published.folder}.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://example.org/cleanset.git",
+    }  # fmt: skip
+    done = shell(published, f"{lines}python - <<'END'\n{load}{shown}END\n", tmp_path, **variables)
+    assert done.returncode == 0, done.stderr
+    fetched, verified, loaded = done.stdout.splitlines()
+    assert fetched.startswith("standard: 34 images of model standard at commit ")
+    assert verified == "standard: 34 of 34 images are good"
+    assert loaded == f"34 RGB 1 1 {tmp_path}/packages/cleanset/__init__.py"
+
+
+def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
+    """And writes nothing into the home folder."""
+    clone, enter, repro, test = block(repository, "git clone https://…/cleanset.git").splitlines()
+    assert (clone, enter, test) == ("git clone https://…/cleanset.git", "cd cleanset", "make test")  # what runs here
+    done = shell(checkout, repro, HOME=str(tmp_path), DVC_SITE_CACHE_DIR="")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^metrics/totals/images.json +\d+ +\d+ +\d+ *$", done.stdout, re.MULTILINE)
+    assert list(tmp_path.iterdir()) == []
+    assert (checkout.folder / ".dvc" / "tmp" / "site").is_dir()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/curate.md"])
+def test_where_plain_dvc_keeps_its_site_cache(page: str, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DVC_SITE_CACHE_DIR")
+    text = (repository / page).read_text()
+    assert "site cache" in text
+    assert f"`{site_cache_dir()}`" in text
+
+
+def test_what_the_tests_need_is_named(repository: Path) -> None:
+    """The programs that CI installs for them are those that README says tests are skipped without."""
+    (packages,) = re.findall('(?m)^packages="(.*)"$', (repository / ".ci" / "run").read_text())
+    assert packages.split() == ["chromium", "nginx-light", "openssh-client", "openssh-server"]
+    readme = " ".join((repository / "README.md").read_text().split())
+    (sentence,) = re.findall("the tests that it skips because (.+?) is missing", readme)
+    assert sentence == "Chromium, nginx, sshd, a GPU or a folder of photographs"
+
+
+def test_the_columns_of_the_manifest(repository: Path) -> None:
+    text = (repository / "docs" / "formats.md").read_text().split("## The manifest")[1]
+    cells = re.findall(r"(?m)^\| (`.+?) \|", text)
+    assert tuple(name for cell in cells for name in re.findall("`(.+?)`", cell)) == COLUMNS
+
+
+def test_the_commands_after_activation(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, "set -o pipefail\n" + block(repository, ". .venv/bin/activate"))
+    assert done.returncode == 0, done.stderr
+    assert "review_apply" in done.stdout
+    assert "metrics/classes/n02782093.json" in done.stdout
+
+
+def test_the_way_to_imagenet(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
+    """Without the archives it ends with one line that says so."""
+    done = shell(checkout, block(repository, "mkdir -p imagenet/data/raw"), ARCHIVES=str(tmp_path))
+    assert done.returncode != 0
+    assert f"error: data/raw/ILSVRC2012_img_val.tar: a link to {tmp_path}" in done.stderr
+
+
+def test_an_edition_of_ones_own(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, block(repository, "make edition DIR=editions/mine"))
+    assert done.returncode == 0, done.stderr
+    assert (checkout.folder / "editions" / "mine" / "params.yaml").is_file()
+
+
+def test_what_is_left_to_review(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, block(repository, "python - <<'END'"))
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^ *ILSVRC2012_val_00000242 +301 +[0-9a-f]{64}$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ *all models +10 +1 +1 +0 +1 +1 *$", done.stdout, re.MULTILINE)
+
+
+def test_comparing(repository: Path, checkout: Checkout) -> None:
+    scores, exports = block(repository, COMPARE).splitlines()
+    of_scores, of_exports = shell(checkout, scores), shell(checkout, exports)
+    assert (of_scores.returncode, of_scores.stderr) == (of_exports.returncode, of_exports.stderr) == (1, "")
+    assert re.search(r"^standard: \d+$", of_scores.stdout, re.MULTILINE)
+    assert json.loads(of_exports.stdout)["same"] is False
+
+
+def test_using_a_set(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, block(repository, "cleanset verify data/export/standard"), COLUMNS="80")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "data/export/standard: 34 of 34 images are good\n"
+        "build/rebuilt: 34 images; source, file and pixels of each are those of the manifest\n"
+        "build/shards: 34 images in shards: 1\n",
+        "",
+    )
+    done = shell(checkout, block(repository, PUBLISH), COLUMNS="80")
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[0] == "build/published/cleanset-standard-1.0.0: 34 images, published without its images, signed"
+    assert lines[2].startswith(
+        "build/published/cleanset-standard-1.0.0.tar: published without its 34 images; signed: ED25519 key SHA256:"
+    )
+    assert lines[-1] == "otherwise listed       0"
+    load, others = blocks(repository, "python", "docs/use.md")
+    shown = (
+        "print(len(images), image.mode, class_index, record['rank'], len(table))\n"
+        "print(names[labels[0]], rows.features['label'].names[rows[0]['label']])\n"
+        "print(len(folders), len(folders.classes), len(rows), rows[0]['image_id'], len(list(shard)))\n"
+    )
+    offline = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(checkout.folder / "build" / "hf")}
+    done = shell(checkout, f"python - <<'END'\n{load}{others}{shown}END\n", **offline)
+    assert done.stdout == "34 RGB 1 1 34\ngoldfish goldfish\n34 12 34 ILSVRC2012_val_00000065 34\n", done.stderr
+    shutil.rmtree(checkout.folder / "build")
+
+
+def test_measuring_models(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, block(repository, EVALUATE), COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert lines[0] == "standard: 34 images, 12 classes"
+    assert lines[1] == "SHA-256 of every image as in the manifest"
+    (own,) = [line for line in lines if line.startswith("1 standard ")]
+    assert own.startswith("1 standard 100.00 % 89.85 – 100.00 ")
+    assert own.endswith(" 100.0 100.0 100.0")
+    written = sorted(path.name for path in (checkout.folder / "build" / "evaluated").iterdir())
+    name = "sample_weights_standard.safetensors"
+    assert written == ["results.json", f"{name}.json", f"{name}.parquet"]
+    shutil.rmtree(checkout.folder / "build")
+
+
+def test_arrays(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, block(repository, "cleanset arrays --preprocessing keras256 build/keras256"))
+    assert done.returncode == 0, done.stderr
+    shapes = {name: np.load(checkout.folder / "build" / name / "images.npy", mmap_mode="r").shape for name in BUILT}
+    assert shapes == BUILT
+    shutil.rmtree(checkout.folder / "build")
+
+
+def test_make_alone_lists_the_targets(checkout: Checkout) -> None:
+    listed = shell(checkout, "make").stdout
+    for target in ("repro", "test", "real", "edition", "bench"):
+        assert re.search(rf"^make {target} ", listed, re.MULTILINE)
+
+
+def test_the_example_review_is_valid(repository: Path) -> None:
+    text = blocks(repository, "yaml", "docs/review.md")[0].replace("3f6c0a…", SHA256)
+    (vote,) = parse_reviews(text, "n02782093", "docs/review.md")
+    assert vote.review.box == (0, 0, 480, 330)
+
+
+def test_the_example_model_is_valid(repository: Path) -> None:
+    content = yaml.safe_load(blocks(repository, "yaml", "docs/curate.md")[0].replace("5c106c…", SHA256))
+    assert Model.model_validate(content["models"]["mine"]).name == "resnet50"
+
+
+def test_every_path_of_the_tree_is_there(repository: Path) -> None:
+    (tree,) = blocks(repository, "", "docs/formats.md")
+    names = [name for line in tree.splitlines() for name in re.findall(r"^(\S+)|(?<=/  )(\S+/)", line)]
+    for name in (first or second for first, second in names):
+        assert name in ("data/", "report/") or (repository / name).exists(), name

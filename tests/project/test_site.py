@@ -1,0 +1,142 @@
+"""The site of docs/: it builds without a warning, is filled in from the code, and needs no network and no server."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Request
+
+from cleanset import tables
+from cleanset.edition.params import PROTOCOLS, Params
+from cleanset.tables import Table
+from tests.once import once
+
+WIDTHS = (390, 1280)
+PROGRAM = "from cleanset.cli import app; import typer; print(*typer.main.get_command(app).commands)"
+
+
+@pytest.fixture(scope="module")
+def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site; without MkDocs skips, saying so; fails if CLEANSET_NO_SKIP is set."""
+    if importlib.util.find_spec("mkdocstrings") is None:
+        reason = "no MkDocs: install the extra docs, as requirements.txt does"
+        if os.environ.get("CLEANSET_NO_SKIP"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+    def make(folder: Path) -> None:
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder / "site")]
+        variables = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+        done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False, env=variables)
+        assert done.returncode == 0, done.stderr
+
+    return once(tmp_path_factory, "site", make) / "site"
+
+
+def test_make_docs_builds_it_as_strictly(repository: Path) -> None:
+    command = ["make", "--dry-run", "--no-print-directory", "--old-file=.venv/.ready", "docs"]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
+    assert "mkdocs build --strict" in done.stdout
+
+
+def words(site: Path, page: str) -> str:
+    """The text of a page, without navigation."""
+    text = (site / f"{page}.html").read_text(encoding="utf-8").partition("<article")[2].partition("</article>")[0]
+    return " ".join(unescape(re.sub("<[^>]+>", " ", re.sub("</?span[^>]*>", "", text))).split())
+
+
+def test_every_page_is_in_it(site: Path, repository: Path) -> None:
+    expected = {
+        path.relative_to(repository / "docs").with_suffix("").as_posix() for path in repository.glob("docs/**/*.md")
+    }
+    expected |= {"index", "CONTRIBUTING", "CHANGELOG", "404"}
+    assert {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.html")} == expected
+    assert not list(site.rglob("*.py"))
+    assert (site / "LICENSE").read_bytes() == (repository / "LICENSE").read_bytes()
+
+
+def test_every_command_is_there(site: Path) -> None:
+    """With the whole of its summary, and the options of one."""
+    text = words(site, "reference/commands")
+    names = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout.split()
+    assert len(names) > 20
+    for name in names:
+        assert f"$ cleanset {name} [OPTIONS]" in text
+    assert "review import : Save answers" in text or "review import :" in text
+    assert "diff : Tell two releases of a set apart; exit code 1 if they differ." in text
+    assert "--precision" in text
+    assert "..." not in text.split("Commands :")[1].split("cleanset preprocess")[0]
+
+
+def test_every_key_and_column_is_there(site: Path) -> None:
+    text = words(site, "reference/params")
+    for section, field in Params.model_fields.items():
+        assert section in text
+        for key in getattr(field.annotation, "model_fields", {}):
+            assert f" {section}.{key} " in text
+    assert "score.batch_size whole number from 1 to 65,536 256" in text
+    for section, keys in PROTOCOLS["as_published"].items():
+        for key in keys:
+            assert f"{section}.{key}: " in text
+    text = words(site, "reference/tables")
+    for name, table in vars(tables).items():
+        if isinstance(table, Table):
+            for column, kind in table.columns.items():
+                assert f"{column} {kind.type} {kind.expected}" in text, name
+
+
+def test_the_python_reference_is_that_of_the_code(site: Path) -> None:
+    text = words(site, "reference/python")
+    assert "The finished set of a model as a sequence of (image, class index, record)" in text
+    assert "returns a network and its preprocessing" in text
+
+
+@pytest.fixture(params=WIDTHS)
+def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """A page without a network, and the addresses of requests that failed or went elsewhere, and the errors."""
+    context = browser.new_context(viewport={"width": request.param, "height": 900}, offline=True)
+    page, problems = context.new_page(), list[str]()
+
+    def requested(asked: Request) -> None:
+        if not asked.url.startswith(("file:", "data:", "blob:", "about:")):
+            problems.append(asked.url)
+
+    page.on("request", requested)
+    page.on("requestfailed", lambda asked: problems.append(f"failed: {asked.url}"))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    yield page, problems
+    context.close()
+
+
+def test_it_is_read_from_the_disk(site: Path, page: tuple[Page, list[str]]) -> None:
+    """No page asks for anything but files of the site, lacks an image, or is wider than the window."""
+    shown, problems = page
+    for path in sorted(site.rglob("*.html")):
+        if path.name == "404.html":  # a server's page: its addresses begin with /
+            continue
+        shown.goto(path.as_uri())
+        shown.wait_for_load_state("load")
+        assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        images = "[...document.images].filter(each => !(each.complete && each.naturalWidth)).map(each => each.src)"
+        assert shown.evaluate(images) == [], path
+    assert problems == []
+
+
+def test_the_search_works_from_the_disk(site: Path, page: tuple[Page, list[str]]) -> None:
+    shown, problems = page
+    shown.goto((site / "index.html").as_uri())
+    shown.evaluate("document.getElementById('__search').click()")  # what all its labels do
+    shown.locator("input.md-search__input").press_sequentially("damaged server")
+    found = shown.locator(".md-search-result__item a").first
+    found.wait_for()
+    assert "publish.html" in str(found.get_attribute("href")) or "reproducibility.html" in str(
+        found.get_attribute("href")
+    )
+    assert problems == []
