@@ -17,6 +17,8 @@ from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.tables import Table
 from tests.once import once
 
+pytestmark = pytest.mark.slow
+
 WIDTHS = (390, 1280)
 PROGRAM = "from cleanset.cli import app; import typer; print(*typer.main.get_command(app).commands)"
 

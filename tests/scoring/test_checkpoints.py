@@ -24,6 +24,8 @@ from cleanset.scoring.models import load_model, preprocessing_of, weights_path
 from cleanset.scoring.weight_files import read_tensors
 from tests.scoring.conftest import settle
 
+pytestmark = pytest.mark.slow
+
 Tensors = dict[str, Tensor]
 R18 = {"source": "robustbench", "name": "Salman2020Do_R18", "threat_model": "Linf"}
 SALMAN = {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"}
@@ -149,7 +151,6 @@ class TestRobustbench:
         if "robustbench" not in shape:  # its own loader does not know what its own state_dict is called
             assert same(ours.network, theirs(model, tmp_path))
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("role", [SALMAN, NOISYMIX], ids=["salman", "noisymix"])
     def test_the_two_of_source_000(self, tmp_path: Path, role: dict[str, Any]) -> None:
         model = Model.model_validate(role)
@@ -222,7 +223,6 @@ class TestRobustbench:
 
 
 class TestTimm:
-    @pytest.mark.slow
     @pytest.mark.parametrize("shape", SHAPES)
     def test_the_same_shapes(self, tmp_path: Path, shape: str) -> None:
         network = settle(timm.create_model("test_byobnet", pretrained=False), 3)

@@ -23,6 +23,8 @@ from cleanset.tables import SCORES, read_table, write_table
 from tests.scoring.networks import CPU, linear, many
 from tests.ten_images import id_of
 
+pytestmark = pytest.mark.slow
+
 IMAGES = many(53)
 
 

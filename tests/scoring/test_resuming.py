@@ -14,6 +14,8 @@ from cleanset.stages import score
 from cleanset.tables import INDEX, read_table, write_table
 from tests.scoring.editions import make_edition, start, write_params, write_weights
 
+pytestmark = pytest.mark.slow
+
 COUNT = 640
 """A shard of 512 images and a rest."""
 
@@ -36,7 +38,6 @@ def taken_over(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return [number for number in range(2) if number not in missing]
 
 
-@pytest.mark.slow
 def test_kill_minus_nine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edition = make_edition(tmp_path, COUNT)
     process = start(edition)
@@ -61,7 +62,6 @@ def test_kill_minus_nine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (edition.scores("standard").read_bytes(), edition.scored_with("standard").read_bytes()) == continued
 
 
-@pytest.mark.slow
 def test_shards_of_other_weights_images_or_precision_are_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,8 @@ from tests.scoring.editions import make_edition, write_params, write_weights
 from tests.scoring.networks import SMALL
 from tests.ten_images import SCORED, id_of, ten_images
 
+pytestmark = pytest.mark.slow
+
 BOXES: list[Box] = [(0, 0, 35, 60), (0, 0, 70, 20), (5, 7, 6, 59), (10, 0, 60, 60), (0, 1, 70, 60)]
 COUNT = 20
 
@@ -67,7 +69,6 @@ def reader(edition: Edition) -> Callable[[str], bytes]:
     return verified_images(edition, "images.tar", read_table(edition.index, INDEX)).read
 
 
-@pytest.mark.slow
 def test_it_is_what_timm_predicts_for_the_exported_png(edition: Edition) -> None:
     """timm's own network and transform on the PNG that export would write, one image at a time."""
     found = scored(edition)
@@ -96,7 +97,6 @@ def test_every_crop_by_image_and_box(edition: Edition) -> None:
     assert crops == sorted([*drawn(), (id_of(7), (0, 0, 9, 9))])
 
 
-@pytest.mark.slow
 def test_the_same_bytes_in_any_batch(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     scored(edition)
     first = edition.crop_scores("standard").read_bytes()
@@ -107,7 +107,6 @@ def test_the_same_bytes_in_any_batch(edition: Edition, monkeypatch: pytest.Monke
         assert edition.crop_scores("standard").read_bytes() == first
 
 
-@pytest.mark.slow
 def test_lower_precisions_are_taken_too(edition: Edition) -> None:
     exact = scored(edition)
     write_params(edition.folder, precision="bfloat16")

@@ -26,6 +26,8 @@ from cleanset.scoring.scorer import Precision, Scorer, arithmetic, choose_device
 from cleanset.tables import SCORES, write_table
 from tests.ten_images import drawn_image, id_of, jpeg, ten_images
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 
 
@@ -93,7 +95,6 @@ def test_score_is_a_plain_loop(tiny: LoadedModel) -> None:
     assert table["top5_class"].str[0].nunique() > 1  # the images are told apart
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("batch_size", "workers"), [(1, 1), (3, 2), (7, 3), (100, 2)])
 def test_batches_and_workers_do_not_show(tiny: LoadedModel, tmp_path: Path, batch_size: int, workers: int) -> None:
     images = {id_of(number): jpeg(drawn_image(20 + 3 * number, 70 - number, seed=number)) for number in range(1, 31)}
@@ -186,7 +187,6 @@ def prepared(data: bytes, short: int, size: int) -> torch.Tensor:
     return torch.as_tensor(normalize(pixels, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]))[None]
 
 
-@pytest.mark.slow
 def test_robustbench_resnet50_normalises_once(tmp_path: Path) -> None:
     torch.manual_seed(2)
     plain = resnet50()

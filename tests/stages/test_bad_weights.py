@@ -11,9 +11,10 @@ import torch
 from tests.stages.inputs import NETWORK, SCORE, with_model, with_weights
 from tests.ten_images import Made
 
+pytestmark = pytest.mark.slow
+
 
 class TestWeights:
-    @pytest.mark.slow
     def test_accepted_shapes_of_a_checkpoint(self, scorable: Made, tensors: dict[str, torch.Tensor]) -> None:
         tables = set()
         parallel = {f"module.{key}": value for key, value in tensors.items()}
