@@ -17,7 +17,7 @@ def main() -> None:
     """Write the image."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        views = [view(browser, name) for name in ("index.html#sets", "sheet-1.html#n04254680")]
+        views = [view(browser, name) for name in ("index.html", "sheet-1.html#n04254680")]
         browser.close()
     both = Image.new("RGB", (2 * WIDTH + GAP, HEIGHT), "#c9ccd1")
     for place, image in enumerate(views):
