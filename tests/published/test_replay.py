@@ -90,8 +90,13 @@ def test_any_changed_verdict_is_found(votes: Votes, repository: Path) -> None:
 
 @pytest.fixture(scope="module")
 def replayed(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
-    """A clone in which the replay has run, and what it printed."""
+    """A clone in which the replay has run, and what it printed; what others have reviewed there changes nothing."""
     clone = pristine.clone(tmp_path_factory.mktemp("replay") / "cleanset")
+    reviews = clone.folder / "imagenet" / "reviews"
+    first = sorted((reviews / "scooter").glob("*.yaml"))[0]
+    (reviews / "alice").mkdir()
+    text = first.read_text().replace("verdict: clean\n", "verdict: reject\n    reason: blur\n", 1)
+    (reviews / "alice" / first.name).write_text(text)
     return clone, clone.run("cleanset", "published").stdout
 
 

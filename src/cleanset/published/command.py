@@ -15,14 +15,14 @@ from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
-from cleanset.published.edition import PUBLISHED_ROLE, real_labels, reproduce, write_edition
+from cleanset.published.edition import PUBLISHED_REVIEWER, PUBLISHED_ROLE, real_labels, reproduce, write_edition
 from cleanset.published.golden import Line, differences, numbers, out_of_order
 from cleanset.published.lists import check_pool, read_pool, read_top5
 from cleanset.published.replay import extras_of
 from cleanset.review.decisions import decide_all
 from cleanset.review.queue import candidates_by_class
 from cleanset.review.status import Progress, status_of
-from cleanset.review.store import Votes, read_reviews
+from cleanset.review.store import Votes, of_reviewer, read_reviews
 from cleanset.tables import CANDIDATES, REJECTED, SELECTION, read_table
 
 AS_PUBLISHED, CROPS_LAST = "as_published", "crops_last"
@@ -52,7 +52,7 @@ def run(out: Path) -> Replay:
     published = CHECKOUT / "imagenet" / "published"
     labels = real_labels()
     top5 = read_top5(published / "top5.csv", labels)
-    votes = read_reviews(CHECKOUT / "imagenet" / "reviews")
+    votes = of_reviewer(read_reviews(CHECKOUT / "imagenet" / "reviews"), PUBLISHED_REVIEWER)
     mine = top5[top5["model"] == PUBLISHED_ROLE]
     reviewed: dict[int, list[str]] = {}
     for class_index, image_id in sorted(votes):

@@ -23,6 +23,8 @@ from cleanset.yaml_files import read_yaml
 
 STAGES = ("intersect", "select", "review_apply", "count")
 """The stages that need no image and run no model."""
+PUBLISHED_REVIEWER = "scooter"
+"""Whose folder in imagenet/reviews has the published verdicts."""
 PUBLISHED_ROLE = "norm_robust"
 """The model that the published set was made for."""
 _EXPECTED = "expected the ImageNet edition of this checkout: git checkout it"
@@ -36,7 +38,7 @@ def real_labels() -> dict[str, list[int]]:
 def write_edition(
     folder: Path, top5: pd.DataFrame, extras: Mapping[int, Sequence[str]], labels: dict[str, list[int]], **review: str
 ) -> Edition:
-    """Write the edition in `folder`, a new one, with the reviews of the ImageNet edition.
+    """Write the edition in `folder`, a new one, with the published reviews of the ImageNet edition.
 
     `top5`: the published lists; `extras`: the images from beyond the list of PUBLISHED_ROLE, by class. `review`:
     other values in that section of params.yaml than `protocol: as_published` gives.
@@ -44,7 +46,7 @@ def write_edition(
     edition, source = Edition(folder), Edition(CHECKOUT / "imagenet")
     folder.mkdir(parents=True)
     roles = _write_files(edition, source, review)
-    shutil.copytree(source.reviews / "scooter", edition.reviews / "scooter")
+    shutil.copytree(source.reviews / PUBLISHED_REVIEWER, edition.reviews / PUBLISHED_REVIEWER)
     write_table(edition.index, index_of(labels), INDEX)
     for role in roles:
         listed = top5.loc[top5["model"] == role, ["class_index", "image_id", "confidence"]]
