@@ -15,6 +15,8 @@ from cleanset.stages import preprocess
 from cleanset.tables import INDEX, read_table
 from tests.ten_images import LABELS, REASSESSED, TAR, Made, devkit_files, id_of, tar, ten_images, write
 
+pytestmark = pytest.mark.slow
+
 LAYOUTS = (
     "tar", "tar_of_folders", "flat", "per_wnid", "per_wnid_with_devkit", "kaggle", "kaggle_val", "kaggle_csv_named",
     "hugging_face_tar", "hugging_face_folder", "devkit_folder", "linked_tar",

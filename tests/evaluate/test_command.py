@@ -29,6 +29,8 @@ from tests.evaluate.conftest import draw
 from tests.scoring.networks import random_resnet50
 from tests.ten_images import id_of
 
+pytestmark = pytest.mark.slow
+
 NOWHERE = Edition(Path("nowhere"))
 SURE = math.exp(10) / (math.exp(10) + 999)
 """Softmax probability of a logit of 10 beside 999 of 0."""
@@ -212,7 +214,6 @@ def with_record(row: Row) -> Row:
     return Row(row.name, row.measures, dict.fromkeys(keys), None)
 
 
-@pytest.mark.slow
 def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their weights, here random ones, lie where they would be downloaded to."""
     monkeypatch.setenv("CLEANSET_CACHE", str(tmp_path / "cache"))

@@ -31,6 +31,8 @@ from plan import plans
 from tests.exports.conftest import make_edition
 from tests.ten_images import Made
 
+pytestmark = pytest.mark.slow
+
 IMAGES = 36
 ROLES = ("standard", "corruption_robust")
 
@@ -132,7 +134,6 @@ def probabilities(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64
         )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_a_model_fed_from_the_arrays_gives_the_scores_of_the_stage(edition: Edition, role: str) -> None:
     Made(edition.folder).succeeds("score", "--model", role)
@@ -268,7 +269,6 @@ def test_a_finished_set(
             assert np.array_equal(pixels, RES256CROP224(image).transpose(1, 2, 0))
 
 
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
     few, many = peak_mib(100, tmp_path / "few"), peak_mib(800, tmp_path / "many")
     assert many < few + 25, f"{few:.0f} MiB for 100, {many:.0f} MiB for 800, which are 100 MiB more on disk"

@@ -17,6 +17,8 @@ from cleanset.images.codec import cropped, decode, inspect, pixels_sha256, png
 from cleanset.images.preprocessing import RES256CROP224, ResizeAndCrop, timm_preprocessing
 from tests.ten_images import drawn_image, jpeg, with_size
 
+pytestmark = pytest.mark.slow
+
 TIMM = {
     # model: resize, size, interpolation, as timm's tables and its formula floor(size / crop_pct) give them
     "tf_efficientnet_lite0": (256, 224, "bicubic"),

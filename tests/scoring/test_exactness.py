@@ -29,6 +29,8 @@ from tests.scoring.networks import CPU, ENSEMBLE, random_resnet50
 from tests.selection.by_hand import index_of, scores_of
 from tests.ten_images import drawn_image, id_of, jpeg
 
+pytestmark = pytest.mark.slow
+
 IMAGES = {id_of(number): jpeg(drawn_image(130 + number, 120, seed=number)) for number in range(1, 6)}
 
 
@@ -42,7 +44,6 @@ def resnet50(role: str, folder: Path) -> LoadedModel:
     return replace(load_model(named, folder), preprocessing=ResizeAndCrop("small", 110, 96, "bilinear"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("role", ENSEMBLE)
 def test_resnet50s_in_float64_are_the_same_bytes(role: str, tmp_path: Path) -> None:
     """With one thread and two, across batches and inside operators; in batches of 1, 3 and 8, padded or not."""
@@ -143,7 +144,6 @@ def test_float64_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "least", "most"), [("float32", 0, 1e-5), ("tf32", 0, 1e-5), ("bfloat16", 1e-5, 0.2)]
 )

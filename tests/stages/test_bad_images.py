@@ -11,6 +11,8 @@ import pytest
 from tests.stages.inputs import AT_DEVKIT, AT_TAR, FOURTH, a_member, with_image, with_member
 from tests.ten_images import Made, drawn_image, id_of, jpeg, official, tar, ten_images, with_size, write
 
+pytestmark = pytest.mark.slow
+
 
 class TestImages:
     CANNOT = f"{AT_TAR}: {FOURTH} cannot be read (*{{}}*); expected a whole JPEG: fetch it again"

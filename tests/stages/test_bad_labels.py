@@ -17,6 +17,8 @@ from cleanset.validation import shown
 from tests.stages.inputs import AT_DEVKIT, AT_TAR, FOURTH, a_member
 from tests.ten_images import DEVKIT, REASSESSED, TAR, TRUTH_LINES, Made, devkit_files, official, tar
 
+pytestmark = pytest.mark.slow
+
 
 class TestDevkit:
     def kit(self, made: Made, truth: str = TRUTH_LINES, names: list[str] | None = None) -> Made:
@@ -81,7 +83,6 @@ class TestDevkit:
             f"{AT_DEVKIT}, member 'ILSVRC2012_devkit_t12/data/meta.mat': a sparse file; expected *"
         )
 
-    @pytest.mark.slow
     def test_endless_archive(self, made: Made) -> None:
         """Four times 64 MiB of zeros are a quarter of a MiB compressed."""
         members = [(a_member(f"{number}"), bytes(2**26)) for number in range(4)]
@@ -196,7 +197,6 @@ class TestRawFiles:
         made.fails("raw.md5: not UTF-8 at byte 0; expected a line of md5sum for each raw file")
 
 
-@pytest.mark.slow
 def test_the_installed_command(made: Made) -> None:
     """The same through the script that pip installs, as a person runs it."""
     made.archives(images=official({FOURTH: b""})).params(expect_images=1)
@@ -206,7 +206,6 @@ def test_the_installed_command(made: Made) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {message}\n")
 
 
-@pytest.mark.slow
 def test_damage_anywhere_is_one_line(made: Made) -> None:
     """Random damage to archive and labels: either the run succeeds, or it is one line."""
     rng = random.Random(0)
