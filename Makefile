@@ -45,10 +45,10 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 
 # files stay on one process, in the order that tests/conftest.py gives them
 PYTEST := pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
-test: setup lint  ## lint, type check, the tests of whose programs none is missing (12 minutes on two cores)
+test: setup lint  ## lint, type check, the tests of whose programs none is missing (20 minutes on two cores)
 	$(PYTEST)
 
-test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (40 seconds)
+test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (under a minute)
 	$(PYTEST) --hypothesis-profile fast -m 'not (browser or built or gpu or hostile or real or server or slow)'
 
 test-ray: $(RAY)/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
