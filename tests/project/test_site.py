@@ -109,8 +109,12 @@ def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[tuple[Pag
         if not asked.url.startswith(("file:", "data:", "blob:", "about:")):
             problems.append(asked.url)
 
+    def failed(asked: Request) -> None:
+        if asked.failure != "net::ERR_ABORTED":  # given up where the next page was opened
+            problems.append(f"failed: {asked.url}: {asked.failure}")
+
     page.on("request", requested)
-    page.on("requestfailed", lambda asked: problems.append(f"failed: {asked.url}"))
+    page.on("requestfailed", failed)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     yield page, problems
