@@ -22,7 +22,7 @@ from cleanset.published.replay import extras_of
 from cleanset.review.decisions import decide_all
 from cleanset.review.queue import candidates_by_class
 from cleanset.review.status import Progress, status_of
-from cleanset.review.store import Votes, of_reviewer, read_reviews
+from cleanset.review.store import Votes, read_reviews
 from cleanset.tables import CANDIDATES, REJECTED, SELECTION, read_table
 
 AS_PUBLISHED, CROPS_LAST = "as_published", "crops_last"
@@ -52,7 +52,7 @@ def run(out: Path) -> Replay:
     published = CHECKOUT / "imagenet" / "published"
     labels = real_labels()
     top5 = read_top5(published / "top5.csv", labels)
-    votes = of_reviewer(read_reviews(CHECKOUT / "imagenet" / "reviews"), PUBLISHED_REVIEWER)
+    votes = published_votes(read_reviews(CHECKOUT / "imagenet" / "reviews"))
     mine = top5[top5["model"] == PUBLISHED_ROLE]
     reviewed: dict[int, list[str]] = {}
     for class_index, image_id in sorted(votes):
@@ -69,6 +69,12 @@ def run(out: Path) -> Replay:
     lines = numbers(read_table(first.selection(PUBLISHED_ROLE), SELECTION), votes)
     remaining = still_to_review(first, votes)
     return Replay(lines, changes, remaining, [*_in_order(mine, votes), *differences(lines)])
+
+
+def published_votes(votes: Votes) -> Votes:
+    """The votes of the published verdicts alone."""
+    name = PUBLISHED_REVIEWER
+    return {key: {name: by_reviewer[name]} for key, by_reviewer in votes.items() if name in by_reviewer}
 
 
 def _make_empty(out: Path) -> None:

@@ -38,11 +38,6 @@ def read_reviews(folder: Path) -> Votes:
     return dict(votes)
 
 
-def of_reviewer(votes: Votes, reviewer: str) -> Votes:
-    """The votes of one reviewer."""
-    return {key: {reviewer: found[reviewer]} for key, found in votes.items() if reviewer in found}
-
-
 def reviewer_folders(folder: Path) -> list[Path]:
     """The folder of each reviewer, by name. Raises CleansetError for anything else in `folder`."""
     found = [path for path in _visible(folder) if path.name != NOTE_ON_REVIEWS]
