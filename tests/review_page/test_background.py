@@ -82,8 +82,7 @@ def test_it_ends_with_the_server(edition: Path, how: signal.Signals) -> None:
     address = process.stdout.readline().split()[2]
     urllib.request.urlopen(address).read()
     wait_until(lambda: len(spawned(process.pid)) == 1)
-    (measuring,) = spawned(process.pid)
-    time.sleep(1)
+    (measuring,) = spawned(process.pid)  # it may still be importing
     if how == signal.SIGINT:
         os.killpg(process.pid, how)
     else:

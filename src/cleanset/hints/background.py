@@ -1,7 +1,9 @@
 """Hints at modification, measured in the background for the images that are shown or come next."""
 
+import os
+import signal
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -62,7 +64,7 @@ class BackgroundHints:
         from cleanset.hints.worker import measure_jpeg, start
 
         if self._process is None:
-            self._process = ProcessPoolExecutor(1, get_context("spawn"), initializer=start)
+            self._process = _started(start)
         # an image that cannot be read is told where it is shown
         with suppress(CleansetError, OSError, ValueError):
             try:
@@ -72,3 +74,12 @@ class BackgroundHints:
         while len(self._measured) > MAX_MEASURED:
             self._measured.popitem(last=False)
         self._requested.discard(image_id)
+
+
+def _started(initializer: Callable[[], None]) -> Executor:
+    """A process that no Ctrl+C reaches: one in a terminal goes to it too, and it may still be importing then."""
+    executor = ProcessPoolExecutor(1, get_context("spawn"), initializer=initializer)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits it
+    executor.submit(os.getpid)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return executor

@@ -1,7 +1,6 @@
 """What runs in the process that measures images for the hints."""
 
 import os
-import signal
 import threading
 from multiprocessing import parent_process
 
@@ -11,7 +10,6 @@ from cleanset.images.codec import decode
 
 def start() -> None:
     """Let the page go first, and end with the process that started this one, however that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal reaches this process as well
     os.nice(10)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -15,9 +15,13 @@ const view = () => document.querySelector("#view");
 const mode = () => view()?.dataset.mode ?? "";
 const isTyping = () => mode() === "search" || mode() === "note";
 const field = () => document.querySelector(".q-dialog input, .q-dialog textarea");
+// Images that were shown since the class was opened. Every answer and every hint draws the view anew; the
+// browser may take a moment for an image that was there before.
+const shown = { wnid: "", images: new Set() };
+const isThere = (image) => image.complete && image.naturalWidth > 0;
 const seen = () =>
   [...document.querySelectorAll("#view img[data-image]")]
-    .filter((image) => image.complete && image.naturalWidth > 0)
+    .filter((image) => isThere(image) || (shown.wnid === view().dataset.wnid && shown.images.has(image.dataset.image)))
     .map((image) => image.dataset.image);
 
 export const isBusy = () => unanswered !== null || waiting.length > 0;
@@ -76,6 +80,18 @@ function typeInto(element, key) {
   element.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
+addEventListener(
+  "load",
+  ({ target }) => {
+    if (!(target instanceof HTMLImageElement) || !target.matches("#view img[data-image]")) return;
+    if (shown.wnid !== view().dataset.wnid) {
+      shown.wnid = view().dataset.wnid;
+      shown.images.clear();
+    }
+    shown.images.add(target.dataset.image);
+  },
+  true,
+);
 addEventListener(
   "keydown",
   (event) => {
