@@ -7,6 +7,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,12 @@ def children(pid: int) -> list[int]:
 
 def spawned(pid: int) -> list[int]:
     """Those of them that measure."""
-    return [each for each in children(pid) if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    found = []
+    for each in children(pid):
+        with suppress(FileNotFoundError):  # it has ended meanwhile
+            if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes():
+                found.append(each)
+    return found
 
 
 @pytest.fixture

@@ -142,3 +142,15 @@ def test_back_goes_to_the_class_before(start: Serve, visit: Open) -> None:
     assert at.page.url.endswith(f"?class={GOLDFISH}")
     at.page.go_forward()
     at.page.wait_for_selector(f"[data-wnid={LADYBUG}]")
+
+
+def test_a_click_on_a_card_counts_once(start: Serve, visit: Open) -> None:
+    """A key after it is answered next, and one with Enter opens the image that was clicked."""
+    at = visit(start())
+    at.press("m")
+    card = next(each for each in at.shown if each != at.focus)
+    before = int(at.of_view("pressed"))
+    at.page.click(f"[data-card='{card}']")
+    at.page.keyboard.press("Enter")
+    wait_for(at, before + 2)
+    assert (at.mode, at.focus, int(at.of_view("pressed"))) == ("zoom", card, before + 2)

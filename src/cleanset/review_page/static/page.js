@@ -59,9 +59,10 @@ addEventListener("focusin", ({ target }) => {
   if (card && card.dataset.card !== view().dataset.focus) press("focus", { card: card.dataset.card });
 });
 addEventListener("pointerdown", () => (focused = null));
-// a button that is clicked does not take the keyboard's focus: Enter after it is the page's
+// a button or card that is clicked does not take the keyboard's focus: Enter after it is the page's, and a click
+// counts once
 addEventListener("mousedown", (event) => {
-  if (!event.target.closest("button[data-key]")) return;
+  if (!event.target.closest("button[data-key], [data-card]")) return;
   event.preventDefault();
   document.activeElement.blur();
 });
