@@ -1,0 +1,1 @@
+"""Robustness of the models on the finished sets: corruptions, perturbations, backgrounds, and what is measured."""
