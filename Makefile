@@ -18,7 +18,7 @@ setup: $(VENV)/.ready  ## create .venv with the locked requirements
 $(VENV)/.ready: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
 	$(PYTHON) -m venv $(VENV)
-	pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --requirement requirements.txt
+	pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --no-deps --requirement requirements.txt
 	pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -96,5 +96,6 @@ bench: setup  ## NAME=…: measure how fast something is; without a name, list w
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
 lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)
-	$(LOCK) --extra build --extra review --extra dev --extra docs pyproject.toml -o requirements.txt
+	$(LOCK) --extra build --extra review --extra robustness --extra dev --extra docs \
+	--no-emit-package opencv-python pyproject.toml -o requirements.txt
 	echo 'ray[data]==2.60.0' | $(LOCK) --constraint requirements.txt - -o requirements-ray.txt
