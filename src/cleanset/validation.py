@@ -1,10 +1,11 @@
 """A problem that pydantic found, and a value, as one short line."""
 
 import reprlib
+from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from cleanset.errors import cut, one_line
+from cleanset.errors import CleansetError, cut, one_line
 
 MAX_VALUE = 80
 """Characters of a value in a message."""
@@ -32,3 +33,10 @@ def first_problem(error: ValidationError) -> str:
         what = what.replace("a valid integer", "an integer").replace("a valid ", "a ")
     found = "" if isinstance(first["input"], dict) else f"; found {shown(first['input'])}"
     return f"{key + ': ' if key else ''}{cut(one_line(what), 3 * MAX_VALUE)}{found}"
+
+
+def check_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Raise CleansetError unless `name` is one of the known names of a `what`, which the message lists."""
+    known = tuple(known)
+    if name not in known:
+        raise CleansetError(f"unknown {what} {shown(name)}; expected one of {', '.join(known)}")

@@ -1,0 +1,55 @@
+"""The table of digests: SHA-256 of every change of the drawn image, tests/robustness/digests.tsv.
+
+A difference means that the bytes of changed images changed, by this code or by a library. Where that is wanted:
+`python -m tests.robustness.digests`, and say so in the changelog.
+"""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleanset.robustness.corruptions import corrupted
+from cleanset.robustness.names import ALL_CORRUPTIONS, SEVERITIES
+from cleanset.robustness.seeds import image_seed
+from tests.robustness.drawn import drawn
+
+PATH = Path(__file__).with_name("digests.tsv")
+SEED = image_seed(7, "ILSVRC2012_val_00000001")
+
+Row = tuple[str, str, int, str]
+"""Kind, name, severity or frame, digest."""
+
+
+def digest(image: NDArray[np.uint8]) -> str:
+    """SHA-256 of the pixels."""
+    return sha256(image.tobytes()).hexdigest()
+
+
+def corruption_rows() -> Iterator[Row]:
+    for name in ALL_CORRUPTIONS:
+        for severity, image in zip(SEVERITIES, corrupted(drawn(), name, SEVERITIES, SEED), strict=True):
+            yield "corruption", name, severity, digest(image)
+
+
+def rows() -> Iterator[Row]:
+    """All rows, in the order of the table."""
+    yield from corruption_rows()
+
+
+def stored() -> list[Row]:
+    """The rows of the table."""
+    lines = [line.split("\t") for line in PATH.read_text().splitlines()[1:]]
+    return [(kind, name, int(step), found) for kind, name, step, found in lines]
+
+
+def main() -> None:
+    """Write the table."""
+    lines = ["\t".join(map(str, row)) for row in rows()]
+    PATH.write_text("\n".join(["kind\tname\tstep\tsha256", *lines]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

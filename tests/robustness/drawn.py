@@ -1,0 +1,26 @@
+"""One image that every machine draws alike, from whole numbers only: edges, gradients, fine texture, flat areas."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def drawn(height: int = 224, width: int = 224) -> NDArray[np.uint8]:
+    """An image, uint8 of shape (height, width, 3)."""
+    row, column = np.mgrid[:height, :width]
+    image = np.stack([row * 255 // height, column * 255 // width, (row + column) * 255 // (height + width)], axis=-1)
+    disc = (2 * row - height) ** 2 + (2 * column - width) ** 2 < (min(height, width) * 2 // 3) ** 2
+    image[disc] = (200, 60, 30)
+    texture = (row * row * 7 + column * row * 3 + column * 11) % 61
+    image[disc & (column < width // 2)] += texture[disc & (column < width // 2), None] - 30
+    image[: height // 8, : width // 8] = 0
+    image[-height // 8 :, -width // 8 :] = 255
+    image[: height // 8, -width // 8 :] = 128
+    image[(row - column) % 37 == 0] = (20, 220, 120)
+    return image.astype(np.uint8)
+
+
+def drawn_object(height: int = 224, width: int = 224) -> NDArray[np.bool_]:
+    """The mask of the disc in `drawn`."""
+    row, column = np.mgrid[:height, :width]
+    inside: NDArray[np.bool_] = (2 * row - height) ** 2 + (2 * column - width) ** 2 < (min(height, width) * 2 // 3) ** 2
+    return inside
