@@ -5,7 +5,7 @@ import pyautoattack
 import pytest
 from PIL import Image
 
-from cleanset.images.base import BASE_SIZE, Resized, base_image
+from cleanset.images.base import BASE_SIZE, Resized, base_image, central, wide_image
 from cleanset.images.preprocessing import RES256CROP224
 from tests.ten_images import drawn_image
 
@@ -43,3 +43,16 @@ def test_res224_is_robustbenchs() -> None:
         image = drawn_image(*size, seed=2)
         expected = (PREPROCESSINGS["Res224"](image) * 255).round().numpy().astype(np.uint8)
         assert np.array_equal(Resized(224)(image), expected)
+
+
+@pytest.mark.parametrize("size", [(300, 400), (401, 300), (64, 64), (257, 256), (1000, 90), (37, 41)])
+def test_the_centre_of_the_wide_image_is_the_base_image(size: tuple[int, int]) -> None:
+    image = drawn_image(*size)
+    wide = wide_image(image)
+    assert min(wide.shape[:2]) == 256
+    assert np.array_equal(central(wide), base_image(image))
+
+
+def test_too_elongated_an_image_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 x 60000 pixels, resized to 256 x 15360000; expected at most 100,000,000"):
+        wide_image(Image.new("L", (1, 60_000)))

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.robustness.corruptions import corrupted
-from cleanset.robustness.names import ALL_CORRUPTIONS, SEVERITIES
+from cleanset.robustness.names import ALL_CORRUPTIONS, ALL_PERTURBATIONS, SEVERITIES
+from cleanset.robustness.perturbations import perturbed
 from cleanset.robustness.seeds import image_seed
 from tests.robustness.drawn import drawn
 
@@ -34,9 +35,16 @@ def corruption_rows() -> Iterator[Row]:
             yield "corruption", name, severity, digest(image)
 
 
+def perturbation_rows() -> Iterator[Row]:
+    for name in ALL_PERTURBATIONS:
+        for frame, image in enumerate(perturbed(drawn(256, 300), name, SEED)):
+            yield "perturbation", name, frame, digest(image)
+
+
 def rows() -> Iterator[Row]:
     """All rows, in the order of the table."""
     yield from corruption_rows()
+    yield from perturbation_rows()
 
 
 def stored() -> list[Row]:

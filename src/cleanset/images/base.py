@@ -6,10 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.images.preprocessing import RES256CROP224
+from cleanset.images.preprocessing import MAX_RESIZED_PIXELS, RES256CROP224
 
 BASE_SIZE = RES256CROP224.size
 """Pixels; height and width of a base image."""
+
+SHORT_SIDE = RES256CROP224.resize
+"""Pixels of the short side before the base image is cropped."""
 
 
 def base_image(image: Image.Image) -> NDArray[np.uint8]:
@@ -18,6 +21,28 @@ def base_image(image: Image.Image) -> NDArray[np.uint8]:
     As the images of ImageNet-C and ImageNet-P were made. Raises ValueError for too elongated an image.
     """
     return np.ascontiguousarray(RES256CROP224(image).transpose(1, 2, 0))
+
+
+def wide_image(image: Image.Image) -> NDArray[np.uint8]:
+    """The image before `base_image` crops it, uint8 of shape (height, width, 3), the shorter being 256.
+
+    Perturbations that move an image bring in what is beside its central part. Raises ValueError as `base_image` does.
+    """
+    short = min(image.size)
+    width, height = (SHORT_SIDE * side // short for side in image.size)
+    if width * height > MAX_RESIZED_PIXELS:
+        raise ValueError(
+            f"{image.width} x {image.height} pixels, resized to {width} x {height}; "
+            f"expected at most {MAX_RESIZED_PIXELS:,} then"
+        )
+    return np.asarray(image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR))
+
+
+def central(image: NDArray[np.uint8], size: int = BASE_SIZE) -> NDArray[np.uint8]:
+    """The central `size` x `size` pixels of an image at least as large, as torchvision's CenterCrop: half to even."""
+    top = round((image.shape[0] - size) / 2)
+    left = round((image.shape[1] - size) / 2)
+    return image[top : top + size, left : left + size]
 
 
 @dataclass(frozen=True, slots=True)
