@@ -7,15 +7,18 @@ A difference means that the bytes of changed images changed, by this code or by 
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.robustness.corruptions import corrupted
-from cleanset.robustness.names import ALL_CORRUPTIONS, ALL_PERTURBATIONS, SEVERITIES
+from cleanset.robustness.masks import regions_of
+from cleanset.robustness.names import ALL_CORRUPTIONS, ALL_PERTURBATIONS, SCENARIOS, SEVERITIES
 from cleanset.robustness.perturbations import perturbed
+from cleanset.robustness.scenarios import Definition, scenario_image
 from cleanset.robustness.seeds import image_seed
-from tests.robustness.drawn import drawn
+from tests.robustness.drawn import drawn, drawn_object
 
 PATH = Path(__file__).with_name("digests.tsv")
 SEED = image_seed(7, "ILSVRC2012_val_00000001")
@@ -41,10 +44,21 @@ def perturbation_rows() -> Iterator[Row]:
             yield "perturbation", name, frame, digest(image)
 
 
+def scenario_rows() -> Iterator[Row]:
+    for definition in get_args(Definition):
+        for name in SCENARIOS:
+            image = scenario_image(
+                drawn(), regions_of(drawn_object()), name, SEED, definition=definition,
+                photographs=[drawn(250, 300)], generated=drawn()[::-1].copy(),
+            )  # fmt: skip
+            yield f"scenario {definition}", name, 0, digest(image)
+
+
 def rows() -> Iterator[Row]:
     """All rows, in the order of the table."""
     yield from corruption_rows()
     yield from perturbation_rows()
+    yield from scenario_rows()
 
 
 def stored() -> list[Row]:
