@@ -67,8 +67,9 @@ def test_no_color_differs(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", [(224, 224), (64, 96), (97, 33), (227, 300)])
+@pytest.mark.parametrize("shape", [(224, 224), (64, 97), (36, 71), (160, 136)])
 def test_no_size_differs(shape: tuple[int, int]) -> None:
+    """At 36, 71, 136 and 160 a rounding error puts the last place outside, which makes it black."""
     for name, compiled in COMPILED.items():
         for severity in SEVERITIES:
             assert np.array_equal(compiled(drawn(*shape), severity), library(drawn(*shape), name, severity, 0)), name

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
+from scipy.ndimage import gaussian_filter, zoom
 
 from cleanset.errors import CleansetError
 from cleanset.robustness.names import ALL_PERTURBATIONS, NOISE_PERTURBATIONS
@@ -255,6 +256,54 @@ def test_spatter_adds_pale_turquoise_that_runs_down() -> None:
     assert np.abs(found[0][..., 0] - found[0][..., 1] * 175 / 238).max() <= 1.5
     assert np.array_equal(found[0][..., 1], found[0][..., 2])
     assert not np.array_equal(found[0], found[1])
+
+
+@pytest.mark.slow
+def test_snow_is_the_published_recipe() -> None:
+    noise = np.random.RandomState(change_seed(SEED, "perturbation", "snow", 0)).normal(0.05, 0.3, (64, 64))
+    # the central 22 of 64 rows, three times enlarged, are 66
+    flakes = np.asarray(zoom(noise[21:43, 21:43], 3, order=1))[:64, :64]
+    flakes = np.floor(np.clip(np.where(flakes >= 0.5, flakes, 0), 0, 1) * 255)
+    values = BASE / 255
+    grey = values @ [0.299, 0.587, 0.114]
+    pale = 0.85 * values + 0.15 * np.maximum(values, 1.5 * grey[..., None] + 0.5)
+    for frame in (0, 10, 30):
+        layer = blurred_along(flakes, math.radians(4 * frame - 150)) / 255
+        expected = np.minimum(pale + (layer + layer[::-1, ::-1])[..., None], 1) * 255
+        assert np.abs(frames("snow")[frame] - np.floor(expected)).max() <= 1
+
+
+def blurred_along(layer: NDArray[Any], angle: float) -> NDArray[np.float64]:
+    """29 copies of a layer, each a pixel further against the angle and weaker; edges repeated."""
+    weights = np.exp(-(np.arange(29) ** 2) / (2 * 4**2))
+    total = np.zeros(layer.shape)
+    rows, columns = np.indices(layer.shape)
+    for step, weight in enumerate(weights / weights.sum()):
+        down, right = math.ceil(step * math.sin(angle) - 0.5), math.ceil(step * math.cos(angle) - 0.5)
+        total += weight * layer[np.clip(rows + down, 0, 63), np.clip(columns + right, 0, 63)]
+    return np.floor(total)
+
+
+@pytest.mark.slow
+def test_spatter_is_the_published_recipe() -> None:
+    image = drawn(96, 96)
+    found = frames("spatter", image, size=96)
+    liquid = np.random.RandomState(change_seed(SEED, "perturbation", "spatter", 0)).normal(0.65, 0.27, (96, 96))
+    liquid = gaussian_filter(liquid, 3.7, mode="nearest", truncate=4.0)
+    liquid[liquid < 0.69] = 0
+    color = np.tile(np.array([175 / 255, 238 / 255, 238 / 255, 1], np.float32), (96, 96, 1))
+    base = cv2.cvtColor((image / 255).astype(np.float32), cv2.COLOR_BGR2BGRA)
+    for frame in range(12):
+        layer = (liquid * 255).astype(np.uint8)
+        edges = 255 - cv2.Canny(layer, 50, 150)
+        _, distance = cv2.threshold(cv2.distanceTransform(edges, cv2.DIST_L2, 5), 20, 20, cv2.THRESH_TRUNC)
+        distance = cv2.equalizeHist(cv2.blur(distance, (3, 3)).astype(np.uint8))
+        distance = cv2.filter2D(distance, cv2.CV_8U, np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]]))
+        water = cv2.cvtColor(layer * cv2.blur(distance, (3, 3)).astype(np.float32), cv2.COLOR_GRAY2BGRA)
+        water *= 0.6 / water.max(axis=(0, 1))
+        expected = cv2.cvtColor(np.clip(base + water * color, 0, 1), cv2.COLOR_BGRA2BGR) * 255
+        assert np.abs(found[frame] - np.floor(expected)).max() <= 1, frame
+        liquid = np.stack([np.convolve(column, [0.05, 0.1, 0.15, 0.7], "same") for column in liquid.T], axis=1)
 
 
 def test_no_water_on_a_small_image_leaves_it_as_it_is() -> None:
