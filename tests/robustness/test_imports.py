@@ -1,0 +1,31 @@
+"""Who only builds sets imports nothing of what robustness needs."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+HEAVY = {"cv2", "imagecorruptions", "numba", "skimage", "statsmodels"}
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """The modules that a file imports on import, not those that a function imports when it runs."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            yield child.module or ""
+        elif not isinstance(child, ast.FunctionDef):
+            yield from imported(child)
+
+
+def test_only_robustness_imports_its_libraries(repository: Path) -> None:
+    package = repository / "src" / "cleanset"
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        modules = set(imported(ast.parse(path.read_text(encoding="utf-8"))))
+        if not name.startswith("robustness/"):
+            found += [f"{name}: {module}" for module in sorted(modules) if module.split(".")[0] in HEAVY]
+        if "robustness" not in name:
+            found += [f"{name}: {module}" for module in sorted(modules) if module.startswith("cleanset.robustness")]
+    assert found == []
