@@ -34,9 +34,11 @@ def cube(rows: pd.DataFrame, axes: Mapping[str, Sequence[object]], value: str | 
 
 def _codes(rows: pd.DataFrame, column: str, values: Sequence[object]) -> npt.NDArray[np.int64]:
     """Where in `values` each row's value of the column is."""
-    codes = pd.Index(list(values), dtype=rows[column].dtype).get_indexer(pd.Index(rows[column])).astype(np.int64)
+    column_values = rows[column].to_numpy()
+    known = pd.Index(list(values), dtype=object)
+    codes = known.get_indexer(pd.Index(column_values, dtype=object)).astype(np.int64)
     if (codes < 0).any():
-        found = rows[column].iloc[int(np.argmax(codes < 0))]
+        found = column_values[codes < 0][:1].tolist()[0]
         raise CleansetError(
             f"predictions, column {column}: found {shown(found)}; expected one of {len(values):,} values, "
             f"{shown(values[0]) if len(values) else 'none'} first; leave these rows out or add the value"

@@ -1,8 +1,8 @@
 """Accuracy by model, scenario and class, and the robustness score of XIMAGENET-12.
 
 Formulas: "XIMAGENET-12: An Explainable AI Benchmark Dataset for Model Robustness Evaluation", section 4 and table 3.
-The text and the published numbers differ: the text takes standard deviations with n (`as_written`), table 3 follows from
-variances with n - 1 (`as_published`).
+The text and the published numbers differ: the text takes standard deviations with n (`as_written`), table 3 follows
+from variances with n - 1 (`as_published`).
 """
 
 from dataclasses import dataclass
@@ -118,8 +118,8 @@ def _by_class(cells: pd.DataFrame) -> pd.DataFrame:
     by_class = cells.pivot(index="class_index", columns="scenario", values="accuracy")
     if UNCHANGED not in by_class.columns:
         raise CleansetError(f"score: found no scenario {UNCHANGED}; expected its accuracy as mu; predict it too")
-    absent = by_class.isna().stack().rename("absent").reset_index()
-    if missing := _named(absent[absent["absent"]]):
+    rows = by_class.reset_index().melt("class_index", var_name="scenario", value_name="accuracy")
+    if missing := _named(rows[rows["accuracy"].isna()]):
         raise CleansetError(f"score: no accuracy of {missing}; expected every class in every scenario")
     return by_class
 
