@@ -1,4 +1,4 @@
-"""Golden numbers: RobustBench's 12 models on 5,000 images of ImageNet-C; its published JSON files agree to 2 decimals."""
+"""Golden numbers: RobustBench's 12 models on 5,000 images of ImageNet-C; its JSON files agree to 2 decimals."""
 
 import math
 from pathlib import Path
