@@ -1,6 +1,8 @@
 import math
+from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
@@ -50,7 +52,7 @@ def test_the_accuracy_by_model_and_scenario_is_over_images() -> None:
     ]
 
 
-def squares(table: dict[str, tuple[float, ...]], model: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def squares(table: Mapping[str, tuple[float, ...]], model: str) -> npt.NDArray[np.float64]:
     return np.array(table[model]) / 100
 
 

@@ -93,7 +93,7 @@ def regression(cells: pd.DataFrame, baselines: Sequence[object], level: float = 
 def design_of(cells: pd.DataFrame, baselines: Sequence[object]) -> Design:
     """The cells as an array, levels sorted but for the baselines, which are first."""
     levels = tuple(_levels(cells, factor, base) for factor, base in zip(FACTORS, baselines, strict=True))
-    observed = cube(cells, dict(zip(FACTORS, levels, strict=True)), OBSERVED).astype(np.float64)
+    observed = cube(cells, dict(zip(FACTORS, levels, strict=True)), OBSERVED, "regression").astype(np.float64)
     if not np.isfinite(observed).all():
         place = np.argwhere(~np.isfinite(observed))[0]
         names = " ".join(f"{f} {v[i]}" for f, v, i in zip(FACTORS, levels, place, strict=True))
