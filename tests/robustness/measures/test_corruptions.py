@@ -112,6 +112,8 @@ def test_a_mean_of_ratios_is_another_number(robustbench: dict[str, pd.DataFrame]
 def test_the_published_errors_of_alexnet() -> None:
     assert tuple(ALEXNET_ERRORS) == ALL_CORRUPTIONS
     assert [float(np.mean(errors)) for errors in ALEXNET_ERRORS.values()] == pytest.approx(AVERAGES, abs=1e-6)
+    by_severity = np.sum(list(ALEXNET_ERRORS.values()), axis=0)
+    assert by_severity.tolist() == pytest.approx([11.71052, 13.73628, 15.07044, 16.36976, 17.32876], abs=1e-9)
     assert np.mean([ALEXNET_ERRORS[name] for name in CORRUPTIONS]) == pytest.approx(0.788993, abs=5e-7)
     assert mean_corruption_error(corruption_errors(ALEXNET.errors, ALEXNET)) == MeanCE(1.0, CORRUPTIONS, ())
 

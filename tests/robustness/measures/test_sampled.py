@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cleanset.robustness.measures.bootstrap import Bootstrap, Interval, paired_difference
+from cleanset.robustness.measures.bootstrap import Bootstrap, Interval, paired_difference, percentile_interval
 from cleanset.robustness.measures.corruptions import (
     ALEXNET,
     Reference,
@@ -107,6 +107,14 @@ def test_the_difference_of_two_models_is_paired() -> None:
     assert difference.interval() == paired_difference(one.draws, other.draws)
 
 
+def test_what_is_computed_of_a_shifted_statistic_is_shifted() -> None:
+    one, other = Sampled(0.5, np.array([0.2, 0.4]), shifted=True), Sampled(0.25, np.array([0.1, 0.1]))
+    for found in (one - other, other - one, one / other, other / one, one.scaled(2), mean_of({"a": one}, ["a"])):
+        assert found.shifted
+    assert not (other - other).shifted
+    assert mean_of({"a": one, "b": other}, ["b"]).interval() == percentile_interval(other.draws)
+
+
 def test_a_ratio_to_nothing_is_infinite() -> None:
     found = Sampled(1.0, np.array([1.0, 0.0])) / Sampled(0.0, np.array([0.0, 0.0]))
     assert found.value == math.inf
@@ -126,6 +134,8 @@ def test_the_score() -> None:
     assert found.value == pytest.approx(score(cells, "as_published").score)
     assert found.draws.shape == (200,)
     assert found.shifted
+    repeated = rows.loc[rows.index.repeat(np.tile(RESAMPLES.counts[7], 5))]
+    assert found.draws[7] == pytest.approx(score(accuracy_by_cell(repeated.assign(model="m")), "as_published").score)
     low, high = np.quantile(found.draws, [0.025, 0.975])
     interval = found.interval()
     assert interval == Interval(2 * found.value - high, 2 * found.value - low)
