@@ -7,18 +7,16 @@ compares consecutive frames of every sequence (`as_written`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanset.errors import CleansetError
+from cleanset.robustness.measures.definitions import DEFINITIONS, Definition
 from cleanset.robustness.names import NOISE_PERTURBATIONS, PERTURBATIONS
 from cleanset.validation import shown
 
 Ints = npt.NDArray[np.int64]
-Definition = Literal["as_written", "as_published"]
-DEFINITIONS: tuple[str, ...] = get_args(Definition)
 LISTED = 5
 """Classes of a top-5 list."""
 MAX_TOP5_DISTANCE = 18

@@ -18,7 +18,8 @@ from cleanset.robustness.measures.bootstrap import (
     percentile_interval,
     reflected_interval,
 )
-from cleanset.robustness.measures.scenarios import Definition, class_squares, score_of_squares, squared_deviations
+from cleanset.robustness.measures.definitions import Definition
+from cleanset.robustness.measures.scenarios import class_squares, score_of_squares, squared_deviations
 
 Floats = npt.NDArray[np.float64]
 

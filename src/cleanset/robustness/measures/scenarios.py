@@ -13,12 +13,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.errors import CleansetError
+from cleanset.robustness.measures.definitions import DEFINITIONS, Definition
 from cleanset.robustness.names import UNCHANGED
 from cleanset.validation import shown
 
 Floats = npt.NDArray[np.float64]
-Definition = Literal["as_written", "as_published"]
-DEFINITIONS: tuple[str, ...] = get_args(Definition)
 Inner = Literal["classes", "trained"]
 INNERS: tuple[str, ...] = get_args(Inner)
 """What the inner part of the score is over: the classes (the text), or models trained on each scenario (table 3)."""
