@@ -1,0 +1,179 @@
+"""Intervals by bootstrap over images, which are drawn within their classes.
+
+A class is a stratum: its images are drawn with replacement from its own. Drawing n of n (`as_many`) underestimates the
+variance of a class's mean by the factor (n - 1) / n, a third with 3 images a class, where 95 % intervals cover only
+about 89 %. Drawing n - 1 of n and giving each class its full weight (`one_fewer`) corrects that: P. J. McCarthy and
+C. B. Snowden, "The Bootstrap and Finite Population Sampling" (1985); J. N. K. Rao and C. F. J. Wu, "Resampling
+Inference with Complex Survey Data" (JASA 1988).
+
+Classes of one image, of whose variance their image tells nothing, are drawn from together as one stratum, which rather
+overestimates it (collapsed strata; W. G. Cochran, "Sampling Techniques", chapter 5A). If there is only one such
+class, it joins the smallest of the others.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanset.errors import CleansetError
+from cleanset.validation import shown
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Draws = Literal["as_many", "one_fewer"]
+DRAWS: tuple[str, ...] = get_args(Draws)
+RESAMPLES = 1000
+LEVEL = 0.95
+BLOCK = 100
+"""Resamples that are summed at a time: 40 MB for 50,000 images."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The ends of an interval; NaN where the statistic is NaN in a resample."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """How images are drawn: `resamples` times, n or n - 1 of the n images of a class, from a named seed."""
+
+    draws: Draws = "one_fewer"
+    resamples: int = RESAMPLES
+    seed: str = "bootstrap"
+
+    def resample(self, classes: npt.ArrayLike) -> "Resamples":
+        """Draw images; `classes` has the class index of each, and the order of the images is part of the seed.
+
+        Sort the images by name, so that equal inputs give equal intervals, and use the same resamples for all models,
+        so that differences are paired. Raises CleansetError for fewer than two images or an unknown way of drawing.
+        """
+        indices = np.asarray(classes)
+        if self.draws not in DRAWS:
+            raise CleansetError(f"bootstrap: found draws {shown(self.draws)}; expected {' or '.join(DRAWS)}")
+        if len(indices) < 2:
+            raise CleansetError(f"bootstrap: found {len(indices)} images; expected 2 or more; leave the interval out")
+        generator = np.random.default_rng(seed_of(self.seed))
+        counts = np.zeros((self.resamples, len(indices)), np.uint16)
+        by_size: dict[int, list[Ints]] = {}
+        for members in strata(indices):
+            size = len(members)
+            drawn = size if self.draws == "as_many" else size - 1
+            _count(generator.integers(size, size=(self.resamples, drawn)), members, counts)
+            by_size.setdefault(size, []).append(members)
+        factor = 0 if self.draws == "as_many" else 1
+        weights = tuple((np.concatenate(by_size[size]), size / (size - factor)) for size in sorted(by_size))
+        return Resamples(indices, counts, weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resamples:
+    """How often each image is in each resample, and the weight of a drawn image by size of its stratum."""
+
+    classes: npt.NDArray[Any]
+    counts: npt.NDArray[np.uint16]
+    weights: tuple[tuple[Ints, float], ...]
+
+    def means(self, values: npt.ArrayLike) -> Floats:
+        """The mean of the images' values in each resample: images x anything to resamples x anything.
+
+        Of whole numbers (errors, flips, distances) the result has the same bytes on any machine.
+        """
+        array = np.asarray(values)
+        flat = array.reshape(len(array), -1)
+        total = np.zeros((len(self.counts), flat.shape[1]))
+        # sums of whole numbers are exact in any order, so the weight is applied to the sum
+        for members, weight in self.weights:
+            total += weight * _sums(self.counts, members, flat[members].astype(np.float64))
+        return (total / len(array)).reshape(len(total), *array.shape[1:])
+
+    def class_means(self, values: npt.ArrayLike) -> Floats:
+        """The same by class, classes sorted: images x anything to resamples x classes x anything.
+
+        A class of one image keeps its value in every resample.
+        """
+        array = np.asarray(values)
+        flat = array.reshape(len(array), -1).astype(np.float64)
+        found = []
+        for each in np.unique(self.classes):
+            members = np.flatnonzero(self.classes == each)
+            counts = self.counts[:, members].astype(np.float64)
+            alone = len(members) == 1
+            found.append(np.repeat(flat[members], len(counts), axis=0) if alone else _mean(counts, flat[members]))
+        return np.stack(found, axis=1).reshape(len(self.counts), len(found), *array.shape[1:])
+
+
+def seed_of(name: str) -> int:
+    """The seed that a name stands for: its SHA-256 as a number."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
+
+
+def strata(classes: npt.NDArray[Any]) -> list[Ints]:
+    """The positions of the images of each stratum: one for each class, sorted, those of one image together last."""
+    order = np.argsort(classes, kind="stable").astype(np.int64)
+    starts = np.flatnonzero(np.diff(classes[order])) + 1
+    groups = np.split(order, starts)
+    several = [group for group in groups if len(group) > 1]
+    single = [group for group in groups if len(group) == 1]
+    if len(single) == 1:
+        smallest = min(range(len(several)), key=lambda place: len(several[place]))
+        single.append(several.pop(smallest))
+    return [*several, np.concatenate(single)] if single else several
+
+
+def percentile_interval(draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
+    """The interval between the percentiles of a statistic's resampled values, for means and ratios of means.
+
+    A statistic that varies in no class, such as an error of 0, gets a point.
+    """
+    low, high = _percentiles(draws, level)
+    return Interval(low, high)
+
+
+def reflected_interval(estimate: float, draws: npt.ArrayLike, level: float = LEVEL) -> Interval:
+    """The percentiles reflected at the estimate (the basic bootstrap interval).
+
+    For statistics such as Score that resampling shifts: a variance of class means is larger in a resample by about
+    what it already is too large in the sample, and percentiles would be off by twice that.
+    """
+    low, high = _percentiles(draws, level)
+    return Interval(2 * estimate - high, 2 * estimate - low)
+
+
+def paired_difference(one: npt.ArrayLike, other: npt.ArrayLike, level: float = LEVEL) -> Interval:
+    """The interval of one model's statistic minus the other's, both from the same resamples."""
+    return percentile_interval(np.asarray(one) - np.asarray(other), level)
+
+
+def _percentiles(draws: npt.ArrayLike, level: float) -> tuple[float, float]:
+    """The two percentiles that leave out the same share of the values at both ends."""
+    outside = (1 - level) / 2
+    with np.errstate(invalid="ignore"):
+        low, high = np.quantile(np.asarray(draws, np.float64), [outside, 1 - outside], axis=0)
+    return float(low), float(high)
+
+
+def _count(drawn: Ints, members: Ints, counts: npt.NDArray[np.uint16]) -> None:
+    """Add how often each member was drawn in each resample; `drawn` has positions in `members`."""
+    rows = np.arange(len(drawn))[:, np.newaxis] * len(members)
+    found = np.bincount((rows + drawn).ravel(), minlength=len(drawn) * len(members))
+    counts[:, members] += found.reshape(len(drawn), len(members)).astype(np.uint16)
+
+
+def _sums(counts: npt.NDArray[np.uint16], members: Ints, values: Floats) -> Floats:
+    """The sum of the drawn members' values in each resample."""
+    sums = np.empty((len(counts), values.shape[1]))
+    for start in range(0, len(counts), BLOCK):
+        sums[start : start + BLOCK] = counts[start : start + BLOCK, members].astype(np.float64) @ values
+    return sums
+
+
+def _mean(counts: Floats, values: Floats) -> Floats:
+    """The mean of the drawn images' values in each resample."""
+    mean: Floats = counts @ values / counts.sum(axis=1, keepdims=True)
+    return mean
