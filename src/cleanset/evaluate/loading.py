@@ -71,6 +71,6 @@ def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
         except (RuntimeError, TypeError) as error:  # a network that cannot be copied, or moved
             raise CleansetError(f"{name}: cannot be copied to {settings.devices[0]} ({error})") from None
     digest = hashlib.sha256(loaded.preprocessing(random_image()).tobytes())
-    for array in (scored.classes, scored.probabilities, scored.log_odds):
+    for array in scored.columns.values():
         digest.update(array.tobytes())
     return digest.hexdigest()

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from cleanset.edition.params import Score
 from cleanset.images.codec import Source
 from cleanset.machine import available_cores
-from cleanset.scoring.decoding import SharedBatches, in_threads
+from cleanset.scoring.decoding import Batch, SharedBatches, in_threads
 from cleanset.scoring.exactness import Distance, distance, sample, sample_size
+from cleanset.scoring.logits import ReadOff, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import (
     CPU_BATCH_SIZE,
@@ -40,12 +41,16 @@ OnProgress = Callable[[int, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to compute; in float64 none of it changes the result. `workers` is the number of decoding workers in all."""
+    """How to compute; in float64 none of it changes the result.
+
+    `workers` is the number of decoding workers in all; with `in_processes`, they are processes without a GPU, too.
+    """
 
     devices: Sequence[torch.device]
     precision: Precision
     batch_size: int
     workers: int
+    in_processes: bool = False
 
 
 def settings_for(score: Score) -> Settings:
@@ -59,7 +64,7 @@ def settings_for(score: Score) -> Settings:
 class DevicePipeline:
     """Decoding and scoring on one device; a context manager that ends its worker processes.
 
-    On a GPU, processes decode into shared memory; without one, threads do.
+    On a GPU, processes decode into shared memory; without one, threads do, unless `in_processes` is set.
     """
 
     def __init__(
@@ -71,16 +76,19 @@ class DevicePipeline:
         batch_size: int,
         workers: int,
         notify: Notify = ignore_notice,
+        read_off: ReadOff = top5,
+        in_processes: bool = False,
     ) -> None:
         self._read, self._preprocessing = read, model.preprocessing
-        self._batch_size, self._workers = batch_size, workers
-        self._scorer = Scorer(model, device, precision, notify)
+        self._batch_size, self._workers, self._on_gpu = batch_size, workers, device.type == "cuda"
+        self._scorer = Scorer(model, device, precision, notify, read_off)
         self._open = ExitStack()
         self._shared: SharedBatches | None = None
-        if device.type == "cuda":
+        if self._on_gpu or in_processes:
             shared = SharedBatches(read, model.preprocessing, batch_size, workers)
             self._shared = self._open.enter_context(shared)
-            self._open.enter_context(pinned(shared.memory))
+            if self._on_gpu:
+                self._open.enter_context(pinned(shared.memory))
 
     def __enter__(self) -> Self:
         return self
@@ -91,11 +99,14 @@ class DevicePipeline:
     def score(self, groups: Iterable[Sequence[str]]) -> Generator[Scored, None, None]:
         """The scores of each group of at most a batch of images, in order."""
         if self._shared is not None:
-            yield from self._scorer(self._shared.batches(groups))
+            shared = self._shared.batches(groups)
+            # several batches are computed at a time on a CPU: each has to outlive the next
+            batches = shared if self._on_gpu else (Batch(ids, pixels.copy()) for ids, pixels in shared)
+            yield from self._scorer(batches, self._workers)
             return
         decoded = in_threads(groups, self._read, self._preprocessing, self._batch_size, self._workers)
-        with closing(decoded) as batches:
-            yield from self._scorer(batches, self._workers)
+        with closing(decoded):
+            yield from self._scorer(decoded, self._workers)
 
     def waiting_share(self) -> float:
         """The share of the time in which nothing was computed because no batch was ready."""
@@ -115,20 +126,33 @@ def pinned(memory: NDArray[np.uint8]) -> Iterator[None]:
             runtime.cudaHostUnregister(address)
 
 
+def _pipeline(
+    model: LoadedModel,
+    read: Source,
+    settings: Settings,
+    device: torch.device,
+    workers: int,
+    notify: Notify,
+    read_off: ReadOff,
+) -> DevicePipeline:
+    return DevicePipeline(
+        model, read, device, settings.precision, settings.batch_size, workers, notify, read_off, settings.in_processes
+    )
+
+
 def score_few(
     model: LoadedModel,
     read: Source,
     settings: Settings,
     names: Sequence[str],
     on_progress: OnProgress = lambda *_: None,
+    read_off: ReadOff = top5,
 ) -> pd.DataFrame:
     """The scores of images in their order, computed on one device and without shards: for a few of them.
 
     Raises CleansetError as `score_shards` does.
     """
-    pipeline = DevicePipeline(
-        model, read, settings.devices[0], settings.precision, settings.batch_size, settings.workers
-    )
+    pipeline = _pipeline(model, read, settings, settings.devices[0], settings.workers, ignore_notice, read_off)
     parts: list[Scored] = []
     groups = grouped(names, settings.batch_size)
     with arithmetic(settings.precision), pipeline, closing(pipeline.score(groups)) as scores:
@@ -153,6 +177,7 @@ def score_shards(
     shards: Shards,
     on_progress: OnProgress,
     notify: Notify = ignore_notice,
+    read_off: ReadOff = top5,
 ) -> None:
     """Compute the missing shards; each device takes the next one when it has finished one.
 
@@ -173,7 +198,7 @@ def score_shards(
                     yield group
 
         workers = max(1, settings.workers // len(settings.devices))
-        with DevicePipeline(model, read, device, settings.precision, settings.batch_size, workers, notify) as pipeline:
+        with _pipeline(model, read, settings, device, workers, notify, read_off) as pipeline:
             parts: list[Scored] = []
             with closing(pipeline.score(groups())) as scores:
                 for scored in scores:

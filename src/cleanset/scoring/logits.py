@@ -1,11 +1,17 @@
 """What is read off a model's logits: the top-5 classes, their probabilities, the log-odds of the first."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 TOP = 5
+
+Columns = dict[str, NDArray[Any]]
+"""By the name of a table's column, a value or row for each of n images."""
+ReadOff = Callable[[NDArray[np.float64]], Columns]
+"""From logits of shape (n, classes) to columns; raises ValueError if a logit is not finite."""
 
 
 class Ranked(NamedTuple):
@@ -33,6 +39,12 @@ def ranked(logits: NDArray[np.float64]) -> Ranked:
         np.take_along_axis(probabilities, order, axis=1).astype(np.float32),
         _log_odds(logits, order[:, :1]).astype(np.float32),
     )
+
+
+def top5(logits: NDArray[np.float64]) -> Columns:
+    """What `ranked` gives, as the columns of SCORES."""
+    found = ranked(logits)
+    return {"top5_class": found.classes, "top5_probability": found.probabilities, "log_odds": found.log_odds}
 
 
 def _log_odds(logits: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -12,20 +12,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError
 from cleanset.images.codec import Read
 from cleanset.scoring.engine import DevicePipeline, OnProgress, Settings
-from cleanset.scoring.logits import TOP
+from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Scored, arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
-from cleanset.tables import SCORES
 
 SHARDS_PER_GPU_TASK = 8
 """Shards in one task of a GPU; without a GPU a task is one shard."""
 ERROR = -1
 """Stands for a shard's number in a row whose image id is the text of a CleansetError."""
-_NOTHING = np.zeros((1, TOP), np.int16), np.zeros((1, TOP), np.float32), np.zeros(1, np.float32)
+_NOTHING = top5(np.zeros((1, CLASSES)))
 
 
 class RayScorer:
@@ -50,14 +50,12 @@ class RayScorer:
             with arithmetic(self._settings.precision):
                 scored = list(self._pipeline.score(groups))
         except CleansetError as error:  # an exception would arrive wrapped and without its type
-            nothing = Scored([str(error)], *_NOTHING)
+            nothing = Scored([str(error)], _NOTHING)
             scored, numbers, image_ids = [nothing], np.array([ERROR]), list(nothing.image_ids)
         return {
             "number": numbers,
             "image_id": np.array(image_ids),
-            "top5_class": np.concatenate([each.classes for each in scored]),
-            "top5_probability": np.concatenate([each.probabilities for each in scored]),
-            "log_odds": np.concatenate([each.log_odds for each in scored]),
+            **{name: np.concatenate([each.columns[name] for each in scored]) for name in _NOTHING},
         }
 
 
@@ -106,8 +104,8 @@ def score_shards_on_ray(
             raise CleansetError(str(block["image_id"][block["number"] == ERROR][0]))
         for number in np.unique(block["number"]).tolist():
             chosen = block["number"] == number
-            columns = (block[name][chosen] for name in SCORES.names)
-            parts.setdefault(number, []).append(Scored(*columns))
+            columns = {name: block[name][chosen] for name in _NOTHING}
+            parts.setdefault(number, []).append(Scored(block["image_id"][chosen], columns))
             if sum(len(part.image_ids) for part in parts[number]) == len(shards.image_ids(number)):
                 shards.keep(number, to_table(parts.pop(number)))
         on_progress(len(block["number"]), 0.0)

@@ -17,13 +17,12 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError
 from cleanset.scoring.decoding import Batch
-from cleanset.scoring.logits import ranked
+from cleanset.scoring.logits import Columns, ReadOff, top5
 from cleanset.scoring.models import LoadedModel
 
 CPU_BATCH_SIZE = 4
@@ -45,12 +44,10 @@ def ignore_notice(_: str) -> None:
 
 
 class Scored(NamedTuple):
-    """The top-5 classes of n images, their probabilities, and the log-odds of the first, as in `logits.Ranked`."""
+    """What was read off the logits of n images."""
 
     image_ids: Sequence[str]
-    classes: NDArray[np.int16]
-    probabilities: NDArray[np.float32]
-    log_odds: NDArray[np.float32]
+    columns: Columns
 
 
 def choose_devices(device: str) -> list[torch.device]:
@@ -132,7 +129,7 @@ class WaitingTime:
 
 
 class Scorer:
-    """A copy of a model on one device, in one precision.
+    """A copy of a model on one device, in one precision; `read_off` takes from the logits what is kept of them.
 
     When the device's memory runs out, batches go through the network in halves from then on, and
     `notify` is called at each halving.
@@ -144,9 +141,10 @@ class Scorer:
         device: torch.device,
         precision: Precision,
         notify: Notify = ignore_notice,
+        read_off: ReadOff = top5,
     ) -> None:
         self.device, self.waiting = device, WaitingTime()
-        self._precision, self._notify = precision, notify
+        self._precision, self._notify, self._read_off = precision, notify, read_off
         self._network = copy.deepcopy(model.network).to(device, DTYPES[precision])
         self._max_images: int | None = None
 
@@ -161,7 +159,7 @@ class Scorer:
     def _on_cpu(self, batches: Iterable[Batch], threads: int) -> Generator[Scored, None, None]:
         def work(batch: Batch) -> Scored:
             with self.waiting.computing():
-                return _scored(batch.image_ids, self._logits(torch.from_numpy(batch.pixels), len(batch.image_ids)))
+                return self._scored(batch.image_ids, self._logits(torch.from_numpy(batch.pixels), len(batch.image_ids)))
 
         # whole batches in parallel, each in one thread: faster than many threads inside an operator,
         # and the result does not depend on the number of cores
@@ -177,7 +175,7 @@ class Scorer:
         def collect(image_ids: Sequence[str], logits: Tensor, finished: torch.cuda.Event) -> Scored:
             finished.synchronize()
             self.waiting.end()
-            return _scored(image_ids, logits)
+            return self._scored(image_ids, logits)
 
         with torch.cuda.device(self.device), ThreadPoolExecutor(1) as pool:
             computing, copying = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -234,16 +232,15 @@ class Scorer:
             logits: Tensor = self._network(pixels.to(DTYPES[self._precision]) / 255)
         return logits
 
-
-def _scored(image_ids: Sequence[str], logits: Tensor) -> Scored:
-    values = logits.numpy()
-    try:
-        return Scored(image_ids, *ranked(values))
-    except ValueError as error:
-        first = int(np.argmin(np.isfinite(values).all(axis=1)))
-        raise CleansetError(
-            f"{image_ids[first]}: {error}; the weights are broken, or the precision does not suffice: try float64"
-        ) from None
+    def _scored(self, image_ids: Sequence[str], logits: Tensor) -> Scored:
+        values = logits.numpy()
+        try:
+            return Scored(image_ids, self._read_off(values))
+        except ValueError as error:
+            first = int(np.argmin(np.isfinite(values).all(axis=1)))
+            raise CleansetError(
+                f"{image_ids[first]}: {error}; the weights are broken, or the precision does not suffice: try float64"
+            ) from None
 
 
 def _mapped_ahead(
@@ -264,17 +261,12 @@ def _mapped_ahead(
 
 
 def to_table(scored: Iterable[Scored]) -> pd.DataFrame:
-    """Scores as a table with the columns of SCORES."""
-    image_ids: list[str] = []
-    classes: list[NDArray[np.int16]] = []
-    probabilities: list[NDArray[np.float32]] = []
-    log_odds: list[np.float32] = []
+    """Scores as a table: the image ids, and a column for each that was read off the logits."""
+    columns: dict[str, list[Any]] = {"image_id": []}
     for each in scored:
-        image_ids.extend(each.image_ids)
-        classes.extend(each.classes)
-        probabilities.extend(each.probabilities)
-        log_odds.extend(each.log_odds)
-    columns = {"image_id": image_ids, "top5_class": classes, "top5_probability": probabilities, "log_odds": log_odds}
+        columns["image_id"].extend(each.image_ids)
+        for name, values in each.columns.items():
+            columns.setdefault(name, []).extend(values)
     return pd.DataFrame(columns)
 
 
