@@ -30,8 +30,8 @@ UNNAMED = {
     "dataset/real_labels.py",
     "edition/images.py", "edition/official.py", "edition/params.py", "edition/paths.py", "edition/roles.py",
     "edition/versions.py",
-    "columns.py", "errors.py", "files.py", "machine.py", "parsing.py", "progress.py", "tables.py", "validation.py",
-    "vocabulary.py", "yaml_files.py",
+    "columns.py", "errors.py", "files.py", "machine.py", "metrics.py", "parsing.py", "progress.py", "tables.py",
+    "validation.py", "vocabulary.py", "yaml_files.py",
     "images/boxes.py",
     "selection/rule.py",  # only the names of the rules
     "images/preprocessing.py",  # only to name one

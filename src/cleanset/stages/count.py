@@ -1,6 +1,5 @@
 """Stage count: the metrics. One file for each line of `dvc metrics show`, the models as its columns."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,7 +10,8 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.roles import check_roles
 from cleanset.errors import CleansetError
-from cleanset.files import md5, replacing, write_text
+from cleanset.files import md5, write_text
+from cleanset.metrics import write_metrics
 from cleanset.review.agreement import agreement_of_reviewers
 from cleanset.review.store import read_reviews
 from cleanset.selection.candidates import check_same_images
@@ -26,9 +26,6 @@ from cleanset.selection.metrics import (
 )
 from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
 
-Lines = dict[str, dict[str, float | int]]
-"""By the name of the line: the number of each model that has one."""
-
 
 def run(edition: Edition) -> None:
     """Read what the other stages wrote for every model, write metrics/, data/short_classes.csv and tables.md5."""
@@ -37,7 +34,7 @@ def run(edition: Edition) -> None:
     classes, per = params.dataset.class_list(), params.export.images_per_class
     index = read_table(edition.index, INDEX)
     votes = read_reviews(edition.reviews)
-    lines: Lines = {}
+    lines: dict[str, dict[str, float | int]] = {}
     short = []
     for role in params.models:
         selection = read_table(edition.selection(role), SELECTION)
@@ -89,13 +86,6 @@ def check_indexed(selection: pd.DataFrame, index: pd.DataFrame, path: Path) -> N
 def keys(table: pd.DataFrame) -> set[tuple[int, str]]:
     """Class index and image id of each row."""
     return set(zip(table["class_index"], table["image_id"], strict=True))
-
-
-def write_metrics(folder: Path, lines: Lines) -> None:
-    """Write each line to its own small JSON file."""
-    with replacing(folder) as partial:
-        for name, numbers in lines.items():
-            write_text(partial / f"{name}.json", json.dumps(numbers) + "\n")
 
 
 def write_short_classes(path: Path, short: pd.DataFrame) -> None:
