@@ -8,7 +8,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro published from-scores remote test test-fast test-ray lint docs real edition review check-gpu bench lock
+.PHONY: help setup repro published from-scores robustness remote test test-fast test-ray lint docs real edition review check-gpu bench lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -38,10 +38,14 @@ from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own arch
 	'other images, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
 	cd "$(EDITION)" && dvc repro
 
+robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's finished sets, pulled or built
+	cd "$(EDITION)/studies/robustness" && dvc repro && dvc metrics show
+
 remote: setup  ## URL=https://…: the address that finished sets are read from, in both editions
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
 	dvc remote modify origin url "$(URL)"
-	cd imagenet && dvc remote modify origin url "$(URL)"
+	for folder in imagenet studies/robustness imagenet/studies/robustness; do \
+	(cd $$folder && dvc remote modify origin url "$(URL)") || exit 1; done
 
 # files stay on one process, in the order that tests/conftest.py gives them
 # two processes share two cores: each computes on one thread; and memory once taken is kept, which halves the time of a

@@ -55,10 +55,12 @@ def commands() -> str:
     summaries = dict(re.findall(r"(?m)^##+ `cleanset (.+)`\n\n((?:.+\n)+)", text))
 
     def whole(entry: re.Match[str]) -> str:
-        name = f"review {entry[1]}" if f"review {entry[1]}" in summaries and entry.start() > review else entry[1]
+        group = [name for start, name in groups if start < entry.start()][-1:]
+        name = " ".join([*group, entry[1]])
+        name = name if name in summaries else entry[1]
         return f"* [`{name}`](#cleanset-{name.replace(' ', '-')}): {' '.join(summaries[name].split())}"
 
-    review = text.index("## `cleanset review`")
+    groups = [(found.start(), found[1]) for found in re.finditer(r"(?m)^## `cleanset (.+)`$", text)]
     return re.sub(r"(?m)^\* `([a-z][\w-]*)`: .*$", whole, text)
 
 

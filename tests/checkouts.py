@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,15 @@ class Checkout:
         (folder / ".dvc" / "config.local").write_text(f"[cache]\n    dir = {cache}\n")
         checkout.run("dvc", "checkout", "--quiet")
         return checkout
+
+    def with_environment(self) -> "Checkout":
+        """This checkout, with the environment that runs the tests as its .venv, so that `make` sets none up."""
+        environment = self.folder / ".venv"
+        environment.mkdir()
+        for name in ("bin", "lib", "pyvenv.cfg"):
+            (environment / name).symlink_to(Path(sys.prefix) / name)
+        (environment / ".ready").touch()
+        return self
 
     def stages_run(self, *arguments: str) -> list[str]:
         """Run `dvc repro` and name the stages that really ran."""

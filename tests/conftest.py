@@ -25,7 +25,7 @@ TESTS = Path(__file__).resolve().parent
 
 NEEDS = {
     "browser": {"browser"},
-    "built": {"built", "published", "rebuilt"},
+    "built": {"built", "published", "rebuilt", "studied"},
     "gpu": {"gpu"},
     "real": {"real"},
     "server": {"serving", "start", "web"},

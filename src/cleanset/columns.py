@@ -97,6 +97,10 @@ def _distinct_classes(values: pa.Array) -> Valid:
     return valid
 
 
+def _not_empty(values: pa.Array) -> Valid:
+    return _numpy(pc.fill_null(pc.greater(pc.list_value_length(values), 0), False))
+
+
 def _any(values: pa.Array) -> Valid:
     return np.ones(len(values), dtype=np.bool)
 
@@ -127,5 +131,9 @@ LOG_ODDS_DIFFERENCE = Column(
 )
 TOP5_CLASSES = Column(pa.list_(pa.int16(), 5), f"five distinct class indices from 0 to {MAX_CLASS}", _five_classes)
 TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", _each_between(0, 1))
+LOGIT = Column(pa.float32(), "a logit, a finite number", _between(-MAX_FLOAT32, MAX_FLOAT32))
+NAME = Column(pa.string(), "a name of small letters, digits and _", _matches("[a-z][a-z0-9_]*"))
+NAMES = Column(pa.list_(pa.string()), "a list of one or more names", _not_empty)
+SEVERITY = Column(pa.int8(), "a severity from 1 to 5, 0 for an unchanged image", _between(0, 5))
 BOX = Column(pa.list_(pa.int32(), 4), "left, top, right, bottom of a box with an area", _box)
 """In pixels of the whole image; right and bottom excluded."""

@@ -183,7 +183,7 @@ def write_table(path: Path, frame: pd.DataFrame, table: Table) -> None:
 
 def _keys(*columns: Iterable[Any]) -> list[tuple[Any, ...]]:
     """The key of each row: its values in these columns, of a box the four edges."""
-    parts = ([(value,) if isinstance(value, str) else tuple(value) for value in column] for column in columns)
+    parts = ([(value,) if isinstance(value, str | int) else tuple(value) for value in column] for column in columns)
     return [sum(row, ()) for row in zip(*parts, strict=True)]
 
 

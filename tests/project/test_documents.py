@@ -43,13 +43,7 @@ SHA256 = "0123456789abcdef" * 4
 @pytest.fixture(scope="module")
 def checkout(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A clone with DVC's cache filled and this environment as its .venv."""
-    clone = built.clone_with_data(tmp_path_factory.mktemp("readme") / "cleanset")
-    environment = clone.folder / ".venv"
-    environment.mkdir()
-    for name in ("bin", "lib", "pyvenv.cfg"):
-        (environment / name).symlink_to(Path(sys.prefix) / name)
-    (environment / ".ready").touch()
-    return clone
+    return built.clone_with_data(tmp_path_factory.mktemp("readme") / "cleanset").with_environment()
 
 
 def asked_for(repository: Path) -> set[str]:
@@ -90,6 +84,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/use.md", "python"): 2,
         ("docs/curate.md", "yaml"): 1,
         ("docs/review.md", "yaml"): 1,
+        ("docs/robustness.md", "yaml"): 1,
         ("docs/publish.md", "nginx"): 1,
         ("docs/formats.md", ""): 1,
     }

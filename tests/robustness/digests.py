@@ -2,9 +2,6 @@
 
 A difference means that the bytes of changed images changed, by this code or by a library. Where that is wanted:
 `python -m tests.robustness.digests`, and say so in the changelog.
-
-The bytes are the same with and without AVX-512. On a processor without AVX2 and FMA a few values differ by 1: of
-motion_blur, gaussian_blur, defocus_blur, snow, tilt, and of the scenarios that change hue or brightness.
 """
 
 from collections.abc import Iterator

@@ -20,8 +20,6 @@ from cleanset.robustness.seeds import change_seed, image_seed
 from tests.properties import examples
 from tests.robustness.drawn import drawn
 
-pytestmark = pytest.mark.slow  # compiling takes a second
-
 COMPILED = {"zoom_blur": zoom_blur, "brightness": brightness, "saturate": saturate}
 PHOTOGRAPHS = int(os.environ.get("CLEANSET_PHOTOGRAPHS", "3"))
 """Of the 2,000; set CLEANSET_PHOTOGRAPHS for more, each takes a second and a half."""
@@ -47,6 +45,7 @@ def photographs(folder: Path, count: int) -> dict[str, NDArray[np.uint8]]:
     return found
 
 
+@pytest.mark.slow
 def test_all_corruptions_of_photographs_are_the_librarys(real: Path) -> None:
     for image_id, image in photographs(real, PHOTOGRAPHS).items():
         seed = image_seed(0, image_id)
@@ -56,6 +55,7 @@ def test_all_corruptions_of_photographs_are_the_librarys(real: Path) -> None:
                 assert np.count_nonzero(found != expected) == 0, (image_id, name, severity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["brightness", "saturate"])
 def test_no_color_differs(name: str) -> None:
     """Every green with every blue, beside six reds: all orders of the channels, all pairs of equal ones."""
@@ -66,6 +66,7 @@ def test_no_color_differs(name: str) -> None:
             assert np.array_equal(COMPILED[name](image, severity), library(image, name, severity, 0)), (red, severity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(224, 224), (64, 97), (36, 71), (160, 136)])
 def test_no_size_differs(shape: tuple[int, int]) -> None:
     """At 36, 71, 136 and 160 a rounding error puts the last place outside, which makes it black."""
@@ -74,6 +75,7 @@ def test_no_size_differs(shape: tuple[int, int]) -> None:
             assert np.array_equal(compiled(drawn(*shape), severity), library(drawn(*shape), name, severity, 0)), name
 
 
+@pytest.mark.slow
 @given(st.integers(32, 80), st.integers(32, 80), st.integers(0, 2**32 - 1), st.sampled_from(SEVERITIES))
 @examples(50)
 def test_no_noise_differs(height: int, width: int, seed: int, severity: int) -> None:

@@ -325,6 +325,7 @@ def test_mirrored_colors_are_changed_alike(seed: int, name: str) -> None:
 
 @pytest.mark.slow
 def test_the_bytes_are_those_of_the_table() -> None:
+    """On a processor without AVX2 and FMA, motion_blur and snow may differ by 1 in a few values."""
     expected = [row for row in digests.stored() if row[0] == "perturbation"]
     found = list(digests.perturbation_rows())
     assert len(expected) == 13 * 31 + 41

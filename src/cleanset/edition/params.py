@@ -18,7 +18,9 @@ Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A section of a params file: an unknown key, or a value of another type, is refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @model_validator(mode="before")
@@ -30,7 +32,7 @@ class _Section(BaseModel):
         return section
 
 
-class Dataset(_Section):
+class Dataset(Section):
     """Where images and labels come from; paths are relative to the edition's folder.
 
     `label`: the one reassessed label of an image (real), or only where it equals the ILSVRC label (both).
@@ -61,7 +63,7 @@ class Dataset(_Section):
         return sorted(class_indices()[wnid] for wnid in names)
 
 
-class Model(_Section):
+class Model(Section):
     """One member of the ensemble: where it comes from, and its weights."""
 
     source: Literal["timm", "robustbench"]
@@ -81,7 +83,7 @@ class Model(_Section):
         return self
 
 
-class Score(_Section):
+class Score(Section):
     """How models are run. In float64, nothing else here changes what comes out.
 
     `engine: ray` spreads the work over a Ray cluster, `local` over the devices of this machine.
@@ -93,7 +95,7 @@ class Score(_Section):
     batch_size: Annotated[int, Field(ge=1, le=65_536)] = 256
 
 
-class Select(_Section):
+class Select(Section):
     """Which images are candidates.
 
     `candidates`: how many images of the pool make up tier top5. `pool`: the images that all models classify correctly
@@ -116,7 +118,7 @@ class Select(_Section):
         return tiers
 
 
-class ReviewPolicy(_Section):
+class ReviewPolicy(Section):
     """How the verdicts of several reviewers become one, and what an unreviewed image counts as.
 
     `min_crop_pixels`: no edge of a crop may be shorter.
@@ -173,7 +175,7 @@ class ReviewPolicy(_Section):
         return self
 
 
-class Export(_Section):
+class Export(Section):
     """`strict`: a class that cannot be filled is an error.
 
     `version` and `date` (ISO 8601, empty before publication) are those that card and Croissant give.
@@ -197,7 +199,7 @@ class Export(_Section):
         return date
 
 
-class Count(_Section):
+class Count(Section):
     """What is counted beside the images.
 
     `accuracy`: whether the accuracies of the models are; not where score tables hold only part of their predictions.
@@ -224,7 +226,7 @@ PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = {
 """What source 000 says, and how its published set was made; a key that the file has stands above these."""
 
 
-class Params(_Section):
+class Params(Section):
     """The whole file. `root` leads from the edition's folder to the one that holds `src/`.
 
     `protocol` gives the keys of PROTOCOLS that the file leaves out.

@@ -1,0 +1,98 @@
+"""A changed image by its name: a function of image, change, severity and seed alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.exports.folder import read_regular_file
+from cleanset.files import sha256
+from cleanset.images.base import base_image
+from cleanset.images.codec import decode
+from cleanset.images.encoding import through_jpeg
+from cleanset.robustness.corruptions import corrupted
+from cleanset.robustness.names import UNCHANGED
+from cleanset.robustness.seeds import image_seed
+
+FORMATS = ("JPEG", "PNG")
+
+
+class ChangeName(NamedTuple):
+    """A changed image: the file that it is made of, the change, and its severity, 0 for none."""
+
+    file: str
+    change: str
+    severity: int
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.change} {self.severity}"
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """The inverse of `str`."""
+        file, change, severity = text.rsplit(" ", 2)
+        return cls(file, change, int(severity))
+
+
+class StudyFile(NamedTuple):
+    """A file of a finished set, and the id of the image in it."""
+
+    path: Path
+    sha256: str
+    image_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetImages:
+    """The images as exported, by file; a callable that can be pickled, for worker processes."""
+
+    files: Mapping[str, StudyFile]
+
+    def __call__(self, file: str) -> Image.Image:
+        """The decoded image. Raises CleansetError if its bytes are not those of the manifest."""
+        return _decoded(self.files[file])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedImages:
+    """Changed images of 224 x 224 pixels, by the text of a ChangeName; a callable that can be pickled.
+
+    `jpeg`: the quality at which each is stored and read again; None leaves that out. `seed`: that of the study.
+    """
+
+    files: Mapping[str, StudyFile]
+    jpeg: int | None
+    seed: int
+
+    def __call__(self, name: str) -> Image.Image:
+        """The changed image. Raises CleansetError if the file's bytes are not those of the manifest."""
+        file, change, severity = ChangeName.parsed(name)
+        pixels = _base(self.files[file])
+        if change != UNCHANGED:
+            (pixels,) = corrupted(pixels, change, [severity], image_seed(self.seed, self.files[file].image_id))
+        return Image.fromarray(through_jpeg(pixels, self.jpeg))
+
+
+@lru_cache(maxsize=4)  # the changes of an image follow each other
+def _base(file: StudyFile) -> NDArray[np.uint8]:
+    pixels = base_image(_decoded(file))
+    pixels.setflags(write=False)
+    return pixels
+
+
+def _decoded(file: StudyFile) -> Image.Image:
+    data = read_regular_file(file.path)
+    if (found := sha256(data)) != file.sha256:
+        raise CleansetError(
+            f"{file.path}: SHA-256 {found}, expected {file.sha256} as in the manifest; see cleanset verify"
+        )
+    try:
+        return decode(data, FORMATS)
+    except ValueError as error:
+        raise CleansetError(f"{file.path}: cannot be read ({error}); expected a whole JPEG or PNG") from None

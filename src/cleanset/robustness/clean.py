@@ -1,0 +1,33 @@
+"""The row `clean` against the scores that the edition's sets were chosen by."""
+
+import numpy as np
+import pandas as pd
+
+from cleanset.errors import CleansetError
+
+COMPARED = ("top5_class", "top5_probability", "log_odds")
+
+
+def check_clean(
+    role: str, images: pd.DataFrame, clean: pd.DataFrame, scores: pd.DataFrame, crop_scores: pd.DataFrame
+) -> None:
+    """Raise CleansetError unless each image got the stored scores, bit for bit.
+
+    `images` are rows of STUDY_IMAGES, `clean` the answers to them by file, in the same order, `scores` and
+    `crop_scores` the stored ones of whole images and of crops.
+    """
+    whole = {image_id: row for image_id, *row in scores[["image_id", *COMPARED]].itertuples(index=False)}
+    cropped = {
+        (image_id, tuple(crop)): row
+        for image_id, crop, *row in crop_scores[["image_id", "crop", *COMPARED]].itertuples(index=False)
+    }
+    answers = clean[list(COMPARED)].itertuples(index=False)
+    for file, image_id, crop, answer in zip(images["file"], images["image_id"], images["crop"], answers, strict=True):
+        stored = whole.get(image_id) if crop is None else cropped.get((image_id, tuple(crop)))
+        if stored is None:
+            raise CleansetError(f"{file}: {role} has no stored scores of it; run dvc repro in the edition")
+        if not all(np.array_equal(left, right) for left, right in zip(answer, stored, strict=True)):
+            raise CleansetError(
+                f"{file}: {role} gives {answer[0][0]} ({answer[1][0]:.9g}), the stored scores {stored[0][0]} "
+                f"({stored[1][0]:.9g}); expected the same bits: run dvc repro --force score@{role} in the edition"
+            )

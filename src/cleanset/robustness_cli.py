@@ -1,0 +1,50 @@
+"""The commands `cleanset robustness …`: the stages of a study. Each imports what it needs only when it runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from cleanset.robustness.study import Study
+
+app = typer.Typer(no_args_is_help=True, help="Measure robustness on finished sets; run by `dvc repro` in a study.")
+
+Folder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
+HERE = Path()
+
+
+def _study(folder: Path) -> "Study":
+    from cleanset.files import remove_abandoned
+    from cleanset.robustness.study import Study
+
+    for each in (folder, folder / "data", folder / "data" / "corruptions"):
+        remove_abandoned(each)
+    return Study(folder)
+
+
+@app.command()
+def images(study: Folder = HERE) -> None:
+    """Join the images of all finished sets."""
+    from cleanset.stages.robustness import images as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def corruptions(
+    model: Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")],
+    study: Folder = HERE,
+) -> None:
+    """Keep one model's answers to the corrupted images."""
+    from cleanset.stages.robustness import corruptions as stage
+
+    stage.run(_study(study), model)
+
+
+@app.command()
+def measure(study: Folder = HERE) -> None:
+    """Measure all models from their answers."""
+    from cleanset.stages.robustness import measure as stage
+
+    stage.run(_study(study))

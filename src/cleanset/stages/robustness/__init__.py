@@ -1,0 +1,1 @@
+"""The stages of a robustness study, in studies/robustness of an edition."""

@@ -1,0 +1,15 @@
+"""Entries of a manifest, for tests of what reads them."""
+
+from cleanset.exports.manifest import Entry, file_name
+from cleanset.images.boxes import Box
+from tests.exports.entries import CROPPED, WHOLE
+
+
+def entry(number: int, crop: Box | None = None, digest: str = "a" * 64) -> Entry:
+    """The image of that number, whole or cropped, with that SHA-256."""
+    template = WHOLE if crop is None else CROPPED
+    image_id = f"ILSVRC2012_val_{number:08}"
+    values = template.model_dump() | {
+        "image_id": image_id, "crop": crop, "file": file_name(template.wnid, image_id, crop), "file_sha256": digest,
+    }  # fmt: skip
+    return Entry(**(values | ({"source_sha256": digest} if crop is None else {})))

@@ -1,0 +1,155 @@
+"""A study's params.yaml, and the images and answers that it is made of."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.robustness.answers import ReadAnswers, by_name
+from cleanset.robustness.changed_images import ChangeName
+from cleanset.robustness.clean import check_clean
+from cleanset.robustness.images import images_for, joined
+from cleanset.robustness.study import Study, read_study_params
+from tests.documents import blocks
+from tests.robustness.entries import entry
+
+ROLES = ["standard", "robust"]
+
+
+def study(tmp_path: Path, text: str) -> Study:
+    (tmp_path / "params.yaml").write_text(text)
+    return Study(tmp_path)
+
+
+def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
+    params = read_study_params(study(tmp_path, "seed: 7\n"), ROLES)
+    assert (params.images, params.jpeg, params.seed) == ("union", 85, 7)
+    assert len(params.corruptions.changes()) == 75
+    assert params.corruptions.changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [("shot_noise", 1)]
+
+
+def test_groups_stand_for_their_members(tmp_path: Path) -> None:
+    text = "corruptions: {names: [digital, snow], severities: [3, 1]}\n"
+    changes = read_study_params(study(tmp_path, text), ROLES).corruptions.changes()
+    names = ["snow", "contrast", "elastic_transform", "pixelate", "jpeg_compression"]
+    assert changes == [(name, severity) for name in names for severity in (1, 3)]
+
+
+def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
+    (text,) = blocks(repository, "yaml", "docs/robustness.md")
+    params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
+    assert params.corruptions.trained_on == {"corruption_robust": ["noise"]}
+    assert len(params.corruptions.changes()) == 40
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("corruptions: {names: [fogg]}", "corruptions.names: 'fogg' is no corruption; expected one of gaussian_noise"),
+        ("corruptions: {names: []}", "corruptions.names"),
+        ("corruptions: {severities: [6]}", "corruptions.severities"),
+        ("corruptions: {reference: vgg}", "corruptions.reference: vgg is no model; expected alexnet, standard, robust"),
+        ("corruptions: {trained_on: {vgg: [noise]}}", "corruptions.trained_on: vgg is no model; expected standard"),
+        ("corruptions: {trained_on: {robust: [grain]}}", "'grain' is no corruption"),
+        ("{images: own, corruptions: {reference: robust}}", "sees other images than the models"),
+        ("jpeg: 0", "jpeg"),
+        ("images: both", "images"),
+        ("pictures: union", "unknown key 'pictures'"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(CleansetError) as error:
+        read_study_params(study(tmp_path, text + "\n"), ROLES)
+    assert message in str(error.value)
+    assert str(tmp_path / "params.yaml") in str(error.value)
+
+
+def test_the_sets_are_joined() -> None:
+    first, both, cropped = entry(1), entry(2), entry(3, crop=(0, 0, 50, 40))
+    table = joined({"standard": [both, first], "robust": [cropped, both]})
+    assert table["file"].tolist() == [
+        "n01440764/ILSVRC2012_val_00000001.JPEG",
+        "n01440764/ILSVRC2012_val_00000002.JPEG",
+        "n01440764/ILSVRC2012_val_00000003.png",
+    ]
+    assert table["sets"].tolist() == [["standard"], ["standard", "robust"], ["robust"]]
+    assert table["crop"].tolist() == [None, None, (0, 0, 50, 40)]
+    assert images_for(table, "union", "robust")["file"].tolist() == table["file"].tolist()
+    assert images_for(table, "own", "robust")["image_id"].str[-1].tolist() == ["2", "3"]
+
+
+def test_one_file_that_is_two_images() -> None:
+    with pytest.raises(CleansetError, match="another image in the set of robust than in that of standard"):
+        joined({"standard": [entry(1)], "robust": [entry(1, digest="b" * 64)]})
+
+
+def test_no_images() -> None:
+    with pytest.raises(CleansetError, match="the sets of standard, robust have no images"):
+        joined({"standard": [], "robust": []})
+
+
+def test_what_is_read_off() -> None:
+    logits = np.full((2, 1000), -50.0)
+    logits[0, [3, 7, 9]] = 2.0, 1.0, 0.5
+    logits[1, [3, 9]] = 0.25, 4.0
+    found = ReadAnswers([9, 7])(logits)
+    assert found["top5_class"][:, 0].tolist() == [3, 9]
+    assert found["largest_logit"].tolist() == [2.0, 4.0]
+    assert found["second_logit"].tolist() == [1.0, 0.25]
+    exact = [np.log(np.exp(row).sum()) for row in logits]
+    assert found["log_sum_exp"].tolist() == pytest.approx(exact, rel=1e-6)
+    assert found["class_of_edition"].tolist() == [7, 9]
+
+
+def test_names_become_columns() -> None:
+    name = ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4)
+    assert ChangeName.parsed(str(name)) == name
+    answers = pd.DataFrame({"image_id": [str(name)]} | {key: [values[0]] for key, values in read().items()})
+    row = by_name(answers).iloc[0]
+    assert (row["file"], row["change"], row["severity"]) == name
+
+
+def read() -> dict[str, np.ndarray]:
+    return {key: list(values) for key, values in ReadAnswers([0, 1])(np.arange(1000.0)[None] % 7).items()}  # type: ignore[misc]
+
+
+def box(*edges: int) -> Any:
+    """A column with one box."""
+    return [edges]
+
+
+class TestClean:
+    """Clean images against the stored scores."""
+
+    images = pd.DataFrame(
+        {"file": ["a.JPEG", "b.png"], "image_id": ["a", "b"], "crop": [None, (0, 0, 5, 5)]},
+    )
+    clean = pd.DataFrame(
+        {
+            "top5_class": [np.arange(5), np.arange(1, 6)],
+            "top5_probability": [np.linspace(0.5, 0.1, 5, dtype=np.float32)] * 2,
+            "log_odds": np.array([1.5, 2.5], np.float32),
+        }
+    )
+
+    def stored(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        whole = self.clean.iloc[:1].assign(image_id=["a"])
+        return whole, self.clean.iloc[1:].assign(image_id=["b"], crop=box(0, 0, 5, 5))
+
+    def test_the_same(self) -> None:
+        check_clean("standard", self.images, self.clean, *self.stored())
+
+    def test_a_bit_differs(self) -> None:
+        whole, cropped = self.stored()
+        cropped = cropped.assign(log_odds=np.nextafter(cropped["log_odds"], np.float32(9)))
+        with pytest.raises(CleansetError, match=r"b\.png: standard gives 1 \(0\.5\), the stored scores 1 .*same bits"):
+            check_clean("standard", self.images, self.clean, whole, cropped)
+
+    def test_nothing_stored(self) -> None:
+        whole, cropped = self.stored()
+        other = cropped.assign(crop=box(0, 0, 5, 6))
+        with pytest.raises(CleansetError, match=r"b\.png: standard has no stored scores of it"):
+            check_clean("standard", self.images, self.clean, whole, other)
