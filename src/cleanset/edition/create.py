@@ -11,12 +11,16 @@ from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-COPIED = ("raw.md5", ".dvcignore", ".dvc/.gitignore", "data/README.md")
+STUDY = Path("studies", "robustness")
+COPIED = (
+    "raw.md5", ".dvcignore", ".dvc/.gitignore", "data/README.md",
+    *((STUDY / name).as_posix() for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore")),
+)  # fmt: skip
 """Files that a new edition takes from the ImageNet edition as they are."""
 IGNORED = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n"
 """The .gitignore of a new edition."""
-_SHARED_CACHE = "[cache]\n    dir = ../../.dvc/cache\n"
-"""The section of the ImageNet edition's .dvc/config by which it shares the checkout's cache."""
+_SHARED_CACHE = re.compile(r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n")
+"""The section of the ImageNet edition's .dvc/config, and its study's, by which they share the checkout's cache."""
 
 
 def make_edition(folder: Path, models: Models | None = None) -> None:
@@ -34,15 +38,22 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
     params = re.sub(r"(?m)^root: .*$", f"root: {root}", params)
     if models is not None:
         params, pipeline = with_models(params, models), with_files_of(pipeline, models)
-    config = _dvc_config(read(template / ".dvc" / "config"), folder.resolve())
+    study = read(template / STUDY / "params.yaml")
+    if models is not None:  # what these were trained with is not known
+        study = re.sub(r"(?m)^  trained_on:.*\n(?:    .*\n)*", "  trained_on: {}\n", study)
+    study = re.sub(r"\A#.*\n", "# See docs/robustness.md for what to put where.\n", study)
+    config = _dvc_config(template, folder.resolve())
+    study_config = _study_config(config, folder.resolve())
     with new_folder(folder) as partial:
-        for name in ("reviews", "data/raw", ".dvc"):
+        for name in ("reviews", "data/raw", ".dvc", f"{STUDY.as_posix()}/.dvc"):
             (partial / name).mkdir(parents=True)
         for name in COPIED:
             shutil.copyfile(template / name, partial / name)
         write_text(partial / "params.yaml", params)
         write_text(partial / "dvc.yaml", pipeline)
         write_text(partial / ".dvc" / "config", config)
+        write_text(partial / STUDY / "params.yaml", study)
+        write_text(partial / STUDY / ".dvc" / "config", study_config)
         write_text(partial / "reviews" / ".gitkeep", "")
         write_text(partial / ".gitignore", IGNORED)
 
@@ -52,16 +63,28 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _dvc_config(config: str, folder: Path) -> str:
+def _dvc_config(template: Path, folder: Path) -> str:
     """The `.dvc/config` of an edition in `folder`: what `dvc init` makes, with the remote of the ImageNet edition.
 
     Outside of any git repository DVC has to be told so; outside of this checkout the edition has its own cache.
     """
+    config = read(template / ".dvc" / "config")
     git_root = _git_root(folder)
     if git_root is None:
         config = config.replace("[core]\n", "[core]\n    no_scm = true\n")
-    cache = Path(os.path.relpath(CHECKOUT / ".dvc" / "cache", folder / ".dvc")).as_posix()
-    return config.replace(_SHARED_CACHE, f"[cache]\n    dir = {cache}\n" if git_root == CHECKOUT else "")
+    cache = _cache_section(CHECKOUT / ".dvc" / "cache", folder)
+    return _SHARED_CACHE.sub(cache if git_root == CHECKOUT else "", config)
+
+
+def _study_config(config: str, folder: Path) -> str:
+    """The `.dvc/config` of the study of the edition in `folder`, which shares the edition's cache."""
+    shared = _SHARED_CACHE.search(config) is not None
+    cache = _cache_section((CHECKOUT if shared else folder) / ".dvc" / "cache", folder / STUDY)
+    return _SHARED_CACHE.sub("", config).replace("['remote", f"{cache}['remote", 1)
+
+
+def _cache_section(cache: Path, project: Path) -> str:
+    return f"[cache]\n    dir = {Path(os.path.relpath(cache, project / '.dvc')).as_posix()}\n"
 
 
 def _git_root(folder: Path) -> Path | None:
