@@ -97,8 +97,13 @@ class ReportData:
 
 def pages(report: ReportData, images: PageImages) -> dict[str, str]:
     """The text of each page, by its path."""
-    environment = _environment()
     names = class_names()
+    environment = page_environment()
+    environment.globals |= {
+        "max_short_classes": MAX_SHORT_CLASSES,
+        "max_combinations": MAX_COMBINATIONS,
+        "accuracy_lines": ACCURACY_LINES,
+    }
     on_sheet = {state.class_index: sheet.file for sheet in report.sheets for state in sheet.classes}
     common = {"report": report, "names": names, "sheet_of": on_sheet, "images": images, "up": ""}
     by_key = {(each.class_index, each.image_id): each for every in report.candidates.values() for each in every}
@@ -160,20 +165,16 @@ def headlines(report: ReportData) -> list[tuple[str, str]]:
     return found
 
 
-def _environment() -> Environment:
+def page_environment(*folders: Path) -> Environment:
+    """Where templates are rendered: those in `folders`, which may extend base.html, and the report's own."""
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=FileSystemLoader([*folders, TEMPLATES]), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters |= {
         "number": _number, "share": _share, "kappa": _kappa, "words": _words, "breakable": _breakable,
         "probability": _probability, "opinion": _opinion, "short_id": _short_id,
     }  # fmt: skip
-    environment.globals |= {
-        "max_short_classes": MAX_SHORT_CLASSES,
-        "max_combinations": MAX_COMBINATIONS,
-        "accuracy_lines": ACCURACY_LINES,
-    }
     return environment
 
 
