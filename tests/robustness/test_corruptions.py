@@ -57,7 +57,7 @@ def test_another_array_is_refused(array: NDArray[Any]) -> None:
 def test_contrast_pulls_towards_the_mean_of_each_channel() -> None:
     image = np.zeros((32, 32, 3), np.uint8)
     image[:, :16] = (255, 101, 41)
-    # mean 127.5, 50.5, 20.5; severity 1 keeps .4 of the distance, and what is behind the point is cut off
+    # mean 127.5, 50.5, 20.5; severity 1 keeps .4 of the distance, truncated
     left, right = corrupted(image, "contrast", [1])[0][0, [0, 31]].tolist()
     assert (left, right) == ([178, 70, 28], [76, 30, 12])
 

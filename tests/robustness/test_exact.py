@@ -86,7 +86,7 @@ def test_no_noise_differs(height: int, width: int, seed: int, severity: int) -> 
 
 def test_brightness_of_one_color() -> None:
     image = np.full((2, 2, 3), (101, 150, 52), np.uint8)
-    # value 150 + 25.5, hue and saturation kept: all channels times 1.17, and what is behind the point is cut off
+    # value 150 + 25.5, hue and saturation kept: all channels times 1.17, truncated
     assert brightness(image, 1)[0, 0].tolist() == [118, 175, 60]
     assert brightness(np.full((2, 2, 3), 250, np.uint8), 1)[0, 0].tolist() == [255, 255, 255]
 

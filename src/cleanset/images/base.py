@@ -26,7 +26,7 @@ def base_image(image: Image.Image) -> NDArray[np.uint8]:
 def wide_image(image: Image.Image) -> NDArray[np.uint8]:
     """The image before `base_image` crops it, uint8 of shape (height, width, 3), the shorter being 256.
 
-    Perturbations that move an image bring in what is beside its central part. Raises ValueError as `base_image` does.
+    Perturbations that move an image bring in what lies beside its central part. Raises ValueError as `base_image` does.
     """
     short = min(image.size)
     width, height = (SHORT_SIDE * side // short for side in image.size)

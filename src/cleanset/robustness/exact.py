@@ -40,9 +40,9 @@ def saturate(image: Pixels, severity: int) -> Pixels:
 
 
 def with_hsv(image: Pixels, factor: float, added_saturation: float, added_value: float) -> Pixels:
-    """The image with saturation times `factor` plus `added_saturation` and with `added_value`, each cut to 0..1.
+    """The image with saturation times `factor` plus `added_saturation` and with `added_value`, each clipped to 0..1.
 
-    HSV as in skimage.color.rgb2hsv and hsv2rgb; the result is cut to whole numbers, not rounded.
+    HSV as in skimage.color.rgb2hsv and hsv2rgb; the result is truncated, not rounded.
     """
     changed = np.empty_like(image)
     _change_hsv(np.ascontiguousarray(image), factor, added_saturation, added_value, changed)
@@ -103,10 +103,12 @@ def _change_hsv(image: Pixels, factor: float, added_saturation: float, added_val
         for column in range(image.shape[1]):
             red, green, blue = image[row, column]
             hue, saturation, value = _hsv(red / 255.0, green / 255.0, blue / 255.0)
-            red, green, blue = _rgb(hue, _cut(saturation * factor + added_saturation), _cut(value + added_value))
-            changed[row, column, 0] = np.uint8(_cut(red) * 255.0)
-            changed[row, column, 1] = np.uint8(_cut(green) * 255.0)
-            changed[row, column, 2] = np.uint8(_cut(blue) * 255.0)
+            red, green, blue = _rgb(
+                hue, _clipped(saturation * factor + added_saturation), _clipped(value + added_value)
+            )
+            changed[row, column, 0] = np.uint8(_clipped(red) * 255.0)
+            changed[row, column, 1] = np.uint8(_clipped(green) * 255.0)
+            changed[row, column, 2] = np.uint8(_clipped(blue) * 255.0)
 
 
 @numba.njit()
@@ -148,6 +150,6 @@ def _rgb(hue: float, saturation: float, value: float) -> tuple[float, float, flo
 
 
 @numba.njit()
-def _cut(value: float) -> float:
-    """The value, cut to 0..1."""
+def _clipped(value: float) -> float:
+    """The value, clipped to 0..1."""
     return min(max(value, 0.0), 1.0)

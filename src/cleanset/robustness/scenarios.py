@@ -2,8 +2,8 @@
 
 The paper's text and its published code differ; `as_written` is the text, with the sizes of filters from the code, and
 `as_coded` the code. In every scenario that changes the background, the object keeps its pixels bit for bit unless it
-is moved or made translucent; in blur_object the background does. Pixels that are in neither region stay as they are,
-and move with the object.
+is moved, made translucent or added to a photograph; in blur_object the background does. Pixels that are in neither
+region stay as they are, and move with the object.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ HUES: dict[str, tuple[int, ...]] = {
     "image_g": tuple(range(30, 90)),
     "image_b": tuple(range(90, 150)),
 }
-"""Half degrees, one of which the published code gives the background."""
+"""Half degrees, OpenCV's unit; the published code gives the background one of them, drawn at random."""
 
 MAX_RAINBOW_SHIFT = 90
 """Half degrees."""
@@ -164,7 +164,7 @@ def check_photographs(photographs: Mapping[str, Pixels], width: int, height: int
                 f"{name}: background of {pixels.shape[1]} x {pixels.shape[0]} pixels; "
                 f"expected at least {width} x {height}: remove it"
             )
-        image_id = images.get(sha256(pixels.tobytes()).hexdigest())
+        image_id = images.get(sha256(pixels.tobytes()).hexdigest()) if images else None
         if image_id is not None:
             raise CleansetError(f"{name}: background is image {image_id} of the edition; expected another: remove it")
 
