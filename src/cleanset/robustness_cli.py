@@ -48,3 +48,11 @@ def measure(study: Folder = HERE) -> None:
     from cleanset.stages.robustness import measure as stage
 
     stage.run(_study(study))
+
+
+@app.command()
+def pages(study: Folder = HERE) -> None:
+    """Make the study's pages."""
+    from cleanset.stages.robustness import pages as stage
+
+    stage.run(_study(study))

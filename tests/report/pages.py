@@ -1,11 +1,15 @@
 """Reading the report's pages as a person does: tables by their heading, without looking at the code."""
 
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser, Page, Request
+
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
 
 def soup(path: Path) -> BeautifulSoup:
@@ -54,6 +58,14 @@ def opened(browser: Browser, folder: Path, width: int = 1280) -> Iterator[tuple[
 def failed(request: Request) -> list[str]:
     """Nothing for an image that was not read yet when the next page was opened."""
     return [] if request.failure == "net::ERR_ABORTED" else [f"failed: {request.url[:100]}: {request.failure}"]
+
+
+def violations(page: Page) -> list[tuple[str, list[str]]]:
+    """What axe finds wrong with a page as it is shown now."""
+    page.evaluate(AXE)
+    found: dict[str, Any] = page.evaluate("axe.run()")
+    assert len(found["passes"]) > 10
+    return [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found["violations"]]
 
 
 def outside(url: str, inside: str) -> list[str]:

@@ -1,18 +1,16 @@
 """The sample edition's report in a real browser: what is shown, found, filtered, sorted, enlarged and printed."""
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from .pages import all_pages, opened, soup
+from .pages import all_pages, opened, soup, violations
 
 WIDTHS = (390, 1280, 2560)
 KINDS = ("index.html", "classes.html", "rejected.html", "sheet-1.html", "classes/n07734744.html")
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
 
 @pytest.fixture
@@ -101,13 +99,6 @@ def test_axe_finds_nothing(name: str, width: int, scheme: Any, report: Path, bro
         page.locator("a.enlarge").first.click()
     assert violations(page) == []
     page.close()
-
-
-def violations(page: Page) -> list[tuple[str, list[str]]]:
-    page.evaluate(AXE)
-    found: dict[str, Any] = page.evaluate("axe.run()")
-    assert len(found["passes"]) > 10
-    return [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found["violations"]]
 
 
 def test_an_image_is_enlarged_in_place(report: Path, page: Page) -> None:

@@ -5,20 +5,22 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from playwright.sync_api import Browser
 
 from cleanset.edition.create import make_edition
 from cleanset.edition.models import models_from_texts
 from cleanset.images.preprocessing import RES256CROP224
-from cleanset.robustness.changed_images import ChangedImages, ChangeName
+from cleanset.robustness.changed_images import ChangedImages, ChangeName, files_of
 from cleanset.robustness.images import STUDY_IMAGES
 from cleanset.robustness.study import Study, read_study_params
 from cleanset.scoring.decoding import SharedBatches
-from cleanset.stages.robustness.corruptions import files_of
 from cleanset.tables import read_table
 from tests.checkouts import Checkout
 from tests.documents import block, shell
+from tests.report.pages import opened, soup, tables, violations
 
 STUDY = "studies/robustness"
 ROLES = ("standard", "norm_robust", "corruption_robust")
@@ -128,6 +130,36 @@ def test_another_score_stops_the_stage(studied: Checkout, tmp_path: Path) -> Non
     assert not (clone.folder / STUDY / "data" / "corruptions" / "standard.parquet").exists()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_pages(width: int, studied: Checkout, browser: Browser) -> None:
+    """They load without a network, are no wider than the window, and axe finds nothing."""
+    folder = studied.folder / STUDY / "report"
+    names = []
+    for path, page in opened(browser, folder, width):
+        names.append(path.name)
+        assert page.evaluate("document.documentElement.scrollWidth") == width, path.name
+        assert violations(page) == [], path.name
+        page.evaluate("for (const image of document.images) image.loading = 'eager'")
+        page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth === 112)")
+    assert names == ["images.html", "index.html"]
+    assert (folder / "index.html").stat().st_size < 2_000_000
+
+
+def test_the_pages_show_the_measures(studied: Checkout) -> None:
+    page = soup(studied.folder / STUDY / "report" / "index.html")
+    rows = {row[0]: row[1:] for row in reversed(tables(page, "models")[0])}  # the first of a name: of all sets
+    for title, name in (("mean error", "mean_error"), ("mCE", "mce"), ("mCE, unseen", "mce_unseen")):
+        assert [cell.split()[0] for cell in rows[title]] == [f"{100 * value:.1f}" for value in metric(studied, name)]
+    heat = tables(page, "errors")
+    assert len(heat) == 3
+    for role, table in zip(ROLES, heat, strict=True):
+        assert [row[0] for row in table[1:4]] == ["gaussian noise", "shot noise", "impulse noise"]
+        mean = np.mean([[float(cell) for cell in row[1:]] for row in table[1:]])
+        assert mean == pytest.approx(100 * metric(studied, "mean_error")[ROLES.index(role)], abs=0.5)
+    assert len(page.select("#errors td.seen")) == 25
+    assert "No official ImageNet-C numbers" in page.select_one(".notice").get_text()  # type: ignore[union-attr]
+
+
 def test_every_edition_has_the_same_pipeline(repository: Path) -> None:
     folders = [repository / STUDY, repository / "imagenet" / STUDY]
     for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore"):
@@ -140,7 +172,7 @@ def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     study = Study(tmp_path / "mine" / STUDY)
     assert read_study_params(study, ["mine"]).corruptions.trained_on == {}
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
-    assert [line.split()[0] for line in stages.splitlines()] == ["images", "corruptions@mine", "measure"]
+    assert [line.split()[0] for line in stages.splitlines()] == ["images", "corruptions@mine", "measure", "pages"]
     config = Checkout(tmp_path / "mine").run("dvc", "cache", "dir", cwd=STUDY).stdout.strip()
     assert Path(config) == (tmp_path / "mine" / ".dvc" / "cache").resolve()
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
@@ -84,6 +86,15 @@ def _base(file: StudyFile) -> NDArray[np.uint8]:
     pixels = base_image(_decoded(file))
     pixels.setflags(write=False)
     return pixels
+
+
+def files_of(edition: Edition, images: pd.DataFrame) -> dict[str, StudyFile]:
+    """Where each image lies: in the set of the first model that has it."""
+    rows = zip(images["file"], images["file_sha256"], images["image_id"], images["sets"], strict=True)
+    return {
+        file: StudyFile(edition.export(sets[0]).resolve() / file, digest, image_id)
+        for file, digest, image_id, sets in rows
+    }
 
 
 def _decoded(file: StudyFile) -> Image.Image:

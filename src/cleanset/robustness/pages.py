@@ -76,9 +76,7 @@ def pages(data: PagesData) -> dict[str, str]:
         "largest_ce": _largest_ce(data.lines, selections[0]),
         "differences": data.differences.to_dict("records"),
     }
-    return {
-        name: environment.get_template(f"study_{name}").render(common) for name in ("index.html", "images.html")
-    }
+    return {name: environment.get_template(f"study_{name}").render(common) for name in ("index.html", "images.html")}
 
 
 def _counts(lines: pd.DataFrame, selection: str) -> str:
@@ -89,11 +87,12 @@ def _counts(lines: pd.DataFrame, selection: str) -> str:
 
 def _by_key(lines: pd.DataFrame) -> dict[tuple[str, str, str, str], Value]:
     """Each line by selection, model, measure and change."""
+    texts = lines.fillna({"change": "", "problem": ""}).to_dict("records")
     return {
-        (line.selection, line.model, line.measure, "" if pd.isna(line.change) else line.change): Value(
-            _percent(line.value), _percent(line.low), _percent(line.high), "" if pd.isna(line.problem) else line.problem
+        (row["selection"], row["model"], row["measure"], row["change"]): Value(
+            _percent(row["value"]), _percent(row["low"]), _percent(row["high"]), row["problem"]
         )
-        for line in lines.itertuples()
+        for row in texts
     }
 
 
@@ -103,8 +102,9 @@ def _percent(value: float) -> float | None:
 
 def _cells(errors: pd.DataFrame) -> dict[tuple[str, str, int], float]:
     """The error in percent by model, corruption and severity."""
-    sums = errors.groupby(["model", "change", "severity"], sort=False)[["errors", "images"]].sum()
-    return {(str(m), str(c), int(s)): 100 * row.errors / row.images for (m, c, s), row in sums.iterrows()}
+    sums = errors.groupby(["model", "change", "severity"], sort=False)[["errors", "images"]].sum().reset_index()
+    keys = zip(sums["model"], sums["change"], sums["severity"], strict=True)
+    return dict(zip(keys, (100 * sums["errors"] / sums["images"]).tolist(), strict=True))
 
 
 def _largest_ce(lines: pd.DataFrame, selection: str) -> float:

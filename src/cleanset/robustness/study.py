@@ -46,6 +46,10 @@ class Study:
     def metrics(self) -> Path:
         return self.folder / "metrics"
 
+    @property
+    def report(self) -> Path:
+        return self.folder / "report"
+
     def predictions(self, role: str) -> Path:
         return self.folder / "data" / "corruptions" / f"{role}.parquet"
 

@@ -9,12 +9,11 @@ from typing import Any
 import pandas as pd
 
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
 from cleanset.files import sha256, write_text
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.progress import rate_bar
 from cleanset.robustness.answers import NAMED_ANSWERS, PREDICTIONS, ReadAnswers, by_name
-from cleanset.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
+from cleanset.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
 from cleanset.robustness.clean import check_clean
 from cleanset.robustness.images import STUDY_IMAGES, images_for
 from cleanset.robustness.names import CLEAN, UNCHANGED
@@ -58,15 +57,6 @@ def run(study: Study, role: str) -> None:
     write_table(study.predictions(role), by_name(pd.concat([clean, shards.table()])), PREDICTIONS)
     write_text(study.predicted_with(role), json.dumps(record, indent=2) + "\n")
     shards.remove()
-
-
-def files_of(edition: Edition, images: pd.DataFrame) -> dict[str, StudyFile]:
-    """Where each image lies: in the set of the first model that has it."""
-    rows = zip(images["file"], images["file_sha256"], images["image_id"], images["sets"], strict=True)
-    return {
-        file: StudyFile(edition.export(sets[0]).resolve() / file, digest, image_id)
-        for file, digest, image_id, sets in rows
-    }
 
 
 def changes_of(files: Mapping[str, StudyFile], wanted: StudyParams) -> list[str]:

@@ -8,12 +8,12 @@ from PIL import Image
 
 from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import read_params
-from cleanset.files import replacing, write_bytes, write_text
-from cleanset.robustness.changed_images import ChangedImages, ChangeName
+from cleanset.files import replacing, write_text
+from cleanset.robustness.changed_images import ChangedImages, ChangeName, files_of
 from cleanset.robustness.images import STUDY_IMAGES
 from cleanset.robustness.names import UNCHANGED, corruptions_of
 from cleanset.robustness.pages import PagesData, SheetImage, pages
-from cleanset.robustness.study import Study, StudyParams, files_of, read_study_params
+from cleanset.robustness.study import Study, StudyParams, read_study_params
 from cleanset.tables import read_table
 
 SHEET_CLASSES = 3
@@ -50,12 +50,13 @@ def save_sheet(study: Study, wanted: StudyParams, images: pd.DataFrame, folder: 
     count = min(SHEET_CLASSES, len(first))
     chosen = first.iloc[[place * len(first) // count for place in range(count)]]
     changed = ChangedImages(files_of(study.edition, images), wanted.jpeg, wanted.seed)
+    (folder / "images").mkdir(parents=True)
     found = []
     for file, image_id, class_index in zip(chosen["file"], chosen["image_id"], chosen["class_index"], strict=True):
         files = {}
         for change in [(UNCHANGED, 0), *wanted.corruptions.changes()]:
             name = f"images/{image_id}_{change[0]}_{change[1]}.jpg"
-            write_bytes(folder / name, small(changed(str(ChangeName(file, *change)))))
+            (folder / name).write_bytes(small(changed(str(ChangeName(file, *change)))))
             files[change] = name
         found.append(SheetImage(image_id, class_names()[class_index].name, files))
     return found
