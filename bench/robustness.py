@@ -1,0 +1,95 @@
+"""Making all corruptions of an image against the library alone, and measuring the answers of three models."""
+
+import resource
+import sys
+from collections.abc import Callable
+from time import perf_counter, process_time
+
+import imagecorruptions
+import numpy as np
+
+from cleanset.images.base import base_image
+from cleanset.images.codec import decode
+from cleanset.robustness.corruption_results import Answers, CorruptionStudy, differences, measured
+from cleanset.robustness.corruptions import corrupted
+from cleanset.robustness.measures.bootstrap import Bootstrap
+from cleanset.robustness.names import CLEAN, CORRUPTIONS, SEVERITIES, UNCHANGED
+from export import photographs_or_drawings
+from measuring import print_machine, print_table, share
+
+PHOTOGRAPHS = 8
+MAX_SHARE_OF_LIBRARY = 0.55
+ROLES, CLASSES, PER_CLASS = ("a", "b", "c"), 1000, 3
+MAX_SECONDS, MAX_SECONDS_DRAWN, MAX_MEBIBYTES = 10, 60, 1024
+
+
+def main() -> None:
+    source, photographs = photographs_or_drawings()
+    images = [base_image(decode(data)) for data in photographs[:PHOTOGRAPHS]]
+    for change in (by_library, corrupted):  # compiled, and its masks read
+        changed(images[:1], change)
+    library, own = (changed(images, change) for change in (by_library, corrupted))
+    once, drawn = (results(draws) for draws in (1, 1000))
+    print_machine("imagecorruptions-imaug", "numba", "scipy", "opencv-python-headless")
+    milliseconds = [f"{1000 * seconds / PHOTOGRAPHS:.0f}" for seconds in (library, own)]
+    rows = [("imagecorruptions", milliseconds[0], ""), ("cleanset", milliseconds[1], share(own, library))]
+    print_table(
+        f"15 corruptions x 5 severities of {PHOTOGRAPHS} images ({source})",
+        ("what", "processor ms an image", "share"),
+        [*rows, ("limit", "", f"{MAX_SHARE_OF_LIBRARY:.2f}")],
+    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print_table(
+        f"Measures of {len(ROLES)} models on {CLASSES * PER_CLASS:,} images x 75 corrupted ones",
+        ("what", "found", "limit", "of the limit"),
+        [
+            ("one draw, s", f"{once:.1f}", str(MAX_SECONDS), share(once, MAX_SECONDS)),
+            (
+                "1,000 draws, s",
+                f"{drawn:.1f}",
+                str(MAX_SECONDS_DRAWN),
+                share(drawn, MAX_SECONDS_DRAWN),
+            ),
+            ("peak memory, MiB", f"{peak:.0f}", str(MAX_MEBIBYTES), share(peak, MAX_MEBIBYTES)),
+        ],
+    )
+    sys.exit(own > MAX_SHARE_OF_LIBRARY * library)
+
+
+def by_library(image: np.ndarray, name: str) -> list[np.ndarray]:
+    """A corruption as its library makes it."""
+    return [imagecorruptions.corrupt(image, severity, name) for severity in SEVERITIES]
+
+
+def changed(images: list[np.ndarray], change: Callable[..., object]) -> float:
+    """The processor seconds of all corruptions of the images."""
+    before = process_time()
+    for image in images:
+        for name in CORRUPTIONS:
+            change(image, name)
+    return process_time() - before
+
+
+def results(draws: int) -> float:
+    """The seconds of all measures, from answers that are drawn; two thirds of the images are in each set."""
+    generator = np.random.default_rng(0)
+    count = CLASSES * PER_CLASS
+    answers = {
+        role: Answers(
+            generator.random((count, len(CORRUPTIONS), len(SEVERITIES))) < 0.4,
+            {name: generator.random(count) < 0.1 for name in (CLEAN, UNCHANGED)},
+        )
+        for role in ROLES
+    }
+    study = CorruptionStudy(
+        np.repeat(np.arange(CLASSES), PER_CLASS),
+        [[role for role in ROLES if generator.random() < 0.67] for _ in range(count)],
+        CORRUPTIONS, SEVERITIES, answers, "alexnet", {}, Bootstrap(resamples=draws),
+    )  # fmt: skip
+    before = perf_counter()
+    list(measured(study)), list(differences(study))
+    return perf_counter() - before
+
+
+if __name__ == "__main__":
+    main()
