@@ -115,8 +115,8 @@ def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[tuple[Pag
 
     page.on("request", requested)
     page.on("requestfailed", failed)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+    page.on("console", lambda message: problems.append(f"console: {message.text}") if message.type == "error" else None)
     yield page, problems
     context.close()
 
@@ -139,6 +139,7 @@ def test_the_search_works_from_the_disk(site: Path, page: tuple[Page, list[str]]
     shown, problems = page
     shown.goto((site / "index.html").as_uri())
     shown.evaluate("document.getElementById('__search').click()")  # what all its labels do
+    shown.locator(".md-search-result__meta", has_text="Type to start searching").wait_for()  # the index is read
     shown.locator("input.md-search__input").press_sequentially("damaged server")
     found = shown.locator(".md-search-result__item a").first
     found.wait_for()
