@@ -1,5 +1,6 @@
-"""A progress bar on standard error, shown only to a person at a terminal."""
+"""What is told on standard error: notices, and a progress bar, shown only to a person at a terminal."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -9,6 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 Item = TypeVar("Item")
+
+
+def print_notice(text: str) -> None:
+    """Print a line on standard error."""
+    print(text, file=sys.stderr)
 
 
 def tracked(items: Iterable[Item], total: int, text: str, step: int = 1) -> Iterator[Item]:

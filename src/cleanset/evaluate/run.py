@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from cleanset.evaluate.predictions import NAMED_SCORES, finished, predictions, w
 from cleanset.evaluate.sets import EvaluationSet
 from cleanset.evaluate.specs import Spec
 from cleanset.files import remove_abandoned
-from cleanset.progress import rate_bar
+from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.engine import Settings, against_float64, score_few, score_shards
 from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint
@@ -67,7 +66,7 @@ def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, pat
         scores = _scores(model, images, settings, path, record["fingerprint"])
         if settings.precision != "float64":
             against = against_float64(model.loaded, images.read, settings, _index(images), scores)
-            _notice(f"{model.name}: {settings.precision} against float64: {against}")
+            print_notice(f"{model.name}: {settings.precision} against float64: {against}")
             record["against_float64"] = against.as_json()
     except CleansetError as error:
         text = str(error)
@@ -86,8 +85,8 @@ def _scores(model: NamedModel, images: EvaluationSet, settings: Settings, path: 
         if path is None:
             return score_few(model.loaded, images.read, settings, files, done)
         shards = _shards(path, name, images, settings)
-        done(len(files) - sum(len(shards.image_ids(number)) for number in shards.missing), 0.0)
-        score_shards(model.loaded, images.read, settings, shards, done, _notice)
+        done(shards.finished_images(), 0.0)
+        score_shards(model.loaded, images.read, settings, shards, done, print_notice)
         return shards.table()
 
 
@@ -124,7 +123,3 @@ def _index(images: EvaluationSet) -> pd.DataFrame:
             "single": True,
         }
     )
-
-
-def _notice(text: str) -> None:
-    print(text, file=sys.stderr)

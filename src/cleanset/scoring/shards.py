@@ -75,6 +75,10 @@ class Shards:
         """The image ids of a shard."""
         return self._image_ids[number]
 
+    def finished_images(self) -> int:
+        """How many images were in finished shards when these were opened."""
+        return sum(map(len, self._image_ids)) - sum(len(self._image_ids[number]) for number in self.missing)
+
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:05d}.parquet"
 

@@ -1,6 +1,5 @@
 """Stage score: one model's top-5 classes and probabilities of every image. No decision is made here."""
 
-import sys
 from functools import partial
 
 from cleanset.edition.images import verified_images
@@ -11,7 +10,7 @@ from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import Read
-from cleanset.progress import rate_bar
+from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.engine import against_float64, score_shards, settings_for
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.on_ray import score_shards_on_ray
@@ -41,7 +40,7 @@ def run(edition: Edition, role: str) -> None:
     name = fingerprint(record.model_dump_json(), sha256(edition.index.read_bytes()), below_float64(settings))
     shards = Shards(edition.partial_scores(role), name, image_ids, settings.batch_size)
     with rate_bar(len(image_ids), f"score {role}") as done:
-        done(len(image_ids) - sum(len(shards.image_ids(number)) for number in shards.missing), 0.0)
+        done(shards.finished_images(), 0.0)
         if params.score.engine == "ray":
             folder = Edition(edition.folder.resolve())
             load = partial(load_model, params.model(role), folder.folder)
@@ -66,11 +65,6 @@ def check_pinned(params: Params) -> None:
             f"params.yaml: no sha256 of the weights of {', '.join(unpinned)}: run cleanset models --pin first, which "
             "downloads them and writes it"
         )
-
-
-def print_notice(text: str) -> None:
-    """Print a line on standard error."""
-    print(text, file=sys.stderr)
 
 
 def open_images(edition: Edition, images: str) -> Read:

@@ -1,7 +1,6 @@
 """Stage corruptions: one model's answers to the corrupted images. No measure is taken here."""
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 from cleanset.edition.params import read_params
 from cleanset.files import sha256, write_text
 from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.progress import rate_bar
+from cleanset.progress import print_notice, rate_bar
 from cleanset.robustness.answers import NAMED_ANSWERS, PREDICTIONS, ReadAnswers, by_name
 from cleanset.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
 from cleanset.robustness.clean import check_clean
@@ -51,7 +50,7 @@ def run(study: Study, role: str) -> None:
     size = model.preprocessing.size
     whole = replace(model, preprocessing=ResizeAndCrop(f"Res{size}", size, size, "bilinear"))  # of a square: no crop
     with rate_bar(len(names), f"corruptions {role}") as done:
-        done(len(names) - sum(len(shards.image_ids(number)) for number in shards.missing), 0.0)
+        done(shards.finished_images(), 0.0)
         score_shards(whole, changed, settings, shards, done, print_notice, read_off)
     clean["image_id"] = [str(ChangeName(file, CLEAN, 0)) for file in clean["image_id"]]
     write_table(study.predictions(role), by_name(pd.concat([clean, shards.table()])), PREDICTIONS)
@@ -81,8 +80,3 @@ def record_of(
         "versions": library_versions(),
         "code": scoring_code(),
     }
-
-
-def print_notice(text: str) -> None:
-    """Print a line on standard error."""
-    print(text, file=sys.stderr)
