@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from cleanset.columns import BOX, CLASS, FILE, IMAGE_ID, NAMES, SHA256, nullable
 from cleanset.errors import CleansetError
@@ -45,7 +47,11 @@ def joined(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=STUDY_IMAGES.names)
 
 
+def is_seen(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> NDArray[np.bool_]:
+    """Which rows of STUDY_IMAGES a model gets: all (union), or those of its own set (own)."""
+    return np.array([which == "union" or role in sets for sets in images["sets"]])
+
+
 def images_for(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> pd.DataFrame:
-    """The rows of STUDY_IMAGES that a model gets: all (union), or those of its own set (own)."""
-    chosen = images if which == "union" else images[[role in sets for sets in images["sets"]]]
-    return chosen.reset_index(drop=True)
+    """The rows of STUDY_IMAGES that a model gets."""
+    return images[is_seen(images, which, role)].reset_index(drop=True)

@@ -21,13 +21,11 @@ from cleanset.robustness.corruption_results import (
     read_answers,
     spread,
 )
-from cleanset.robustness.images import STUDY_IMAGES
+from cleanset.robustness.images import STUDY_IMAGES, is_seen
 from cleanset.robustness.measures.bootstrap import Bootstrap
 from cleanset.robustness.names import corruptions_of
 from cleanset.robustness.study import Study, read_study_params
 from cleanset.tables import read_table
-
-NOTE = "a subset of the validation images, an own implementation of the corruptions: no official ImageNet-C numbers"
 
 
 def run(study: Study) -> None:
@@ -38,7 +36,7 @@ def run(study: Study) -> None:
     corruptions, severities = corruptions_of(params.corruptions.names), sorted(set(params.corruptions.severities))
     answers = {}
     for role in roles:
-        seen = np.array([params.images == "union" or role in sets for sets in images["sets"]])
+        seen = is_seen(images, params.images, role)
         predictions = read_table(study.predictions(role), PREDICTIONS)
         answers[role] = spread(read_answers(images[seen], predictions, corruptions, severities), seen)
     found = CorruptionStudy(

@@ -1,14 +1,15 @@
 """Stage pages: the measures and some corrupted images as pages that open without a server or a network."""
 
-import io
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from PIL import Image
 
 from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_text
+from cleanset.images.encoding import jpeg
 from cleanset.robustness.changed_images import ChangedImages, ChangeName, files_of
 from cleanset.robustness.images import STUDY_IMAGES
 from cleanset.robustness.names import UNCHANGED, corruptions_of
@@ -64,6 +65,4 @@ def save_sheet(study: Study, wanted: StudyParams, images: pd.DataFrame, folder: 
 
 def small(image: Image.Image) -> bytes:
     """A changed image at half its size, as a JPEG."""
-    out = io.BytesIO()
-    image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC).save(out, format="JPEG", quality=QUALITY)
-    return out.getvalue()
+    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)
