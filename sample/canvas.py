@@ -6,7 +6,8 @@ so no processor's floating-point habits reach the pixels.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +159,34 @@ class Canvas:
         right = min(self.image.width, max(columns) + 1)
         bottom = min(self.image.height, max(rows) + 1)
         return (left, top, right, bottom) if left < right and top < bottom else None
+
+
+class Cover:
+    """Which part of each pixel of a canvas an object covers; uint8 of shape (height, width), 255 for all of it."""
+
+    def __init__(self, canvas: Canvas) -> None:
+        self.size = canvas.width, canvas.height, canvas.scale
+        self.share = np.zeros((canvas.height, canvas.width), np.uint8)
+
+    def add(self, paint: Callable[[Canvas, Random], object], state: object) -> None:
+        """Add what is painted with a generator in this state."""
+        self.share = np.maximum(self.share, self._opacity(paint, state))
+
+    def remove(self, paint: Callable[[Canvas, Random], object], state: object) -> None:
+        """Take away what is painted in front of the object."""
+        self.share = np.minimum(self.share, 255 - self._opacity(paint, state))
+
+    def _opacity(self, paint: Callable[[Canvas, Random], object], state: object) -> npt.NDArray[np.uint8]:
+        """Where something opaque is painted, black and white paper end in the same colour."""
+        papers = []
+        for paper in ("black", "white"):
+            canvas, rng = Canvas(*self.size), Random()
+            canvas.image.paste(paper, (0, 0, *canvas.image.size))
+            rng.setstate(state)  # type: ignore[arg-type]
+            paint(canvas, rng)
+            papers.append(np.asarray(canvas.finish()).astype(np.int16))
+        through: npt.NDArray[np.int16] = (papers[1] - papers[0]).max(axis=2)
+        return (255 - through).astype(np.uint8)
 
 
 def _mask(pixels: Sequence[Pixel], box: Box, opacity: int) -> Image.Image:

@@ -17,9 +17,9 @@ from rich.progress import track
 
 import archives
 from canvas import Box
-from flaws import PLANTERS, STAMP_SHARE
+from flaws import LOST, PLANTERS, STAMP_SHARE
 from plan import LOOKALIKES, SEED, Plan, plans
-from scenes import Scene, draw_scene
+from scenes import Scene, draw_masked, draw_scene
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -31,10 +31,11 @@ TURNS = {3: Image.Transpose.ROTATE_180, 6: Image.Transpose.ROTATE_90, 8: Image.T
 
 @dataclass(frozen=True)
 class Drawn:
-    """A finished image: its JPEG file, and the crop that removes its flaw, if there is one."""
+    """A finished image: its JPEG file, the crop that removes its flaw, if there is one, and its object's mask."""
 
     jpeg: bytes
     crop: Box | None
+    mask: Image.Image | None = None
 
 
 def image_id(number: int) -> str:
@@ -42,8 +43,11 @@ def image_id(number: int) -> str:
     return f"ILSVRC2012_val_{number:08d}"
 
 
-def draw(plan: Plan) -> Drawn:
-    """Draw one image, plant its flaw, and store it as one of many cameras might."""
+def draw(plan: Plan, *, masked: bool = False) -> Drawn:
+    """Draw one image, plant its flaw, and store it as one of many cameras might.
+
+    `masked`: with its object's mask; an image of several objects, or with a flaw that no crop removes, has none.
+    """
     rng = Random(f"{SEED} picture {plan.wnid} {plan.serial}")
     shape = rng.choice(SHAPES)
     scene = _scene(
@@ -51,13 +55,21 @@ def draw(plan: Plan) -> Drawn:
         rng.randrange(280, 521) * 8 // 10 if plan.flaw == "pair" else rng.randrange(280, 521),
         shape,
     )
-    image, covered = draw_scene(scene, rng)
+    mask: Image.Image | None = None
+    if masked and len(plan.shown) == 1 and plan.flaw not in LOST:
+        image, covered, mask = draw_masked(scene, rng)
+    else:
+        image, covered = draw_scene(scene, rng)
     crop: Box | None = None
     if plan.flaw:
         _, plant = PLANTERS[plan.flaw]
         image, crop = plant(image, rng, lambda: draw_scene(scene, rng)[0])
     _check(plan, covered, crop)
-    return _store(image, crop, rng)
+    if mask and crop:
+        grown = Image.new("L", image.size)
+        grown.paste(mask, crop[:2])
+        mask = grown
+    return _store(image, crop, rng, mask)
 
 
 def _scene(plan: Plan, long: int, shape: tuple[int, int]) -> Scene:
@@ -76,7 +88,7 @@ def _check(plan: Plan, covered: Box, crop: Box | None) -> None:
         )
 
 
-def _store(image: Image.Image, crop: Box | None, rng: Random) -> Drawn:
+def _store(image: Image.Image, crop: Box | None, rng: Random, mask: Image.Image | None) -> Drawn:
     """The image as JPEG: one in thirty grey, one in sixty CMYK, one in twenty stored turned."""
     kind, turn, quality = rng.randrange(60), rng.randrange(60), rng.randrange(76, 96)
     exif = Image.Exif()
@@ -84,6 +96,7 @@ def _store(image: Image.Image, crop: Box | None, rng: Random) -> Drawn:
         orientation = [3, 6, 8][turn]
         crop = _turned(crop, image.size, orientation) if crop else None
         image = image.transpose(TURNS[orientation])
+        mask = mask.transpose(TURNS[orientation]) if mask else None
         exif[ORIENTATION] = orientation
     if kind < 2:
         image = image.convert("L")
@@ -91,7 +104,7 @@ def _store(image: Image.Image, crop: Box | None, rng: Random) -> Drawn:
         image = image.convert("CMYK")
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=quality, subsampling=rng.choice([0, 2]), optimize=False, exif=exif)
-    return Drawn(buffer.getvalue(), crop)
+    return Drawn(buffer.getvalue(), crop, mask)
 
 
 def _turned(box: Box, size: tuple[int, int], orientation: int) -> Box:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
+import numpy as np
 from PIL import Image
 
 from backdrops import BACKDROPS
-from canvas import Box, Canvas, Colour, Pen, Point, mix, oval
+from canvas import Box, Canvas, Colour, Cover, Pen, Point, mix, oval
 from objects import DRAWERS
 
 Difficulty = Literal["easy", "medium", "hard", "hopeless"]
@@ -70,18 +71,33 @@ class Scene:
 
 def draw_scene(scene: Scene, rng: Random, scale: int = 3) -> tuple[Image.Image, Box]:
     """The image, and the box around its objects (right and bottom excluded; empty if none)."""
+    image, box, _ = _drawn(scene, rng, scale, covered=False)
+    return image, box
+
+
+def draw_masked(scene: Scene, rng: Random, scale: int = 3) -> tuple[Image.Image, Box, Image.Image]:
+    """As `draw_scene`, and the mask of the objects: white where they cover half of a pixel or more, else black."""
+    image, box, cover = _drawn(scene, rng, scale, covered=True)
+    assert cover is not None
+    return image, box, Image.fromarray(np.where(cover.share >= 128, 255, 0).astype(np.uint8))
+
+
+def _drawn(scene: Scene, rng: Random, scale: int, *, covered: bool) -> tuple[Image.Image, Box, Cover | None]:
     canvas = Canvas(scene.width, scene.height, scale)
+    cover = Cover(canvas) if covered else None
     strange = scene.difficulty == "hard" and rng.randrange(2) == 0
     usual = PLACES[scene.shown[0]] if scene.shown else list(BACKDROPS)
     BACKDROPS[rng.choice(list(BACKDROPS) if strange else usual)](canvas, rng)
     light = rng.choice([-1, 1])
     boxes = [
-        _draw_object(canvas, scene, wnid, place, light, rng)
+        _draw_object(canvas, scene, wnid, place, light, rng, cover)
         for wnid, place in zip(scene.shown, _places(scene, rng), strict=True)
     ]
     if scene.difficulty in ("hard", "hopeless"):
+        if cover is not None:
+            cover.remove(_clutter, rng.getstate())
         _clutter(canvas, rng)
-    return _in_light(canvas.finish(), scene.difficulty, rng), _around(boxes, scene)
+    return _in_light(canvas.finish(), scene.difficulty, rng), _around(boxes, scene), cover
 
 
 def _places(scene: Scene, rng: Random) -> list[tuple[Point, float]]:
@@ -116,28 +132,36 @@ def _two_places(scene: Scene, size: float, rng: Random) -> list[tuple[Point, flo
     return places
 
 
-def _draw_object(canvas: Canvas, scene: Scene, wnid: str, place: tuple[Point, float], light: int, rng: Random) -> Box:
+def _draw_object(
+    canvas: Canvas, scene: Scene, wnid: str, place: tuple[Point, float], light: int, rng: Random, cover: Cover | None
+) -> Box:
     point, size = place
     turn = TURNS[wnid]
     angle = rng.randrange(-turn, turn + 1)
     if wnid not in FLOATING:
         _shadow(canvas, wnid, point, size, light)
-    pen = Pen(canvas, point, size, angle, rng.randrange(2) == 0 and wnid != "n02708093", light)
-    if wnid == "n06874185" and not scene.clear:
-        foot = canvas.height - point[1]
-        pen.canvas.polygon(
-            [
-                (point[0] - 0.06 * size, point[1]),
-                (point[0] + 0.06 * size, point[1]),
-                (point[0] + 0.06 * size, point[1] + foot),
-                (point[0] - 0.06 * size, point[1] + foot),
-            ],
-            (96, 98, 104),
-        )
-    DRAWERS[wnid](pen, rng)
+    mirror = rng.randrange(2) == 0 and wnid != "n02708093"
+
+    def paint(on: Canvas, drawn: Random) -> Box:
+        pen = Pen(on, point, size, angle, mirror, light)
+        if wnid == "n06874185" and not scene.clear:
+            _post(on, point, size)
+        DRAWERS[wnid](pen, drawn)
+        return pen.extent
+
+    if cover is not None:
+        cover.add(paint, rng.getstate())
+    extent = paint(canvas, rng)
     if scene.difficulty == "hopeless":
         canvas.soften(9)
-    return pen.extent
+    return extent
+
+
+def _post(canvas: Canvas, point: Point, size: float) -> None:
+    """What a traffic light stands on."""
+    left, right = point[0] - 0.06 * size, point[0] + 0.06 * size
+    corners = [(left, point[1]), (right, point[1]), (right, canvas.height), (left, canvas.height)]
+    canvas.polygon(corners, (96, 98, 104))
 
 
 def _shadow(canvas: Canvas, wnid: str, point: Point, size: float, light: int) -> None:
