@@ -10,10 +10,11 @@ import numpy as np
 
 from cleanset.images.base import base_image
 from cleanset.images.codec import decode
-from cleanset.robustness.corruption_results import Answers, CorruptionStudy, differences, measured
+from cleanset.robustness.corruption_results import Answers, CorruptionStudy
 from cleanset.robustness.corruptions import corrupted
 from cleanset.robustness.measures.bootstrap import Bootstrap
 from cleanset.robustness.names import CLEAN, CORRUPTIONS, SEVERITIES, UNCHANGED
+from cleanset.robustness.results import StudiedImages
 from export import photographs_or_drawings
 from measuring import print_machine, print_table, share
 
@@ -81,13 +82,11 @@ def results(draws: int) -> float:
         )
         for role in ROLES
     }
-    study = CorruptionStudy(
-        np.repeat(np.arange(CLASSES), PER_CLASS),
-        [[role for role in ROLES if generator.random() < 0.67] for _ in range(count)],
-        CORRUPTIONS, SEVERITIES, answers, "alexnet", {}, Bootstrap(resamples=draws),
-    )  # fmt: skip
+    sets = [[role for role in ROLES if generator.random() < 0.67] for _ in range(count)]
+    images = StudiedImages(np.repeat(np.arange(CLASSES), PER_CLASS), sets, ROLES, Bootstrap(resamples=draws))
+    study = CorruptionStudy(images, CORRUPTIONS, SEVERITIES, answers, "alexnet", {})
     before = perf_counter()
-    list(measured(study)), list(differences(study))
+    list(study.lines()), list(study.differences())
     return perf_counter() - before
 
 

@@ -135,5 +135,6 @@ LOGIT = Column(pa.float32(), "a logit, a finite number", _between(-MAX_FLOAT32, 
 NAME = Column(pa.string(), "a name of small letters, digits and _", _matches("[a-z][a-z0-9_]*"))
 NAMES = Column(pa.list_(pa.string()), "a list of one or more names", _not_empty)
 SEVERITY = Column(pa.int8(), "a severity from 1 to 5, 0 for an unchanged image", _between(0, 5))
+FRAME = Column(pa.int8(), "a frame from 0 to 40", _between(0, 40))
 BOX = Column(pa.list_(pa.int32(), 4), "left, top, right, bottom of a box with an area", _box)
 """In pixels of the whole image; right and bottom excluded."""

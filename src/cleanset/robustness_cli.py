@@ -12,13 +12,14 @@ app = typer.Typer(no_args_is_help=True, help="Measure robustness on finished set
 
 Folder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 HERE = Path()
+ModelRole = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
 
 
 def _study(folder: Path) -> "Study":
     from cleanset.files import remove_abandoned
-    from cleanset.robustness.study import Study
+    from cleanset.robustness.study import FAMILIES, Study
 
-    for each in (folder, folder / "data", folder / "data" / "corruptions"):
+    for each in (folder, folder / "data", *(folder / "data" / family for family in FAMILIES)):
         remove_abandoned(each)
     return Study(folder)
 
@@ -32,12 +33,25 @@ def images(study: Folder = HERE) -> None:
 
 
 @app.command()
-def corruptions(
-    model: Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")],
-    study: Folder = HERE,
-) -> None:
+def corruptions(model: ModelRole, study: Folder = HERE) -> None:
     """Keep one model's answers to the corrupted images."""
     from cleanset.stages.robustness import corruptions as stage
+
+    stage.run(_study(study), model)
+
+
+@app.command()
+def perturbations(model: ModelRole, study: Folder = HERE) -> None:
+    """Keep one model's answers to the frames of perturbation sequences."""
+    from cleanset.stages.robustness import perturbations as stage
+
+    stage.run(_study(study), model)
+
+
+@app.command()
+def scenarios(model: ModelRole, study: Folder = HERE) -> None:
+    """Keep one model's answers to images with another background or object."""
+    from cleanset.stages.robustness import scenarios as stage
 
     stage.run(_study(study), model)
 

@@ -5,18 +5,11 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.robustness.corruption_results import (
-    Answers,
-    CorruptionStudy,
-    Line,
-    differences,
-    measured,
-    read_answers,
-    spread,
-)
+from cleanset.robustness.corruption_results import Answers, CorruptionStudy, read_answers
 from cleanset.robustness.measures.alexnet import ALEXNET_ERRORS
 from cleanset.robustness.measures.bootstrap import Bootstrap
 from cleanset.robustness.names import CLEAN, CORRUPTIONS, SEVERITIES, UNCHANGED
+from cleanset.robustness.results import SELECTIONS, Line, StudiedImages
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]
 CLASSES = np.array([0, 0, 1, 1, 1, 2, 2, 0])
@@ -29,16 +22,19 @@ def answers(seed: int, share: float) -> Answers:
     return Answers(wrong, nulls)
 
 
-def study(reference: str = "alexnet", **changed: object) -> CorruptionStudy:
+def study(
+    reference: str = "alexnet",
+    sets: list[list[str]] = SETS,
+    selections: tuple[str, ...] = SELECTIONS,
+    **changed: object,
+) -> CorruptionStudy:
     values: dict[str, object] = {
-        "classes": CLASSES,
-        "sets": SETS,
+        "images": StudiedImages(CLASSES, sets, ["a", "b"], Bootstrap(resamples=50), selections),
         "corruptions": CORRUPTIONS,
         "severities": SEVERITIES,
         "answers": {"a": answers(1, 0.4), "b": answers(2, 0.6)},
         "reference": reference,
         "trained_on": {"b": ["noise", "fog"]},
-        "bootstrap": Bootstrap(resamples=50),
     }
     return CorruptionStudy(**(values | changed))  # type: ignore[arg-type]
 
@@ -67,7 +63,7 @@ def ce_by_hand(given: CorruptionStudy, model: str, images: list[int], corruption
 )
 def test_every_measure_by_hand(selection: str, model: str, images: list[int]) -> None:
     given = study()
-    lines = list(measured(given))
+    lines = list(given.lines())
     wrong = given.answers[model].corrupted
     mean = sum(bool(wrong[i, c, s]) for i in images for c in range(15) for s in range(5)) / (75 * len(images))
     found = line(lines, selection, model, "mean_error")
@@ -90,7 +86,7 @@ def test_every_measure_by_hand(selection: str, model: str, images: list[int]) ->
 
 
 def test_a_model_as_the_reference() -> None:
-    lines = list(measured(study("a")))
+    lines = list(study("a").lines())
     assert line(lines, "union", "a", "mce").value == pytest.approx(1)
     other = study("a")
     sums = {role: each.corrupted.sum(axis=(0, 2)) for role, each in other.answers.items()}
@@ -101,7 +97,7 @@ def test_a_model_as_the_reference() -> None:
 def test_a_reference_with_too_few_errors_is_reported() -> None:
     sure = answers(1, 0.4)
     sure.corrupted[:, CORRUPTIONS.index("pixelate")] = False
-    lines = list(measured(study("a", answers={"a": sure, "b": answers(2, 0.6)})))
+    lines = list(study("a", answers={"a": sure, "b": answers(2, 0.6)}).lines())
     found = line(lines, "union", "b", "ce", "pixelate")
     assert np.isnan(found.value)
     assert np.isnan(found.low)
@@ -109,12 +105,12 @@ def test_a_reference_with_too_few_errors_is_reported() -> None:
     mean = line(lines, "union", "b", "mce")
     assert np.isnan(mean.value)
     assert mean.problem.startswith("no mCE: 1 of 15 corruptions have no CE: pixelate")
-    assert not [each for each in differences(study("a", answers={"a": sure, "b": sure})) if each.measure == "mce"]
+    assert not [each for each in study("a", answers={"a": sure, "b": sure}).differences() if each.measure == "mce"]
 
 
 def test_differences_are_paired() -> None:
-    found = {(each.selection, each.measure): each for each in differences(study())}
-    lines = list(measured(study()))
+    found = {(each.selection, each.measure): each for each in study().differences()}
+    lines = list(study().lines())
     for selection in ("union", "common"):
         for measure in ("mean_error", "mce"):
             each = found[selection, measure]
@@ -122,20 +118,20 @@ def test_differences_are_paired() -> None:
             assert (each.model, each.other) == ("a", "b")
             assert each.value == pytest.approx(values[0] - values[1])
             assert each.low <= each.value <= each.high
-    same = list(differences(study(answers={"a": answers(1, 0.4), "b": answers(1, 0.4)})))
+    same = list(study(answers={"a": answers(1, 0.4), "b": answers(1, 0.4)}).differences())
     assert {(each.value, each.low, each.high) for each in same} == {(0.0, 0.0, 0.0)}
 
 
 def test_fewer_severities_give_errors_and_no_ce() -> None:
     few = {role: Answers(each.corrupted[:, :, :2], each.nulls) for role, each in study().answers.items()}
-    lines = list(measured(study(severities=(1, 2), answers=few)))
+    lines = list(study(severities=(1, 2), answers=few).lines())
     assert {each.measure for each in lines} == {
         "error_clean", "error_unchanged", "error", "group_error", "mean_error",
     }  # fmt: skip
 
 
 def test_no_image_in_all_sets() -> None:
-    lines = list(measured(study(sets=[["a"], ["b"]] * 4)))
+    lines = list(study(sets=[["a"], ["b"]] * 4).lines())
     assert {each.selection for each in lines} == {"union", "own"}
 
 
@@ -144,11 +140,11 @@ def test_each_model_on_its_own_images_alone() -> None:
     whole = study()
     part = {}
     for role, each in whole.answers.items():
-        seen = whole.selected("own", role)
-        part[role] = spread(Answers(each.corrupted[seen], {k: v[seen] for k, v in each.nulls.items()}), seen)
+        seen = whole.images.selected("own", role)
+        part[role] = Answers(each.corrupted[seen], {k: v[seen] for k, v in each.nulls.items()}).of_all(seen)
     alone = study(answers=part, selections=("own",))
-    assert list(measured(alone)) == [each for each in measured(whole) if each.selection == "own"]
-    assert list(differences(alone)) == []
+    assert list(alone.lines()) == [each for each in whole.lines() if each.selection == "own"]
+    assert list(alone.differences()) == []
 
 
 def rows(**changed: object) -> pd.DataFrame:

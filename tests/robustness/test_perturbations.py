@@ -14,8 +14,8 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter, zoom
 
 from cleanset.errors import CleansetError
-from cleanset.robustness.names import ALL_PERTURBATIONS, NOISE_PERTURBATIONS
-from cleanset.robustness.perturbations import frame_count, perturbed
+from cleanset.robustness.names import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, frame_count
+from cleanset.robustness.perturbations import frames_of, perturbed
 from cleanset.robustness.seeds import change_seed, image_seed
 from tests.properties import examples
 from tests.robustness import digests
@@ -330,3 +330,12 @@ def test_the_bytes_are_those_of_the_table() -> None:
     found = list(digests.perturbation_rows())
     assert len(expected) == 13 * 31 + 41
     assert [row for row, wanted in zip(found, expected, strict=True) if row != wanted] == []
+
+
+@pytest.mark.parametrize("name", ALL_PERTURBATIONS)
+def test_a_frame_does_not_depend_on_those_asked_for_before(name: str) -> None:
+    image = drawn(48, 60)
+    whole = perturbed(image, name, 5, size=40)
+    frames = frames_of(image, name, 5, size=40)
+    for number in (7, 3, 3, 30, 0, 12):
+        assert np.array_equal(frames(number), whole[number]), number

@@ -13,10 +13,14 @@ from playwright.sync_api import Browser
 from cleanset.edition.create import make_edition
 from cleanset.edition.models import models_from_texts
 from cleanset.images.preprocessing import RES256CROP224
-from cleanset.robustness.changed_images import ChangedImages, ChangeName, files_of
+from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName, files_of
+from cleanset.robustness.changes import PerturbedImage, corrupted_image
+from cleanset.robustness.image_masks import MASKS
 from cleanset.robustness.images import STUDY_IMAGES
-from cleanset.robustness.study import Study, read_study_params
+from cleanset.robustness.settings import read_study_params
+from cleanset.robustness.study import FAMILIES, Study
 from cleanset.scoring.decoding import SharedBatches
+from cleanset.stages.robustness.scenarios import scene_images
 from cleanset.tables import read_table
 from tests.checkouts import Checkout
 from tests.documents import block, shell
@@ -45,8 +49,8 @@ def studied(shown: tuple[Checkout, str]) -> Checkout:
     return shown[0]
 
 
-def metric(checkout: Checkout, name: str) -> list[float]:
-    values = json.loads((checkout.folder / STUDY / "metrics" / "corruptions" / f"{name}.json").read_text())
+def metric(checkout: Checkout, name: str, family: str = "corruptions") -> list[float]:
+    values = json.loads((checkout.folder / STUDY / "metrics" / family / f"{name}.json").read_text())
     return [values[role] for role in ROLES]
 
 
@@ -69,7 +73,10 @@ def test_metrics_fit_a_terminal(shown: tuple[Checkout, str]) -> None:
     lines = shown[1][shown[1].rindex("Path ") :].splitlines()
     assert lines[0].split() == ["Path", *sorted(ROLES)]
     assert max(len(line.rstrip()) for line in lines) <= 120
-    assert {"metrics/corruptions/error/fog.json", "metrics/corruptions/mce.json"} <= {line.split()[0] for line in lines}
+    assert {
+        "metrics/corruptions/error/fog.json", "metrics/corruptions/mce.json", "metrics/perturbations/fp/tilt.json",
+        "metrics/scenarios/accuracy/image_grey.json", "metrics/scenarios/score_as_published.json",
+    } <= {line.split()[0] for line in lines}  # fmt: skip
 
 
 def test_every_selection_has_its_lines(studied: Checkout) -> None:
@@ -91,15 +98,31 @@ def test_the_edition_is_untouched(studied: Checkout, built: Checkout) -> None:
     assert built.run("dvc", "status", "--quiet", check=False).returncode == 0
 
 
-def test_order_and_processes_change_no_pixel(studied: Checkout) -> None:
+def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]]:
+    """How each family changes an image, and some of its changes, all that draw among them."""
+    study = Study(studied.folder / STUDY)
+    params = read_study_params(study.params_yaml, list(ROLES))
+    tables = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
+    frames = [(name, frame) for name in ("snow", "zoom_blur", "shot_noise", "scale") for frame in (0, 3, 11, 30)]
+    return {
+        "corruptions": (
+            corrupted_image,
+            [("frost", 2), ("impulse_noise", 5), ("glass_blur", 1), ("elastic_transform", 3), ("unchanged", 0)],
+        ),
+        "perturbations": (PerturbedImage({name: 1 for name, _ in frames}), frames),
+        "scenarios": (scene_images(study, params.scenarios, *tables), params.scenarios.changes()),
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_order_and_processes_change_no_pixel(studied: Checkout, family: str) -> None:
     study = Study(studied.folder / STUDY)
     files = files_of(study.edition, read_table(study.images, STUDY_IMAGES))
-    params = read_study_params(study, list(ROLES))
-    changes = [("frost", 2), ("impulse_noise", 5), ("glass_blur", 1), ("elastic_transform", 3), ("unchanged", 0)]
-    names = [str(ChangeName(file, *change)) for file in list(files)[:3] for change in changes]
+    change, steps = changes(studied)[family]
+    names = [str(ChangeName(file, *step)) for file in list(files)[:3] for step in steps]
     found = []
     for order, workers in ((names, 1), (names[::-1], 3)):
-        source = ChangedImages(files, 85, params.seed)
+        source = ChangedImages(files, change, 85, 0)
         with SharedBatches(source, RES256CROP224, 4, workers) as batches:
             groups = [order[start : start + 4] for start in range(0, len(order), 4)]
             pixels: dict[str, bytes] = {}
@@ -107,7 +130,29 @@ def test_order_and_processes_change_no_pixel(studied: Checkout) -> None:
                 pixels |= {name: batch.pixels[place].tobytes() for place, name in enumerate(batch.image_ids)}
         found.append(pixels)
     assert found[0] == found[1]
-    assert len(set(found[0].values())) == len(names)
+    # segmented and transparent over black are the same image; so are frame 30 of snow and no other
+    same = 3 if family == "scenarios" else 0
+    assert len(set(found[0].values())) == len(names) - same
+
+
+def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout) -> None:
+    """The model that is robust to a norm flips least; and the files say what they rest on."""
+    flips = metric(studied, "mean_fp", "perturbations")
+    assert flips[1] < flips[2] < flips[0] < 0.1
+    accuracy = metric(studied, "accuracy/blur_background", "scenarios")
+    assert min(accuracy) > 0.85
+    assert all(low < 0.45 for low in metric(studied, "accuracy/segmented_image", "scenarios"))
+    folder = studied.folder / STUDY / "data" / "measures"
+    assert {path.name for path in folder.iterdir()} == {
+        "corruptions.csv", "corruption_differences.csv", "corruption_errors.csv",
+        "perturbations.csv", "perturbation_differences.csv", "perturbation_frames.csv",
+        "scenarios.csv", "scenario_differences.csv", "scenario_accuracies.csv",
+        "scenario_regression.csv", "scenario_anova.csv", "scenario_fitted.csv",
+    }  # fmt: skip
+    with (folder / "perturbations.csv").open() as file:
+        problems = {row["problem"] for row in csv.DictReader(file) if row["measure"] == "mfr" if not row["value"]}
+    assert problems
+    assert all("perturbations have no ratio: " in problem for problem in problems)
 
 
 def test_another_score_stops_the_stage(studied: Checkout, tmp_path: Path) -> None:
@@ -141,7 +186,7 @@ def test_the_pages(width: int, studied: Checkout, browser: Browser) -> None:
         assert violations(page) == [], path.name
         page.evaluate("for (const image of document.images) image.loading = 'eager'")
         page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth === 112)")
-    assert names == ["images.html", "index.html"]
+    assert names == ["images.html", "index.html", "perturbations.html", "scenarios.html"]
     assert (folder / "index.html").stat().st_size < 2_000_000
 
 
@@ -170,9 +215,14 @@ def test_every_edition_has_the_same_pipeline(repository: Path) -> None:
 def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     make_edition(tmp_path / "mine", models_from_texts(["mine=timm:resnet18.a1_in1k"]))
     study = Study(tmp_path / "mine" / STUDY)
-    assert read_study_params(study, ["mine"]).corruptions.trained_on == {}
+    params = read_study_params(study.params_yaml, ["mine"])
+    assert params.corruptions.trained_on == {}
+    assert params.perturbations.reference is None
+    assert all((folder / "README.md").is_file() for folder in (study.masks, study.backgrounds, study.generated))
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
-    assert [line.split()[0] for line in stages.splitlines()] == ["images", "corruptions@mine", "measure", "pages"]
+    assert [line.split()[0] for line in stages.splitlines()] == [
+        "images", "corruptions@mine", "perturbations@mine", "scenarios@mine", "measure", "pages",
+    ]  # fmt: skip
     config = Checkout(tmp_path / "mine").run("dvc", "cache", "dir", cwd=STUDY).stdout.strip()
     assert Path(config) == (tmp_path / "mine" / ".dvc" / "cache").resolve()
 

@@ -8,20 +8,21 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.robustness.answers import ReadAnswers, by_name
+from cleanset.robustness.answers import PREDICTIONS, ReadAnswers, by_name
 from cleanset.robustness.changed_images import ChangeName
 from cleanset.robustness.clean import check_clean
-from cleanset.robustness.images import images_for, joined
-from cleanset.robustness.study import Study, read_study_params
+from cleanset.robustness.images import first_images, images_for, joined
+from cleanset.robustness.settings import Perturbations, read_study_params
 from tests.documents import blocks
 from tests.robustness.entries import entry
 
 ROLES = ["standard", "robust"]
 
 
-def study(tmp_path: Path, text: str) -> Study:
-    (tmp_path / "params.yaml").write_text(text)
-    return Study(tmp_path)
+def study(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    return path
 
 
 def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
@@ -56,6 +57,18 @@ def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
         ("corruptions: {trained_on: {robust: [grain]}}", "'grain' is no corruption"),
         ("{images: own, corruptions: {reference: robust}}", "sees other images than the models"),
         ("jpeg: 0", "jpeg"),
+        ("perturbations: {names: [fog]}", "perturbations.names: 'fog' is no perturbation; expected one of gaussian_n"),
+        ("perturbations: {difficulty: 4}", "perturbations.difficulty"),
+        ("perturbations: {reference: vgg}", "perturbations.reference: vgg is no model; expected standard, robust"),
+        ("{images: own, perturbations: {reference: robust}}", "expected no reference, or images: union"),
+        ("masks: [{folder: ../a, origin: person}]", "masks.0.folder"),
+        ("masks: [{folder: a, format: gif, origin: person}]", "unknown mask format 'gif'; expected one of png, coco"),
+        ("masks: [{folder: a, origin: nobody}]", "masks.0.origin"),
+        ("scenarios: {names: [image_pink]}", "scenarios.names: 'image_pink' is no scenario"),
+        ("scenarios: {names: [blur]}", "scenarios.names: scenarios need masks"),
+        ("scenarios: {matte: pink}", "'pink' is no matte; expected one of black, white, grey, mean"),
+        ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected a smallest above 0"),
+        ("scenarios: {baselines: {model: vgg}}", "scenarios.baselines.model: vgg is no model; expected standard"),
         ("images: both", "images"),
         ("pictures: union", "unknown key 'pictures'"),
     ],
@@ -104,12 +117,45 @@ def test_what_is_read_off() -> None:
     assert found["class_of_edition"].tolist() == [7, 9]
 
 
-def test_names_become_columns() -> None:
+@pytest.mark.parametrize(
+    ("family", "keys"),
+    [
+        ("corruptions", ["file", "change", "severity"]),
+        ("perturbations", ["file", "change", "frame"]),
+        ("scenarios", ["file", "change"]),
+    ],
+)
+def test_names_become_columns(family: str, keys: list[str]) -> None:
     name = ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4)
     assert ChangeName.parsed(str(name)) == name
     answers = pd.DataFrame({"image_id": [str(name)]} | {key: [values[0]] for key, values in read().items()})
-    row = by_name(answers).iloc[0]
-    assert (row["file"], row["change"], row["severity"]) == name
+    table = by_name(answers, PREDICTIONS[family])
+    assert table.columns.tolist()[: len(keys) + 1] == [*keys, "top5_class"]
+    assert tuple(table.iloc[0][keys]) == name[: len(keys)]
+
+
+def test_frames_sorted_by_name_are_in_order() -> None:
+    names = [str(ChangeName("a.JPEG", "scale", frame)) for frame in range(31)]
+    assert sorted(names) == names
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(None, [0, 1, 2, 3, 4, 5]), (2, [0, 3]), (3, [0, 3, 5]), (5, [0, 1, 3, 4, 5]), (9, [0, 1, 2, 3, 4, 5])],
+)
+def test_the_first_images(count: int | None, expected: list[int]) -> None:
+    images = pd.DataFrame({"file": list("abcdef"), "class_index": [1, 1, 1, 2, 2, 3]})
+    assert first_images(images, count)["file"].tolist() == [list("abcdef")[place] for place in expected]
+
+
+def test_frames_and_levels() -> None:
+    names = ["noise", "translate", "speckle_noise"]
+    wanted = Perturbations.model_validate({"names": names, "difficulty": 3})
+    assert wanted.frame_counts() == {"gaussian_noise": 31, "shot_noise": 31, "translate": 41, "speckle_noise": 31}
+    assert [wanted.level(name) for name in wanted.frame_counts()] == [3, 3, 1, 3]
+    assert len(wanted.changes()) == 134
+    as_written = Perturbations.model_validate({"names": names, "frames": "as_written"})
+    assert set(as_written.frame_counts().values()) == {30}
 
 
 def read() -> dict[str, np.ndarray]:

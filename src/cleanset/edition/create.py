@@ -15,6 +15,7 @@ STUDY = Path("studies", "robustness")
 COPIED = (
     "raw.md5", ".dvcignore", ".dvc/.gitignore", "data/README.md",
     *((STUDY / name).as_posix() for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore")),
+    *((STUDY / name / "README.md").as_posix() for name in ("masks", "backgrounds", "generated")),
 )  # fmt: skip
 """Files that a new edition takes from the ImageNet edition as they are."""
 IGNORED = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n"
@@ -39,8 +40,9 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
     if models is not None:
         params, pipeline = with_models(params, models), with_files_of(pipeline, models)
     study = read(template / STUDY / "params.yaml")
-    if models is not None:  # what these were trained with is not known
+    if models is not None:  # what these were trained with is not known, nor which of them is the reference
         study = re.sub(r"(?m)^  trained_on:.*\n(?:    .*\n)*", "  trained_on: {}\n", study)
+        study = re.sub(r"(?m)^  reference: (?!alexnet)\w+ +#", "  reference: null                 #", study)
     study = re.sub(r"\A#.*\n", "# See docs/robustness.md for what to put where.\n", study)
     config = _dvc_config(template, folder.resolve())
     study_config = _study_config(config, folder.resolve())
@@ -48,6 +50,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         for name in ("reviews", "data/raw", ".dvc", f"{STUDY.as_posix()}/.dvc"):
             (partial / name).mkdir(parents=True)
         for name in COPIED:
+            (partial / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(template / name, partial / name)
         write_text(partial / "params.yaml", params)
         write_text(partial / "dvc.yaml", pipeline)

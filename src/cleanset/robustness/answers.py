@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cleanset.columns import (
     CLASS,
     FILE,
+    FRAME,
     LOG_ODDS,
     LOGIT,
     NAME,
@@ -32,8 +33,12 @@ ANSWERS: dict[str, Any] = {
 }
 NAMED_ANSWERS = Table(image_id=FILE, **ANSWERS)
 """By the name of a changed image."""
-PREDICTIONS = Table(key=("file", "change", "severity"), file=FILE, change=NAME, severity=SEVERITY, **ANSWERS)
-"""By image, change and severity."""
+PREDICTIONS = {
+    "corruptions": Table(key=("file", "change", "severity"), file=FILE, change=NAME, severity=SEVERITY, **ANSWERS),
+    "perturbations": Table(key=("file", "change", "frame"), file=FILE, change=NAME, frame=FRAME, **ANSWERS),
+    "scenarios": Table(key=("file", "change"), file=FILE, change=NAME, **ANSWERS),
+}
+"""By family: by image, change, and severity or frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,9 @@ class ReadAnswers:
         }
 
 
-def by_name(answers: pd.DataFrame) -> pd.DataFrame:
-    """The columns of PREDICTIONS, from answers by the text of a ChangeName."""
+def by_name(answers: pd.DataFrame, table: Table) -> pd.DataFrame:
+    """The columns of one of PREDICTIONS, from answers by the text of a ChangeName."""
     parts = answers["image_id"].str.rsplit(" ", n=2, expand=True)
-    names = {"file": parts[0], "change": parts[1], "severity": parts[2].astype("int8")}
-    return answers.drop(columns="image_id").assign(**names)[PREDICTIONS.names].reset_index(drop=True)
+    keys = [parts[0], parts[1], parts[2].astype("int8")]
+    named = dict(zip(table.key, keys, strict=False))
+    return answers.drop(columns="image_id").assign(**named)[table.names].reset_index(drop=True)

@@ -1,6 +1,6 @@
-"""A changed image by its name: a function of image, change, severity and seed alone."""
+"""A changed image by its name: a function of image, change, severity or frame, and seed alone."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,10 +15,9 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
-from cleanset.images.base import base_image
+from cleanset.images.base import base_image, wide_image
 from cleanset.images.codec import decode
 from cleanset.images.encoding import through_jpeg
-from cleanset.robustness.corruptions import corrupted
 from cleanset.robustness.names import UNCHANGED
 from cleanset.robustness.seeds import image_seed
 
@@ -26,20 +25,21 @@ FORMATS = ("JPEG", "PNG")
 
 
 class ChangeName(NamedTuple):
-    """A changed image: the file that it is made of, the change, and its severity, 0 for none."""
+    """A changed image: the file that it is made of, the change, and its step, a severity or a frame; 0 for neither."""
 
     file: str
     change: str
-    severity: int
+    step: int
 
     def __str__(self) -> str:
-        return f"{self.file} {self.change} {self.severity}"
+        # two digits, so that frames sorted by name are in order
+        return f"{self.file} {self.change} {self.step:02d}"
 
     @classmethod
     def parsed(cls, text: str) -> Self:
         """The inverse of `str`."""
-        file, change, severity = text.rsplit(" ", 2)
-        return cls(file, change, int(severity))
+        file, change, step = text.rsplit(" ", 2)
+        return cls(file, change, int(step))
 
 
 class StudyFile(NamedTuple):
@@ -48,6 +48,10 @@ class StudyFile(NamedTuple):
     path: Path
     sha256: str
     image_id: str
+
+
+Change = Callable[[StudyFile, str, int, int], NDArray[np.uint8]]
+"""From a file, the name of a change, its step and the image's seed to pixels, uint8 of shape (224, 224, 3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +73,34 @@ class ChangedImages:
     """
 
     files: Mapping[str, StudyFile]
+    change: Change
     jpeg: int | None
     seed: int
 
     def __call__(self, name: str) -> Image.Image:
         """The changed image. Raises CleansetError if the file's bytes are not those of the manifest."""
-        file, change, severity = ChangeName.parsed(name)
-        pixels = _base(self.files[file])
-        if change != UNCHANGED:
-            (pixels,) = corrupted(pixels, change, [severity], image_seed(self.seed, self.files[file].image_id))
+        file, change, step = ChangeName.parsed(name)
+        source = self.files[file]
+        if change == UNCHANGED:
+            pixels = base_pixels(source)
+        else:
+            pixels = self.change(source, change, step, image_seed(self.seed, source.image_id))
         return Image.fromarray(through_jpeg(pixels, self.jpeg))
 
 
 @lru_cache(maxsize=4)  # the changes of an image follow each other
-def _base(file: StudyFile) -> NDArray[np.uint8]:
-    pixels = base_image(_decoded(file))
+def base_pixels(file: StudyFile) -> NDArray[np.uint8]:
+    """The base image of a file, read-only. Raises CleansetError if its bytes are not those of the manifest."""
+    return _read_only(base_image(_decoded(file)))
+
+
+@lru_cache(maxsize=4)
+def wide_pixels(file: StudyFile) -> NDArray[np.uint8]:
+    """The image before the base image is cut out of it, read-only; errors as `base_pixels`."""
+    return _read_only(wide_image(_decoded(file)))
+
+
+def _read_only(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     pixels.setflags(write=False)
     return pixels
 

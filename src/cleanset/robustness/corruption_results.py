@@ -1,43 +1,34 @@
-"""What is measured on corrupted images, for every model, on three selections of the images, with intervals.
+"""What is measured on corrupted images, for every model, with intervals.
 
 An image is misclassified where the model's top-1 class is not the class that the image has in the set.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cleanset.robustness.measures.bootstrap import (
-    Bootstrap,
-    Interval,
-    Resamples,
-    paired_difference,
-    percentile_interval,
-)
+from cleanset.robustness.measures.bootstrap import Resamples
 from cleanset.robustness.measures.corruptions import (
     ALEXNET,
     Reference,
-    ce,
     corruption_errors,
     error_table,
     mean_corruption_error,
-    relative_ce,
     relative_corruption_errors,
     unseen_corruptions,
 )
 from cleanset.robustness.measures.cube import cube
+from cleanset.robustness.measures.sampled import Sampled, constant, mean_of, sampled_ces, sampled_means
 from cleanset.robustness.names import CLEAN, CORRUPTION_GROUPS, CORRUPTIONS, SEVERITIES, UNCHANGED
+from cleanset.robustness.results import Chosen, Difference, Line, Measure, StudiedImages, missing, spread
 
-Floats = npt.NDArray[np.float64]
 Misclassified = npt.NDArray[np.bool_]
 
-SELECTIONS = ("union", "own", "common")
-"""The images of all sets, those of the model's own set, and those that are in every set."""
+COMPARED = ("mean_error", "mce")
+"""The measures whose differences between models are given."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,60 +38,100 @@ class Answers:
     corrupted: Misclassified
     nulls: Mapping[str, Misclassified]
 
-
-class Line(NamedTuple):
-    """One measure of a model on a selection of so many `images`; the ends of its interval, NaN where there is none.
-
-    `change` is a corruption or a group of them, empty where the measure is over all; the value is NaN where it is
-    not defined, and `problem` then says why.
-    """
-
-    selection: str
-    model: str
-    measure: str
-    change: str
-    images: int
-    value: float
-    low: float
-    high: float
-    problem: str = ""
-
-
-class Difference(NamedTuple):
-    """A measure of a model minus that of another on the same images, with the interval of the paired difference."""
-
-    selection: str
-    measure: str
-    model: str
-    other: str
-    value: float
-    low: float
-    high: float
+    def of_all(self, seen: Chosen) -> "Answers":
+        """Answers to the images that were seen, as answers to all: nothing is misclassified where no model looked."""
+        return Answers(spread(self.corrupted, seen), {name: spread(each, seen) for name, each in self.nulls.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorruptionStudy:
     """The answers of all models, and what they are measured with.
 
-    `classes` and `sets` are those of the images, in one order; `reference` is that of the published table or a role;
-    `trained_on`: by role, corruptions or groups. `selections`: those of SELECTIONS whose images every model has seen
-    that is measured on them.
+    `reference` is that of the published table or a role; `trained_on`: by role, corruptions or groups.
     """
 
-    classes: npt.NDArray[np.int64]
-    sets: Sequence[Sequence[str]]
+    images: StudiedImages
     corruptions: Sequence[str]
     severities: Sequence[int]
     answers: Mapping[str, Answers]
     reference: str
     trained_on: Mapping[str, Sequence[str]]
-    bootstrap: Bootstrap
-    selections: Sequence[str] = SELECTIONS
 
-    def selected(self, selection: str, role: str) -> npt.NDArray[np.bool_]:
-        """Which images a selection has for a role."""
-        wanted = {"union": set[str](), "own": {role}, "common": set(self.answers)}[selection]
-        return np.array([wanted <= set(sets) for sets in self.sets])
+    def lines(self) -> Iterator[Line]:
+        """Every measure of every model on every selection."""
+        return self.images.lines(self.measured)
+
+    def differences(self) -> Iterator[Difference]:
+        """The mean error and mCE of each two models on the same images."""
+        return self.images.differences(self.measured, COMPARED)
+
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Measure]:
+        """The errors of a model on the chosen images and, of all five severities, CE."""
+        for name in (CLEAN, UNCHANGED):
+            yield Measure(f"error_{name}", "", _null(self.answers[role], name, chosen, resamples))
+        errors = self._mean_errors(role, chosen, resamples)
+        for name in self.corruptions:
+            yield Measure("error", name, errors[name])
+        for group, members in CORRUPTION_GROUPS.items():
+            if set(members) <= set(self.corruptions):
+                yield Measure("group_error", group, mean_of(errors, members))
+        yield Measure("mean_error", "", mean_of(errors, self.corruptions))
+        if tuple(self.severities) == SEVERITIES:
+            yield from self._ratios(role, chosen, resamples, errors)
+
+    def _mean_errors(self, role: str, chosen: Chosen, resamples: Resamples) -> dict[str, Sampled]:
+        """The mean error over the severities, by corruption."""
+        wrong = self.answers[role].corrupted[chosen]
+        # sums of whole numbers first: they are exact on any machine
+        sums = sampled_means(wrong.sum(axis=2, dtype=np.int64), self.corruptions, resamples)
+        return {name: each.scaled(1 / wrong.shape[2]) for name, each in sums.items()}
+
+    def _ratios(
+        self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
+    ) -> Iterator[Measure]:
+        """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
+        reference, reference_errors, reference_clean = self._reference(chosen, resamples)
+        table = self._table(role, chosen)
+        found = corruption_errors(table, reference)
+        ratios = sampled_ces(errors, reference_errors, found)
+        for name in self.corruptions:
+            problem = "" if np.isfinite(found[name]) else "the reference makes too few errors"
+            yield Measure("ce", name, ratios[name], problem)
+        if not set(CORRUPTIONS) <= set(self.corruptions):
+            return
+        unseen = unseen_corruptions(self.trained_on.get(role, ()))
+        for measure, over in (("mce", CORRUPTIONS), ("mce_unseen", unseen)):
+            if lacking := mean_corruption_error(found, over).problem:
+                yield missing(measure, "", lacking, resamples)
+            else:
+                yield Measure(measure, "", mean_of(ratios, over))
+        clean = _null(self.answers[role], UNCHANGED, chosen, resamples)
+        relative = relative_corruption_errors(table, clean.value, reference)
+        if lacking := mean_corruption_error(relative).problem:
+            yield missing("relative_mce", "", lacking, resamples)
+            return
+        own = {name: each - clean for name, each in errors.items()}
+        others = {name: each - reference_clean for name, each in reference_errors.items()}
+        yield Measure("relative_mce", "", mean_of(sampled_ces(own, others, relative), CORRUPTIONS))
+
+    def _table(self, role: str, chosen: Chosen) -> pd.DataFrame:
+        return error_table(self.answers[role].corrupted[chosen], self.corruptions, self.severities)
+
+    def _reference(self, chosen: Chosen, resamples: Resamples) -> tuple[Reference, dict[str, Sampled], Sampled]:
+        """The reference, its mean errors by corruption, and its error on unchanged images."""
+        if self.reference == ALEXNET.name:
+            means = ALEXNET.errors.loc[list(self.corruptions)].mean(axis=1)
+            errors = {name: constant(float(means[name]), resamples) for name in self.corruptions}
+            return ALEXNET, errors, constant(float(ALEXNET.clean_error or 0), resamples)
+        unchanged = _null(self.answers[self.reference], UNCHANGED, chosen, resamples)
+        table = self._table(self.reference, chosen)
+        reference = Reference(self.reference, table, unchanged.value, int(chosen.sum()))
+        return reference, self._mean_errors(self.reference, chosen, resamples), unchanged
+
+
+def _null(answers: Answers, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
+    """The error on clean or unchanged images."""
+    return sampled_means(answers.nulls[name][chosen][:, np.newaxis], [name], resamples)[name]
 
 
 def read_answers(
@@ -120,116 +151,16 @@ def read_answers(
     return Answers(cube(rows[~is_null], axes, "wrong"), {CLEAN: nulls[:, 0], UNCHANGED: nulls[:, 1]})
 
 
-def spread(answers: Answers, seen: npt.NDArray[np.bool_]) -> Answers:
-    """Answers to the images that were seen, as answers to all: nothing is misclassified where no model looked."""
-    nulls = {name: np.zeros(len(seen), np.bool_) for name in answers.nulls}
-    corrupted = np.zeros((len(seen), *answers.corrupted.shape[1:]), np.bool_)
-    corrupted[seen] = answers.corrupted
-    for name, values in answers.nulls.items():
-        nulls[name][seen] = values
-    return Answers(corrupted, nulls)
-
-
-def measured(study: CorruptionStudy) -> Iterator[Line]:
-    """Every measure of every model on every selection that has two images or more."""
-    for selection in study.selections:
-        for role in study.answers:
-            chosen = study.selected(selection, role)
-            if chosen.sum() < 2:
-                continue
-            for each in _measures(study, role, chosen):
-                interval = percentile_interval(each.draws) if np.isfinite(each.value) else Interval(np.nan, np.nan)
-                count, low, high = int(chosen.sum()), interval.low, interval.high
-                yield Line(selection, role, each.measure, each.change, count, each.value, low, high, each.problem)
-
-
-def differences(study: CorruptionStudy) -> Iterator[Difference]:
-    """The mean error and mCE of each two models on the same images, where they are defined."""
-    for selection in study.selections:
-        if selection == "own":  # other images for each model
-            continue
-        chosen = study.selected(selection, "")
-        if chosen.sum() < 2:
-            continue
-        found = {
-            role: {each.measure: each for each in _measures(study, role, chosen) if not each.change}
-            for role in study.answers
-        }
-        for one, other in combinations(found, 2):
-            for measure in ("mean_error", "mce"):
-                left, right = found[one].get(measure), found[other].get(measure)
-                if left and right and np.isfinite(left.value) and np.isfinite(right.value):
-                    interval = paired_difference(left.draws, right.draws)
-                    value = left.value - right.value
-                    yield Difference(selection, measure, one, other, value, interval.low, interval.high)
-
-
-class _Measure(NamedTuple):
-    """A value, its values in the resamples, and why it is missing."""
-
-    measure: str
-    change: str
-    value: float
-    draws: Floats
-    problem: str = ""
-
-
-def _measures(study: CorruptionStudy, role: str, chosen: Misclassified) -> Iterator[_Measure]:
-    resamples = study.bootstrap.resample(study.classes[chosen])
-    answers = study.answers[role]
-    wrong = answers.corrupted[chosen]
-    drawn = resamples.means(wrong)
-    for name in (CLEAN, UNCHANGED):
-        null = answers.nulls[name][chosen]
-        yield _Measure(f"error_{name}", "", float(null.mean()), resamples.means(null))
-    alone = {name: (name,) for name in study.corruptions}
-    for measure, groups in (("error", alone), ("group_error", CORRUPTION_GROUPS)):
-        for change, members in groups.items():
-            if set(members) <= set(study.corruptions):
-                at = [list(study.corruptions).index(name) for name in members]
-                yield _Measure(measure, change, float(wrong[:, at].mean()), drawn[:, at].mean(axis=(1, 2)))
-    yield _Measure("mean_error", "", float(wrong.mean()), drawn.mean(axis=(1, 2)))
-    if tuple(study.severities) == SEVERITIES:
-        yield from _ratios(study, role, chosen, resamples, drawn)
-
-
-def _ratios(
-    study: CorruptionStudy, role: str, chosen: Misclassified, resamples: Resamples, drawn: Floats
-) -> Iterator[_Measure]:
-    """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
-    reference, reference_drawn, reference_clean = _reference(study, chosen, resamples)
-    errors, clean = _errors(study, role, chosen), float(study.answers[role].nulls[UNCHANGED][chosen].mean())
-    found = corruption_errors(errors, reference)
-    ratios = ce(drawn, reference_drawn)
-    for place, name in enumerate(study.corruptions):
-        problem = "" if np.isfinite(found[name]) else "the reference makes too few errors"
-        yield _Measure("ce", name, float(found[name]), ratios[:, place], problem)
-    if not set(CORRUPTIONS) <= set(study.corruptions):
-        return
-    unseen = unseen_corruptions(study.trained_on.get(role, ()))
-    for measure, over in (("mce", CORRUPTIONS), ("mce_unseen", unseen)):
-        mean = mean_corruption_error(found, over)
-        at = [list(study.corruptions).index(name) for name in over]
-        yield _Measure(measure, "", mean.value, ratios[:, at].mean(axis=1) if at else ratios[:, 0], mean.problem or "")
-    relative = mean_corruption_error(relative_corruption_errors(errors, clean, reference))
-    drawn_clean = resamples.means(study.answers[role].nulls[UNCHANGED][chosen])
-    at = [list(study.corruptions).index(name) for name in CORRUPTIONS]
-    ratios = relative_ce(drawn, drawn_clean, reference_drawn, reference_clean)[:, at]
-    yield _Measure("relative_mce", "", relative.value, ratios.mean(axis=1), relative.problem or "")
-
-
-def _errors(study: CorruptionStudy, role: str, chosen: Misclassified) -> pd.DataFrame:
-    return error_table(study.answers[role].corrupted[chosen], study.corruptions, study.severities)
-
-
-def _reference(study: CorruptionStudy, chosen: Misclassified, resamples: Resamples) -> tuple[Reference, Floats, Floats]:
-    """The reference, its errors in the resamples or everywhere the published ones, and its errors without a change."""
-    if study.reference == ALEXNET.name:
-        table = ALEXNET.errors.loc[list(study.corruptions), list(study.severities)].to_numpy("float64")
-        return ALEXNET, table, np.asarray(ALEXNET.clean_error, np.float64)
-    answers = study.answers[study.reference]
-    unchanged = answers.nulls[UNCHANGED][chosen]
-    reference = Reference(
-        study.reference, _errors(study, study.reference, chosen), float(unchanged.mean()), int(chosen.sum())
-    )
-    return reference, resamples.means(answers.corrupted[chosen]), resamples.means(unchanged)
+def by_severity(study: CorruptionStudy) -> pd.DataFrame:
+    """The misclassified images by model, corruption, severity and class, of the first of the study's selections."""
+    images = study.images
+    rows = [
+        (role, change, severity, class_index, len(wrong), int(wrong[:, i, j].sum()))
+        for role, answers in study.answers.items()
+        for class_index in np.unique(images.classes).tolist()
+        for chosen in (images.selected(images.selections[0], role) & (images.classes == class_index),)
+        for wrong in (answers.corrupted[chosen],)
+        for i, change in enumerate(study.corruptions)
+        for j, severity in enumerate(study.severities)
+    ]
+    return pd.DataFrame(rows, columns=["model", "change", "severity", "class_index", "images", "errors"])

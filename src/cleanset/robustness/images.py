@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cleanset.columns import BOX, CLASS, FILE, IMAGE_ID, NAMES, SHA256, nullable
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import Entry
+from cleanset.images.boxes import Box
 from cleanset.tables import Table
 
 STUDY_IMAGES = Table(
@@ -55,3 +56,20 @@ def is_seen(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> 
 def images_for(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> pd.DataFrame:
     """The rows of STUDY_IMAGES that a model gets."""
     return images[is_seen(images, which, role)].reset_index(drop=True)
+
+
+def first_images(images: pd.DataFrame, count: int | None) -> pd.DataFrame:
+    """At most `count` rows of STUDY_IMAGES: the first image of each class by name, then the second, and so on."""
+    if count is None:
+        return images
+    rounds = images.groupby("class_index").cumcount().to_numpy()
+    order = np.lexsort((images["file"], images["class_index"], rounds))
+    return images.iloc[np.sort(order[:count])].reset_index(drop=True)
+
+
+def box_of(crop: Sequence[float] | None) -> Box | None:
+    """A value of the column `crop` as a box; pandas makes it numbers of another type."""
+    if crop is None:
+        return None
+    left, top, right, bottom = (int(edge) for edge in crop)
+    return left, top, right, bottom

@@ -7,7 +7,7 @@ and Perturbations" (ICLR 2019), ImageNet-C and ImageNet-P; scenarios: XIMAGENET-
 from collections.abc import Iterable, Mapping
 
 from cleanset.errors import CleansetError
-from cleanset.validation import shown
+from cleanset.validation import check_known, shown
 
 CORRUPTION_GROUPS: dict[str, tuple[str, ...]] = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
@@ -48,6 +48,12 @@ ALL_PERTURBATIONS: tuple[str, ...] = PERTURBATIONS + VALIDATION_PERTURBATIONS
 NOISE_PERTURBATIONS: tuple[str, ...] = ("gaussian_noise", "shot_noise", "speckle_noise")
 """Those that the published code of ImageNet-P compares with frame 1 and whose difficulty is in the frames."""
 
+LEVELS = (1, 2, 3)
+"""Difficulties at which noise is made; for all others the difficulty is a step between frames."""
+
+FRAMES, TRANSLATE_FRAMES, FRAMES_IN_TEXT = 31, 41, 30
+"""Of a sequence as published, of translate, and of every sequence as the paper's text has it."""
+
 SCENARIO_GROUPS: dict[str, tuple[str, ...]] = {
     "blur": ("blur_background", "blur_object"),
     "color": ("image_grey", "image_r", "image_g", "image_b", "image_rainbow", "image_brightness"),
@@ -66,6 +72,17 @@ UNCHANGED = "unchanged"
 
 CLEAN = "clean"
 """The image with the model's own preprocessing."""
+
+
+def frame_count(name: str, *, as_in_text: bool = False) -> int:
+    """The number of frames of a perturbation: 31, of translate 41; as in the text 30 of each, the first.
+
+    Raises CleansetError for an unknown perturbation.
+    """
+    check_known("perturbation", name, ALL_PERTURBATIONS)
+    if as_in_text:
+        return FRAMES_IN_TEXT
+    return TRANSLATE_FRAMES if name == "translate" else FRAMES
 
 
 def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:

@@ -1,14 +1,18 @@
-"""A study's pages: tables, a heat map for each model, CE with intervals, and sheets of corrupted images."""
+"""A study's pages: tables, heat maps, curves, the regression, and sheets of changed images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cleanset.dataset.class_names import class_names
 from cleanset.report.pages import page_environment
-from cleanset.robustness.names import corruptions_of
+from cleanset.robustness.measures.published import PUBLISHED_MODELS
+from cleanset.robustness.names import UNCHANGED, corruptions_of, perturbations_of, scenarios_of
+from cleanset.robustness.settings import StudyParams
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -19,13 +23,34 @@ HEADLINES = {
     "mce": "mCE",
     "mce_unseen": "mCE, unseen",
     "relative_mce": "relative mCE",
+    "mean_fp": "mean FP",
+    "mean_fp_as_published": "mean FP, noise against frame 1",
+    "mfr": "mFR",
+    "mfr_as_published": "mFR, noise against frame 1",
+    "mean_t5d": "mean T5D",
+    "mean_t5d_as_published": "mean T5D, noise against frame 1",
+    "mt5d": "mT5D",
+    "mt5d_as_published": "mT5D, noise against frame 1",
+    "accuracy_clean": "accuracy, clean",
+    "accuracy_unchanged": "accuracy, unchanged",
+    "mean_accuracy": "mean accuracy",
+    "score_as_published": "Score, as published",
+    "score_as_written": "Score, as written",
 }
-"""The titles of the measures over all corruptions, by their names."""
+"""The titles of the measures over all changes, by their names."""
+
+IN_UNITS = ("mean_t5d", "t5d", "score")
+"""How the names of measures begin that are no shares, and are not shown in percent."""
+
+SHOWN_CLASSES = 40
+"""Classes in a map of accuracies; of more, those that the models are worst at."""
+
+PAGES = ("index.html", "images.html", "perturbations.html", "scenarios.html")
 
 
 @dataclass(frozen=True, slots=True)
 class SheetImage:
-    """An image on the sheets: its number, its class by name, and its files by change and severity."""
+    """An image on the sheets: its number, its class by name, and its files by change and step."""
 
     image_id: str
     name: str
@@ -34,26 +59,22 @@ class SheetImage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PagesData:
-    """All that the pages show: the CSV files of stage measure as tables, and the settings of the study.
+    """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
 
-    `lines`, `differences` and `errors` are corruptions.csv, corruption_differences.csv and corruption_errors.csv.
+    `sheets`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
     """
 
     roles: Sequence[str]
-    corruptions: Sequence[str]
-    severities: Sequence[int]
-    reference: str
-    jpeg: int | None
-    trained_on: Mapping[str, Sequence[str]]
-    lines: pd.DataFrame
-    differences: pd.DataFrame
-    errors: pd.DataFrame
-    sheet: Sequence[SheetImage]
+    params: StudyParams
+    tables: Mapping[str, pd.DataFrame]
+    sheets: Mapping[str, Sequence[SheetImage]]
+    origins: Mapping[str, int]
+    left_out: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A measure in percent with the ends of its interval; None where it is not defined, and why."""
+    """A measure with the ends of its interval, shares in percent; None where it is not defined, and why."""
 
     value: float | None
     low: float | None
@@ -62,21 +83,113 @@ class Value:
 
 
 def pages(data: PagesData) -> dict[str, str]:
-    """The text of each page, by its name."""
+    """The text of each page, by its name; a family without changes has none."""
     environment = page_environment(TEMPLATES)
-    selections = list(dict.fromkeys(data.lines["selection"]))
-    common = {
-        "data": data,
-        "headlines": HEADLINES,
-        "selections": {name: _counts(data.lines, name) for name in selections},
-        "of": _by_key(data.lines),
-        "first": selections[0],
-        "cells": _cells(data.errors),
-        "seen": {role: set(corruptions_of(names)) for role, names in data.trained_on.items()},
-        "largest_ce": _largest_ce(data.lines, selections[0]),
-        "differences": data.differences.to_dict("records"),
+    contexts = {"index.html": _corruptions(data), "images.html": _images(data)}
+    if data.params.perturbations.names:
+        contexts["perturbations.html"] = _perturbations(data)
+    if data.params.scenarios.names:
+        contexts["scenarios.html"] = _scenarios(data)
+    common = {"roles": data.roles, "params": data.params, "headlines": HEADLINES, "pages": list(contexts)}
+    return {
+        name: environment.get_template(f"study_{name}").render(common | {"page": name} | context)
+        for name, context in contexts.items()
     }
-    return {name: environment.get_template(f"study_{name}").render(common) for name in ("index.html", "images.html")}
+
+
+def _corruptions(data: PagesData) -> dict[str, Any]:
+    wanted, lines = data.params.corruptions, data.tables["corruptions"]
+    return _measures(data, "corruption") | {
+        "corruptions": corruptions_of(wanted.names),
+        "severities": sorted(set(wanted.severities)),
+        "cells": _shares(data.tables["corruption_errors"], ["model", "change", "severity"], "errors"),
+        "seen": {role: set(corruptions_of(names)) for role, names in wanted.trained_on.items()},
+        "largest_ce": _largest_ce(lines, lines["selection"].iloc[0]),
+        "published": PUBLISHED_MODELS,
+    }
+
+
+def _images(data: PagesData) -> dict[str, Any]:
+    wanted = data.params
+    columns = {
+        "corruptions": [(0, "none")] + [(each, str(each)) for each in sorted(set(wanted.corruptions.severities))],
+        "scenarios": [(0, "")],
+    }
+    return {
+        "sheets": data.sheets,
+        "changes": {
+            "corruptions": corruptions_of(wanted.corruptions.names),
+            "perturbations": perturbations_of(wanted.perturbations.names),
+            "scenarios": [UNCHANGED, *scenarios_of(wanted.scenarios.names)],
+        },
+        "columns": columns,
+    }
+
+
+def _perturbations(data: PagesData) -> dict[str, Any]:
+    names = perturbations_of(data.params.perturbations.names)
+    curves = _shares(data.tables["perturbation_frames"], ["change", "definition", "model", "frame"], "flips")
+    lines: dict[str, dict[str, list[tuple[int, float]]]] = {name: {role: [] for role in data.roles} for name in names}
+    for (name, definition, role, frame), share in sorted(curves.items()):
+        if definition == "as_written":
+            lines[name][role].append((frame, share))
+    largest = max([share for (_, definition, _, _), share in curves.items() if definition == "as_written"], default=0)
+    return _measures(data, "perturbation") | {
+        "perturbations": names,
+        "curves": lines,
+        "largest": max(10.0, 10 * float(np.ceil(largest / 10))),
+        "frames": data.params.perturbations.frame_counts(),
+    }
+
+
+def _scenarios(data: PagesData) -> dict[str, Any]:
+    cells = data.tables["scenario_accuracies"]
+    totals = cells.groupby("class_index")[["correct", "images"]].sum()
+    worst = (totals["correct"] / totals["images"]).sort_values(kind="stable").index[:SHOWN_CLASSES]
+    regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")
+    counts = cells[(cells["model"] == data.roles[0]) & (cells["scenario"] == UNCHANGED)]
+    return _measures(data, "scenario") | {
+        "scenarios": [UNCHANGED, *scenarios_of(data.params.scenarios.names)],
+        "classes": [(index, class_names()[index].name) for index in sorted(worst.tolist())],
+        "all_classes": len(totals),
+        "cells": _shares(cells, ["model", "scenario", "class_index"], "correct"),
+        "class_images": dict(zip(counts["class_index"].tolist(), counts["images"].tolist(), strict=True)),
+        "baselines": [] if fitted is None else _baselines(data, cells),
+        "regression": [] if regression is None else _terms(regression),
+        "anova": [] if regression is None else data.tables["scenario_anova"].replace({np.nan: None}).to_dict("records"),
+        "fitted": [] if fitted is None else list(zip(fitted["accuracy"], fitted["fitted"], strict=True)),
+        "origins": data.origins,
+        "left_out": data.left_out,
+    }
+
+
+def _baselines(data: PagesData, cells: pd.DataFrame) -> list[str]:
+    """The levels that the regression compares with, as text."""
+    base = data.params.scenarios.baselines
+    class_index = base.class_index if base.class_index is not None else int(cells["class_index"].min())
+    return [base.model or data.roles[0], base.scenario or UNCHANGED, class_names()[class_index].name]
+
+
+def _terms(estimates: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of the regression's table, with class indices as names."""
+    table = estimates.astype(object).where(estimates.notna(), None)
+    rows = [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+    for row in rows:
+        if row["factor"] == "class_index":
+            row["level"] = class_names()[int(row["level"])].name
+    return rows
+
+
+def _measures(data: PagesData, family: str) -> dict[str, Any]:
+    """What every family's page has: its lines, the selections and the differences."""
+    lines, differences = data.tables[f"{family}s"], data.tables[f"{family}_differences"]
+    selections = list(dict.fromkeys(lines["selection"]))
+    return {
+        "selections": {name: _counts(lines, name) for name in selections},
+        "of": _by_key(lines),
+        "first": selections[0],
+        "differences": [row | {"factor": _factor(row["measure"])} for row in differences.to_dict("records")],
+    }
 
 
 def _counts(lines: pd.DataFrame, selection: str) -> str:
@@ -88,23 +201,25 @@ def _counts(lines: pd.DataFrame, selection: str) -> str:
 def _by_key(lines: pd.DataFrame) -> dict[tuple[str, str, str, str], Value]:
     """Each line by selection, model, measure and change."""
     texts = lines.fillna({"change": "", "problem": ""}).to_dict("records")
-    return {
-        (row["selection"], row["model"], row["measure"], row["change"]): Value(
-            _percent(row["value"]), _percent(row["low"]), _percent(row["high"]), row["problem"]
-        )
-        for row in texts
-    }
+    found = {}
+    for row in texts:
+        factor = _factor(row["measure"])
+        ends = [None if np.isnan(row[end]) else factor * row[end] for end in ("value", "low", "high")]
+        key = row["selection"], row["model"], row["measure"], row["change"]
+        found[key] = Value(ends[0], ends[1], ends[2], row["problem"])
+    return found
 
 
-def _percent(value: float) -> float | None:
-    return None if np.isnan(value) else 100 * value
+def _factor(measure: str) -> int:
+    """100 for shares, which are shown in percent, else 1."""
+    return 1 if measure.startswith(IN_UNITS) else 100
 
 
-def _cells(errors: pd.DataFrame) -> dict[tuple[str, str, int], float]:
-    """The error in percent by model, corruption and severity."""
-    sums = errors.groupby(["model", "change", "severity"], sort=False)[["errors", "images"]].sum().reset_index()
-    keys = zip(sums["model"], sums["change"], sums["severity"], strict=True)
-    return dict(zip(keys, (100 * sums["errors"] / sums["images"]).tolist(), strict=True))
+def _shares(table: pd.DataFrame, keys: list[str], counted: str) -> dict[tuple[Any, ...], float]:
+    """A count's share of the images in percent, by the keys."""
+    sums = table.groupby(keys, sort=False)[[counted, "images"]].sum().reset_index()
+    named = zip(*(sums[key].tolist() for key in keys), strict=True)
+    return dict(zip(named, (100 * sums[counted] / sums["images"]).tolist(), strict=True))
 
 
 def _largest_ce(lines: pd.DataFrame, selection: str) -> float:

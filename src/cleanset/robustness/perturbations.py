@@ -4,7 +4,7 @@ Parameters are those of the published script, make_imagenet_p.py. Frames are mad
 as H.264 video. Each frame of noise has noise of its own; all others change steadily.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -17,18 +17,12 @@ from skimage import filters
 from cleanset.images.base import BASE_SIZE, central
 from cleanset.robustness.exact import with_hsv
 from cleanset.robustness.geometry import Pixels, rotated, scaled, sheared, tilted, translated
-from cleanset.robustness.names import ALL_PERTURBATIONS, NOISE_PERTURBATIONS
+from cleanset.robustness.names import ALL_PERTURBATIONS, LEVELS, NOISE_PERTURBATIONS, frame_count
 from cleanset.robustness.seeds import change_seed
 from cleanset.validation import check_known
 
 KIND = "perturbation"
 """Of the seeds."""
-
-FRAMES, TRANSLATE_FRAMES, FRAMES_IN_TEXT = 31, 41, 30
-"""Of a sequence as published, of translate, and of every sequence as the paper's text has it."""
-
-LEVELS = (1, 2, 3)
-"""Difficulties at which noise is made; for all others the difficulty is a step between frames."""
 
 GAUSSIAN_SIGMAS = (0.03, 0.05, 0.08)
 """Standard deviation of the noise that is added to values in 0..1, by level."""
@@ -40,21 +34,20 @@ SPECKLE_SIGMAS = (0.05, 0.1, 0.15)
 """Standard deviation of the noise, as a share of each value, by level."""
 
 
-def frame_count(name: str, *, as_in_text: bool = False) -> int:
-    """The number of frames of a perturbation: 31, of translate 41; as in the text 30 of each, the first.
-
-    Raises CleansetError for an unknown perturbation.
-    """
-    check_known("perturbation", name, ALL_PERTURBATIONS)
-    if as_in_text:
-        return FRAMES_IN_TEXT
-    return TRANSLATE_FRAMES if name == "translate" else FRAMES
+Frames = Callable[[int], Pixels]
+"""From the number of a frame, from 0, to its pixels; the quickest in ascending order."""
 
 
 def perturbed(
     image: Pixels, name: str, seed: int = 0, *, level: int = 1, as_in_text: bool = False, size: int = BASE_SIZE
 ) -> list[Pixels]:
-    """All frames of one perturbation, each uint8 of shape (size, size, 3).
+    """All frames of one perturbation, each uint8 of shape (size, size, 3); arguments and errors as `frames_of`."""
+    frames = frames_of(image, name, seed, level=level, size=size)
+    return [frames(number) for number in range(frame_count(name, as_in_text=as_in_text))]
+
+
+def frames_of(image: Pixels, name: str, seed: int = 0, *, level: int = 1, size: int = BASE_SIZE) -> Frames:
+    """The frames of one perturbation by number, each uint8 of shape (size, size, 3).
 
     The frames show the central `size` x `size` pixels of `image`, uint8 of shape (height, width, 3), which is not
     changed. Perturbations that move it bring in what lies beside them (`images.base.wide_image`), and black beyond.
@@ -62,7 +55,7 @@ def perturbed(
     `level` is the difficulty of noise. Raises CleansetError for an unknown perturbation, ValueError for another level,
     for a level above 1 of what is no noise, and for another array.
     """
-    count = frame_count(name, as_in_text=as_in_text)
+    check_known("perturbation", name, ALL_PERTURBATIONS)
     if level not in LEVELS or (level > 1 and name not in NOISE_PERTURBATIONS):
         raise ValueError(f"level {level} of {name}; expected 1, or 2 or 3 of {', '.join(NOISE_PERTURBATIONS)}")
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or min(image.shape[:2]) < size:
@@ -70,20 +63,16 @@ def perturbed(
             f"array of {image.dtype} and shape {image.shape}; "
             f"expected uint8 of shape (height, width, 3) with sides of at least {size}"
         )
-    return list(_frames(image, name, seed, level, count, size))
-
-
-def _frames(image: Pixels, name: str, seed: int, level: int, count: int, size: int) -> Iterator[Pixels]:
     base = np.ascontiguousarray(central(image, size))
     if name in _NOISES:
-        return _noisy(base, name, seed, level, count)
+        return _noisy(base, name, seed, level)
     if name in _DRAWN:
-        return _DRAWN[name](base, count, np.random.RandomState(change_seed(seed, KIND, name, 0)))
+        return _DRAWN[name](base, np.random.RandomState(change_seed(seed, KIND, name, 0)))
     if name in _MOVES:
-        return (np.ascontiguousarray(central(_MOVES[name](image, frame), size)) for frame in range(count))
+        return lambda frame: np.ascontiguousarray(central(_MOVES[name](image, frame), size))
     if name in _FILTERS:
-        return (_FILTERS[name](base, frame) for frame in range(count))
-    return _zoom_blurred(image, size, count)
+        return lambda frame: _FILTERS[name](base, frame)
+    return _zoom_blurred(image, size)
 
 
 def _gaussian(values: NDArray[np.float64], sigma: float, **options: float) -> NDArray[np.float64]:
@@ -98,14 +87,18 @@ def _whole(values: NDArray[Any]) -> Pixels:
     return whole
 
 
-def _noisy(base: Pixels, name: str, seed: int, level: int, count: int) -> Iterator[Pixels]:
+def _noisy(base: Pixels, name: str, seed: int, level: int) -> Frames:
     """Frames with noise of their own; the first has none. A level above 1 is a sequence of its own, as published."""
     named = name if level == 1 else f"{name}_{level}"
     values = base / 255.0
-    yield base.copy()
-    for frame in range(1, count):
+
+    def frame_at(frame: int) -> Pixels:
+        if frame == 0:
+            return base.copy()
         # RandomState, whose numbers numpy never changes
-        yield _whole(_NOISES[name](values, level, np.random.RandomState(change_seed(seed, KIND, named, frame))))
+        return _whole(_NOISES[name](values, level, np.random.RandomState(change_seed(seed, KIND, named, frame))))
+
+    return frame_at
 
 
 def _gaussian_noise(values: NDArray[np.float64], level: int, drawn: np.random.RandomState) -> NDArray[np.float64]:
@@ -136,24 +129,36 @@ def _gaussian_blurred(base: Pixels, frame: int) -> Pixels:
     return _whole(_gaussian(base / 255.0, 0.25 + 0.035 * frame, channel_axis=-1, truncate=6.0))
 
 
-def _zoom_blurred(image: Pixels, size: int, count: int) -> Iterator[Pixels]:
+def _zoom_blurred(image: Pixels, size: int) -> Frames:
     """The mean of the image and its enlargements up to this frame's, rounded down."""
-    total = np.zeros((size, size, 3), np.int64)
-    for frame in range(count):
-        total += central(scaled(image, 1 + 0.004 * frame), size)
-        yield (total // (frame + 1)).astype(np.uint8)
+    total, added = np.zeros((size, size, 3), np.int64), 0
+
+    def frame_at(frame: int) -> Pixels:
+        nonlocal added
+        if frame + 1 < added:
+            total[:], added = 0, 0
+        while added <= frame:
+            np.add(total, central(scaled(image, 1 + 0.004 * added), size), out=total)
+            added += 1
+        blurred: Pixels = (total // added).astype(np.uint8)
+        return blurred
+
+    return frame_at
 
 
-def _snowy(base: Pixels, count: int, drawn: np.random.RandomState) -> Iterator[Pixels]:
+def _snowy(base: Pixels, drawn: np.random.RandomState) -> Frames:
     """Snowflakes over a paler image, drawn once and blurred along a direction that rotates by 4 degrees a frame."""
     flakes = _flakes(base.shape[0], drawn)
     values = base / 255.0
     grey = cv2.cvtColor(values.astype(np.float32), cv2.COLOR_RGB2GRAY)[..., np.newaxis]
     pale = 0.85 * values + (1 - 0.85) * np.maximum(values, grey * 1.5 + 0.5)
-    for frame in range(count):
+
+    def frame_at(frame: int) -> Pixels:
         blurred = np.clip(_motion_blur(flakes, radius=14, sigma=4, angle=frame * 4 - 150), 0, 255)
         layer = (blurred.astype(np.uint8) / 255.0)[..., np.newaxis]
-        yield _whole(pale + layer + np.rot90(layer, k=2))
+        return _whole(pale + layer + np.rot90(layer, k=2))
+
+    return frame_at
 
 
 def _flakes(size: int, drawn: np.random.RandomState) -> NDArray[np.uint8]:
@@ -163,15 +168,21 @@ def _flakes(size: int, drawn: np.random.RandomState) -> NDArray[np.uint8]:
     return _whole(np.where(flakes < 0.5, 0, flakes))
 
 
-def _spattered(base: Pixels, count: int, drawn: np.random.RandomState) -> Iterator[Pixels]:
+def _spattered(base: Pixels, drawn: np.random.RandomState) -> Frames:
     """Drops of water that run down the image."""
     liquid = _gaussian(drawn.normal(loc=0.65, scale=0.27, size=base.shape[:2]), 3.7)
     liquid[liquid < 0.69] = 0
+    liquids = [liquid]
     values = base / 255.0
-    for _ in range(count):
-        yield _whole(values + _water((liquid * 255).astype(np.uint8))[..., np.newaxis] * _PALE_TURQUOISE)
-        # origin -1 centres the four weights as numpy.convolve's mode "same" does, which the published script uses
-        liquid = convolve1d(liquid, [0.05, 0.1, 0.15, 0.7], axis=0, mode="constant", origin=-1)
+
+    def frame_at(frame: int) -> Pixels:
+        while len(liquids) <= frame:
+            # origin -1 centres the four weights as numpy.convolve's mode "same" does, which the published script uses
+            liquids.append(convolve1d(liquids[-1], [0.05, 0.1, 0.15, 0.7], axis=0, mode="constant", origin=-1))
+        water = _water((liquids[frame] * 255).astype(np.uint8))
+        return _whole(values + water[..., np.newaxis] * _PALE_TURQUOISE)
+
+    return frame_at
 
 
 def _water(liquid: NDArray[np.uint8]) -> NDArray[np.float32]:

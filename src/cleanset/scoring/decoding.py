@@ -129,8 +129,10 @@ class SharedBatches:
             slot = number % (PREFETCHED_BATCHES + 1)
             batch = Batch(group, self.memory[slot])
             batch.pixels[len(group) :] = 0
+            # consecutive images to one worker: they may be made of the same file
+            share = -(-len(group) // len(self._workers))
             for worker, (process, pipe) in enumerate(self._workers):
-                places = range(worker, len(group), len(self._workers))
+                places = range(worker * share, min((worker + 1) * share, len(group)))
                 try:
                     pipe.send((slot, [(place, group[place]) for place in places]))
                 except (BrokenPipeError, ConnectionResetError):

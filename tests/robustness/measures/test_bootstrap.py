@@ -214,3 +214,12 @@ def test_too_few_images_and_unknown_draws_are_refused() -> None:
         Bootstrap().resample([3])
     with pytest.raises(CleansetError, match="found draws 'fewer'; expected as_many or one_fewer"):
         Bootstrap("fewer").resample([3, 3])  # type: ignore[arg-type]
+
+
+def test_a_class_that_shares_a_stratum_keeps_its_mean_where_none_of_it_was_drawn() -> None:
+    classes, values = np.array([0, 1, 1, 2, 2, 2]), np.array([0, 1, 0, 1, 1, 1])
+    resamples = Bootstrap(resamples=200).resample(classes)
+    undrawn = resamples.counts[:, 1:3].sum(axis=1) == 0
+    assert undrawn.any()
+    assert (resamples.class_means(values)[undrawn, 1] == 0.5).all()
+    assert np.isfinite(resamples.class_means(values)).all()

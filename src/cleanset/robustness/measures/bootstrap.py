@@ -95,7 +95,8 @@ class Resamples:
     def class_means(self, values: npt.ArrayLike) -> Floats:
         """The same by class, classes sorted: images x anything to resamples x classes x anything.
 
-        A class of one image keeps its value in every resample.
+        A class of one image keeps its value in every resample, and so does a class that shares a stratum with such ones
+        in a resample that has none of its images.
         """
         array = np.asarray(values)
         flat = array.reshape(len(array), -1).astype(np.float64)
@@ -103,8 +104,8 @@ class Resamples:
         for each in np.unique(self.classes):
             members = np.flatnonzero(self.classes == each)
             counts = self.counts[:, members].astype(np.float64)
-            alone = len(members) == 1
-            found.append(np.repeat(flat[members], len(counts), axis=0) if alone else _mean(counts, flat[members]))
+            counts[(counts.sum(axis=1) == 0) | (len(members) == 1)] = 1
+            found.append(_mean(counts, flat[members]))
         return np.stack(found, axis=1).reshape(len(self.counts), len(found), *array.shape[1:])
 
 

@@ -1,17 +1,43 @@
-"""Stage images: the images of all finished sets, each once, checked against their manifests."""
+"""Stage images: the images of all finished sets, each once, checked against their manifests, and their masks."""
 
+from collections.abc import Iterator
+
+import pandas as pd
+
+from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.exports.folder import read_entries, read_image
-from cleanset.robustness.images import STUDY_IMAGES, joined
+from cleanset.robustness.changed_images import SetImages, files_of
+from cleanset.robustness.image_masks import MASKS, MaskedImage, MaskSource, find_masks, mask_table
+from cleanset.robustness.images import STUDY_IMAGES, box_of, joined
+from cleanset.robustness.names import scenarios_of
+from cleanset.robustness.settings import GENERATED, read_study_params
 from cleanset.robustness.study import Study
 from cleanset.tables import write_table
 
 
 def run(study: Study) -> None:
-    """Read the manifests and images of the edition's exported sets, write data/images.parquet."""
+    """Read the manifests and images of the edition's exported sets, and the masks.
+
+    Writes data/images.parquet and data/masks.parquet.
+    """
     edition = study.edition
-    sets = {role: read_entries(edition.export(role)) for role in read_params(edition.folder).models}
+    roles = list(read_params(edition.folder).models)
+    wanted = read_study_params(study.params_yaml, roles)
+    sets = {role: read_entries(edition.export(role)) for role in roles}
     for role, entries in sets.items():
         for entry in entries:
             read_image(edition.export(role), entry)
-    write_table(study.images, joined(sets), STUDY_IMAGES)
+    images = joined(sets)
+    sources = [MaskSource(each.folder, each.format, each.origin) for each in wanted.masks]
+    masks = find_masks(study.masks, sources)
+    is_placed = GENERATED in scenarios_of(wanted.scenarios.names)
+    write_table(study.images, images, STUDY_IMAGES)
+    write_table(study.masks_table, mask_table(list(_masked(study, images)), masks, is_placed=is_placed), MASKS)
+
+
+def _masked(study: Study, images: pd.DataFrame) -> Iterator[MaskedImage]:
+    read, names = SetImages(files_of(study.edition, images)), wnids()
+    columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
+    for file, image_id, class_index, crop in zip(*columns, strict=True):
+        yield MaskedImage(file, image_id, names[class_index], read(file).size, box_of(crop))

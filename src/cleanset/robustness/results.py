@@ -1,0 +1,130 @@
+"""What is measured of every model on three selections of the images, with intervals: the lines of a family's tables."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanset.robustness.measures.bootstrap import Bootstrap, Interval, Resamples
+from cleanset.robustness.measures.sampled import Sampled
+
+Chosen = npt.NDArray[np.bool_]
+"""Which images are measured."""
+
+SELECTIONS = ("union", "own", "common")
+"""The images of all sets, those of the model's own set, and those that are in every set."""
+
+
+class Line(NamedTuple):
+    """One measure of a model on a selection of so many `images`; the ends of its interval, NaN where there is none.
+
+    `change` is a change or a group of them, empty where the measure is over all; the value is NaN where it is not
+    defined, and `problem` then says why.
+    """
+
+    selection: str
+    model: str
+    measure: str
+    change: str
+    images: int
+    value: float
+    low: float
+    high: float
+    problem: str = ""
+
+
+class Difference(NamedTuple):
+    """A measure of a model minus that of another on the same images, with the interval of the paired difference."""
+
+    selection: str
+    measure: str
+    model: str
+    other: str
+    value: float
+    low: float
+    high: float
+
+
+class Measure(NamedTuple):
+    """A measure with its values in the resamples, and why it is missing, then NaN."""
+
+    measure: str
+    change: str
+    sampled: Sampled
+    problem: str = ""
+
+
+Measured = Callable[[str, Chosen, Resamples], Iterator[Measure]]
+"""From a role, the chosen images and resamples of these to the measures of a family."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudiedImages:
+    """The images that a family is measured on, in one order: class index, and the roles in whose sets each is.
+
+    `selections`: those of SELECTIONS whose images every model has seen that is measured on them.
+    """
+
+    classes: npt.NDArray[np.int64]
+    sets: Sequence[Sequence[str]]
+    roles: Sequence[str]
+    bootstrap: Bootstrap
+    selections: Sequence[str] = SELECTIONS
+
+    def selected(self, selection: str, role: str) -> Chosen:
+        """Which images a selection has for a role."""
+        wanted = {"union": set[str](), "own": {role}, "common": set(self.roles)}[selection]
+        return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
+
+    def lines(self, measured: Measured) -> Iterator[Line]:
+        """Every measure of every model on every selection that has two images or more."""
+        for selection in self.selections:
+            for role in self.roles:
+                chosen = self.selected(selection, role)
+                if chosen.sum() < 2:
+                    continue
+                for each in measured(role, chosen, self.bootstrap.resample(self.classes[chosen])):
+                    value = each.sampled.value
+                    interval = each.sampled.interval() if np.isfinite(value) else Interval(np.nan, np.nan)
+                    ends = interval.low, interval.high
+                    yield Line(
+                        selection, role, each.measure, each.change, int(chosen.sum()), value, *ends, each.problem
+                    )
+
+    def differences(self, measured: Measured, measures: Sequence[str]) -> Iterator[Difference]:
+        """Some measures over all changes, of each two models on the same images, where they are defined."""
+        for selection in self.selections:
+            chosen = self.selected(selection, self.roles[0])
+            if selection == "own" or chosen.sum() < 2:  # own: other images for each model
+                continue
+            resamples = self.bootstrap.resample(self.classes[chosen])
+            found = {
+                role: {each.measure: each.sampled for each in measured(role, chosen, resamples) if not each.change}
+                for role in self.roles
+            }
+            for one, other in combinations(self.roles, 2):
+                for measure in measures:
+                    left, right = found[one].get(measure), found[other].get(measure)
+                    if left and right and np.isfinite(left.value) and np.isfinite(right.value):
+                        difference = left - right
+                        low, high = _ends(difference.interval())
+                        yield Difference(selection, measure, one, other, difference.value, low, high)
+
+
+def _ends(interval: Interval) -> tuple[float, float]:
+    return interval.low, interval.high
+
+
+def spread(values: npt.NDArray[Any], seen: Chosen) -> npt.NDArray[Any]:
+    """Values of the images that were seen, as values of all: 0 where no model looked."""
+    found = np.zeros((len(seen), *values.shape[1:]), values.dtype)
+    found[seen] = values
+    return found
+
+
+def missing(measure: str, change: str, problem: str, resamples: Resamples) -> Measure:
+    """A measure that is not defined."""
+    return Measure(measure, change, Sampled(float("nan"), np.full(len(resamples.counts), np.nan)), problem)
