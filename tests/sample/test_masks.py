@@ -3,12 +3,14 @@
 import io
 from pathlib import Path
 
-import masks
 import numpy as np
-import plan
 import pytest
-from draw import image_id
 from PIL import Image
+
+import masks
+import plan
+from backdrops import BACKDROPS
+from draw import draw, image_id
 
 EVERY = 16
 """Every so many images are drawn again."""
@@ -35,12 +37,12 @@ def test_the_masks(study: Path) -> None:
 
 def test_a_mask_leaves_every_other_byte_as_it_is() -> None:
     each = next(each for each in plan.plans() if len(each.shown) == 1 and each.flaw == "frame")
-    assert masks.masked(each).jpeg == masks.draw(each).jpeg
+    assert masks.masked(each).jpeg == draw(each).jpeg
 
 
 def test_the_backgrounds(study: Path) -> None:
     names = {path.stem for path in (study / "backgrounds").glob("*.jpg")}
-    assert names == set(masks.BACKDROPS)
+    assert names == set(BACKDROPS)
     for name in sorted(names)[:3]:
         with Image.open(study / "backgrounds" / f"{name}.jpg") as stored:
             again = Image.open(io.BytesIO(masks.background(name)))
