@@ -10,11 +10,22 @@ import numpy as np
 
 from cleanset.images.base import base_image
 from cleanset.images.codec import decode
-from cleanset.robustness.corruption_results import Answers, CorruptionStudy
+from cleanset.robustness.corruption_results import Answers, CorruptionStudy, by_severity
 from cleanset.robustness.corruptions import corrupted
 from cleanset.robustness.measures.bootstrap import Bootstrap
-from cleanset.robustness.names import CLEAN, CORRUPTIONS, SEVERITIES, UNCHANGED
+from cleanset.robustness.names import (
+    CLEAN,
+    CORRUPTIONS,
+    PERTURBATIONS,
+    SCENARIOS,
+    SEVERITIES,
+    UNCHANGED,
+    frame_count,
+)
+from cleanset.robustness.perturbation_results import PerturbationStudy, by_frame
 from cleanset.robustness.results import StudiedImages
+from cleanset.robustness.scenario_results import Answers as ScenarioAnswers
+from cleanset.robustness.scenario_results import ScenarioStudy, cells_of, regression_of
 from export import photographs_or_drawings
 from measuring import print_machine, print_table, share
 
@@ -41,7 +52,7 @@ def main() -> None:
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print_table(
-        f"Measures of {len(ROLES)} models on {CLASSES * PER_CLASS:,} images x 75 corrupted ones",
+        f"Measures of {len(ROLES)} models, {CLASSES * PER_CLASS:,} images in 75 corruptions, 320 frames, 12 scenarios",
         ("what", "found", "limit", "of the limit"),
         [
             ("one draw, s", f"{once:.1f}", str(MAX_SECONDS), share(once, MAX_SECONDS)),
@@ -75,19 +86,55 @@ def results(draws: int) -> float:
     """The seconds of all measures, from answers that are drawn; two thirds of the images are in each set."""
     generator = np.random.default_rng(0)
     count = CLASSES * PER_CLASS
+    classes = np.repeat(np.arange(CLASSES), PER_CLASS)
+    sets = [[role for role in ROLES if generator.random() < 0.67] for _ in range(count)]
+    images = StudiedImages(classes, sets, ROLES, Bootstrap(resamples=draws))
+    studies = (
+        corruption_study(images, generator),
+        perturbation_study(images, generator),
+        scenario_study(images, generator),
+    )
+    before = perf_counter()
+    for study in studies:
+        list(study.lines()), list(study.differences())
+    by_severity(studies[0]), by_frame(studies[1])
+    regression_of(studies[2], cells_of(studies[2]), (None, None, None))
+    return perf_counter() - before
+
+
+def corruption_study(images: StudiedImages, generator: np.random.Generator) -> CorruptionStudy:
+    """Misclassified in 40 % of all cells."""
+    shape = (len(images.classes), len(CORRUPTIONS), len(SEVERITIES))
     answers = {
         role: Answers(
-            generator.random((count, len(CORRUPTIONS), len(SEVERITIES))) < 0.4,
-            {name: generator.random(count) < 0.1 for name in (CLEAN, UNCHANGED)},
+            generator.random(shape) < 0.4, {name: generator.random(shape[0]) < 0.1 for name in (CLEAN, UNCHANGED)}
         )
         for role in ROLES
     }
-    sets = [[role for role in ROLES if generator.random() < 0.67] for _ in range(count)]
-    images = StudiedImages(np.repeat(np.arange(CLASSES), PER_CLASS), sets, ROLES, Bootstrap(resamples=draws))
-    study = CorruptionStudy(images, CORRUPTIONS, SEVERITIES, answers, "alexnet", {})
-    before = perf_counter()
-    list(study.lines()), list(study.differences())
-    return perf_counter() - before
+    return CorruptionStudy(images, CORRUPTIONS, SEVERITIES, answers, "alexnet", {})
+
+
+def perturbation_study(images: StudiedImages, generator: np.random.Generator) -> PerturbationStudy:
+    """Five of seven classes in every frame, in an order of its own."""
+    answers = {}
+    for role in ROLES:
+        answers[role] = {
+            name: generator.random((len(images.classes), frame_count(name), 7)).argsort(axis=-1)[..., :5]
+            for name in PERTURBATIONS
+        }
+    return PerturbationStudy(images, PERTURBATIONS, answers, 1, "a")
+
+
+def scenario_study(images: StudiedImages, generator: np.random.Generator) -> ScenarioStudy:
+    """Correct in half of all cells."""
+    count = len(images.classes)
+    answers = {
+        role: ScenarioAnswers(
+            generator.random((count, len(SCENARIOS))) < 0.5, np.ones(count, np.bool_), generator.random(count) < 0.9
+        )
+        for role in ROLES
+    }
+    return ScenarioStudy(images, SCENARIOS, answers)
 
 
 if __name__ == "__main__":

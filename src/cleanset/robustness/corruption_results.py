@@ -153,14 +153,17 @@ def read_answers(
 
 def by_severity(study: CorruptionStudy) -> pd.DataFrame:
     """The misclassified images by model, corruption, severity and class, of the first of the study's selections."""
-    images = study.images
-    rows = [
-        (role, change, severity, class_index, len(wrong), int(wrong[:, i, j].sum()))
-        for role, answers in study.answers.items()
-        for class_index in np.unique(images.classes).tolist()
-        for chosen in (images.selected(images.selections[0], role) & (images.classes == class_index),)
-        for wrong in (answers.corrupted[chosen],)
-        for i, change in enumerate(study.corruptions)
-        for j, severity in enumerate(study.severities)
-    ]
-    return pd.DataFrame(rows, columns=["model", "change", "severity", "class_index", "images", "errors"])
+    images, parts = study.images, []
+    classes, places = np.unique(images.classes, return_inverse=True)
+    for role, answers in study.answers.items():
+        chosen = images.selected(images.selections[0], role)
+        errors = np.zeros((len(classes), *answers.corrupted.shape[1:]), np.int64)
+        np.add.at(errors, places[chosen], answers.corrupted[chosen])
+        cells = pd.MultiIndex.from_product(
+            [[role], classes, study.corruptions, study.severities], names=["model", "class_index", "change", "severity"]
+        ).to_frame(index=False)
+        counts = np.bincount(places[chosen], minlength=len(classes))
+        cells["images"] = np.repeat(counts, errors[0].size)
+        cells["errors"] = errors.ravel()
+        parts.append(cells[["model", "change", "severity", "class_index", "images", "errors"]])
+    return pd.concat(parts, ignore_index=True)

@@ -119,15 +119,24 @@ class PerturbationStudy:
     @cached_property
     def _counts(self) -> dict[tuple[str, str, Definition], Ints]:
         """Flips, or sums of T5D, of each image: images x perturbations."""
-        found = {}
+        found: dict[tuple[str, str, Definition], Ints] = {}
         for role, answers in self.answers.items():
             for definition in DEFINITIONS_IN_ORDER:
-                compared = {name: self.pairs(name, definition) for name in self.perturbations}
-                flipped = [flips(answers[name][..., 0], compared[name]) for name in self.perturbations]
-                distances = [top5_distances(answers[name], compared[name]) for name in self.perturbations]
-                found[role, "fp", definition] = np.stack(flipped, axis=1)
-                found[role, "t5d", definition] = np.stack(distances, axis=1)
+                for kind in ("fp", "t5d"):
+                    # the definitions differ for noise alone
+                    columns = [
+                        found[role, kind, "as_written"][:, place]
+                        if definition != "as_written" and name not in NOISE_PERTURBATIONS
+                        else _counted(kind, answers[name], self.pairs(name, definition))
+                        for place, name in enumerate(self.perturbations)
+                    ]
+                    found[role, kind, definition] = np.stack(columns, axis=1)
         return found
+
+
+def _counted(kind: str, top5: Top5, compared: Pairs) -> Ints:
+    """Flips, or the sum of T5D, of each image."""
+    return flips(top5[..., 0], compared) if kind == "fp" else top5_distances(top5, compared)
 
 
 DEFINITIONS_IN_ORDER: tuple[Definition, ...] = ("as_written", "as_published")
