@@ -2,13 +2,12 @@
 # (/var/tmp/dvc), which is led into the checkout here.
 PYTHON ?= python3
 VENV := .venv
-RAY := .venv-ray
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro published from-scores robustness remote test test-fast test-ray lint docs real edition review check-gpu bench lock
+.PHONY: help setup repro published from-scores robustness remote test test-fast test-ray test-generate lint docs real edition review check-gpu bench lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -57,13 +56,17 @@ test: setup lint  ## lint, type check, the tests of whose programs none is missi
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (under a minute)
 	$(PYTEST) --hypothesis-profile fast -m 'not (browser or built or gpu or hostile or real or server or slow)'
 
-test-ray: $(RAY)/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
-	$(RAY)/bin/python -m pytest tests/scoring/test_ray.py
+test-ray: .venv-ray/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
+	.venv-ray/bin/python -m pytest tests/scoring/test_ray.py
 
-$(RAY)/.ready: $(VENV)/.ready requirements-ray.txt
-	$(VENV)/bin/python -m venv $(RAY)
-	$(RAY)/bin/python -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "main.pth").write_text("import site; site.addsitedir(\"" + site.getsitepackages()[0].replace("/.venv-ray/", "/.venv/") + "\")\n")'
-	$(RAY)/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --requirement requirements-ray.txt
+test-generate: .venv-generate/.ready  ## the tests of generated backgrounds, in an environment of its own with diffusers
+	.venv-generate/bin/python -m pytest tests/robustness/test_generating.py
+
+# beside all of .venv's packages
+.venv-%/.ready: $(VENV)/.ready requirements-%.txt
+	$(VENV)/bin/python -m venv .venv-$*
+	.venv-$*/bin/python -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "main.pth").write_text("import site; site.addsitedir(\"" + site.getsitepackages()[0].replace("/.venv-$*/", "/.venv/") + "\")\n")'
+	.venv-$*/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --require-hashes --requirement requirements-$*.txt
 	@touch $@
 
 lint: setup  ## ruff and mypy
@@ -99,7 +102,8 @@ bench: setup  ## NAME=…: measure how fast something is; without a name, list w
 	PYTHONPATH=sample:. python bench/$(NAME).py $(OPTIONS)
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
-lock:  ## pin requirements.txt and requirements-ray.txt anew (needs uv)
+lock:  ## pin requirements.txt, requirements-ray.txt and requirements-generate.txt anew (needs uv)
 	$(LOCK) --extra build --extra review --extra robustness --extra dev --extra docs \
 	--no-emit-package opencv-python pyproject.toml -o requirements.txt
 	echo 'ray[data]==2.60.0' | $(LOCK) --constraint requirements.txt - -o requirements-ray.txt
+	printf 'diffusers==0.42.1\ntransformers==5.23.0\n' | $(LOCK) --constraint requirements.txt - -o requirements-generate.txt

@@ -70,3 +70,19 @@ def pages(study: Folder = HERE) -> None:
     from cleanset.stages.robustness import pages as stage
 
     stage.run(_study(study))
+
+
+@app.command()
+def generate(
+    pipeline: Annotated[Path, typer.Option("--pipeline", help="Folder of a diffusers pipeline for in-painting.")],
+    prompts: Annotated[Path, typer.Option(help="Folder with a prompt for each class: <wnid>.txt.")] = Path("prompts"),
+    steps: Annotated[int, typer.Option(min=1)] = 50,
+    guidance: Annotated[float, typer.Option(min=0)] = 7.5,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
+    study: Folder = HERE,
+) -> None:
+    """Make the images with generated backgrounds that are missing."""
+    from cleanset.stages.robustness import generate as stage
+
+    made = stage.run(_study(study), pipeline, prompts, steps, guidance, device)
+    print(f"{made} images made")

@@ -34,6 +34,7 @@ NOT_RUN = {
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
     "cleanset evaluate --edition imagenet --images build/published/selection.csv --role standard "
     "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluate reads such a list",
+    'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",
     "make published": "docs/published_set.md: tests/published runs `cleanset published`, which is all that it does",
 }
 """The blocks marked console, and why no test runs them."""

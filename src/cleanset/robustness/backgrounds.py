@@ -19,7 +19,7 @@ PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
 def photograph_files(
     folder: Path, read: Callable[[str], Image.Image], images: Mapping[str, str]
 ) -> tuple[StoredFile, ...]:
-    """The photographs in a folder, sorted by name.
+    """The photographs in a folder and the folders in it, sorted by path.
 
     `images` are the image ids of the study by file, which `read` decodes. Raises CleansetError for no photographs, one
     that cannot be read or is smaller than a base image, and one that is an image of the study.
@@ -53,7 +53,7 @@ def generated_files(folder: Path, image_ids: Iterable[str]) -> dict[str, StoredF
 
 
 def _named(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    return sorted(path for path in folder.glob("*") if path.suffix.lower() in suffixes)
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes)
 
 
 def _stored(path: Path) -> StoredFile:

@@ -85,7 +85,7 @@ class SceneImage:
         generated = (self.generated or {}).get(file.path)
         return scenario_image(
             base_pixels(file),
-            _regions(self.masks[file.path]),
+            regions_of_mask(self.masks[file.path]),
             change,
             seed,
             definition=self.definition,
@@ -97,7 +97,8 @@ class SceneImage:
 
 
 @lru_cache(maxsize=1)
-def _regions(mask: SceneMask) -> Regions:
+def regions_of_mask(mask: SceneMask) -> Regions:
+    """The regions of a base image. Raises CleansetError as `read_base_regions` does."""
     return read_base_regions(mask.file.read(), mask.format, mask.wnid, mask.crop, str(mask.file.path))
 
 

@@ -58,7 +58,7 @@ class Study:
     @property
     def generated(self) -> Path:
         """Finished images with generated backgrounds, named by image id."""
-        return self.folder / "generated"
+        return self.folder / "generated" / "images"
 
     def predictions(self, family: str, role: str) -> Path:
         """The answers of a model to one of FAMILIES."""

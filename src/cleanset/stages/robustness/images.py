@@ -11,7 +11,7 @@ from cleanset.robustness.changed_images import SetImages, files_of
 from cleanset.robustness.image_masks import MASKS, MaskedImage, MaskSource, find_masks, mask_table
 from cleanset.robustness.images import STUDY_IMAGES, box_of, joined
 from cleanset.robustness.names import scenarios_of
-from cleanset.robustness.settings import GENERATED, read_study_params
+from cleanset.robustness.settings import GENERATED, StudyParams, read_study_params
 from cleanset.robustness.study import Study
 from cleanset.tables import write_table
 
@@ -29,14 +29,19 @@ def run(study: Study) -> None:
         for entry in entries:
             read_image(edition.export(role), entry)
     images = joined(sets)
-    sources = [MaskSource(each.folder, each.format, each.origin) for each in wanted.masks]
-    masks = find_masks(study.masks, sources)
+    masks = find_masks(study.masks, sources_of(wanted))
     is_placed = GENERATED in scenarios_of(wanted.scenarios.names)
     write_table(study.images, images, STUDY_IMAGES)
-    write_table(study.masks_table, mask_table(list(_masked(study, images)), masks, is_placed=is_placed), MASKS)
+    write_table(study.masks_table, mask_table(list(masked_images(study, images)), masks, is_placed=is_placed), MASKS)
 
 
-def _masked(study: Study, images: pd.DataFrame) -> Iterator[MaskedImage]:
+def sources_of(params: StudyParams) -> list[MaskSource]:
+    """The folders of masks that the params name."""
+    return [MaskSource(each.folder, each.format, each.origin) for each in params.masks]
+
+
+def masked_images(study: Study, images: pd.DataFrame) -> Iterator[MaskedImage]:
+    """What the masks of rows of STUDY_IMAGES are checked against."""
     read, names = SetImages(files_of(study.edition, images)), wnids()
     columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
     for file, image_id, class_index, crop in zip(*columns, strict=True):

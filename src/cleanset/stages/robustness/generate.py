@@ -1,0 +1,58 @@
+"""The command `cleanset robustness generate`: images with generated backgrounds, for the stage scenarios."""
+
+from pathlib import Path
+
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.params import read_params
+from cleanset.errors import CleansetError
+from cleanset.progress import rate_bar
+from cleanset.robustness.changed_images import base_pixels, files_of
+from cleanset.robustness.changes import regions_of_mask
+from cleanset.robustness.generating import Options, load_pipeline, made_with, painted, read_prompts, save_missing
+from cleanset.robustness.image_masks import find_masks, has_scenarios, mask_table
+from cleanset.robustness.images import STUDY_IMAGES
+from cleanset.robustness.seeds import image_seed
+from cleanset.robustness.settings import read_study_params
+from cleanset.robustness.study import Study
+from cleanset.stages.robustness.images import masked_images, sources_of
+from cleanset.stages.robustness.scenarios import masks_of
+from cleanset.tables import read_table
+
+
+def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, guidance: float, device: str) -> int:
+    """Write an image for each one whose mask suits a generated background; those that are there are kept.
+
+    The number of images that were made. Raises CleansetError for a pipeline, prompt or mask that cannot be used.
+    """
+    params = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
+    everything = read_table(study.images, STUDY_IMAGES)
+    masks = mask_table(
+        list(masked_images(study, everything)), find_masks(study.masks, sources_of(params)), is_placed=True
+    )
+    images = has_scenarios(everything, masks)
+    if images.empty:
+        raise CleansetError(
+            f"{study.masks}: no image has a mask that suits a generated background; see docs/robustness.md"
+        )
+    names = wnids()
+    prompts = read_prompts(prompts_folder, [names[class_index] for class_index in images["class_index"]])
+    options = Options(params.seed, steps, guidance, device)
+    pipeline = load_pipeline(pipeline_folder, device)
+    files, scene_masks = files_of(study.edition, images), masks_of(study, images)
+    paint = {
+        file.image_id: lambda file=file: painted(
+            pipeline,
+            base_pixels(file),
+            regions_of_mask(scene_masks[file.path]),
+            prompts[scene_masks[file.path].wnid],
+            image_seed(params.seed, file.image_id),
+            options,
+        )
+        for file in files.values()
+    }
+    made = 0
+    with rate_bar(len(paint), "generate") as done:
+        for _ in save_missing(study.generated, paint, made_with(pipeline_folder, prompts, options)):
+            made += 1
+            done(1, 0.0)
+    return made
