@@ -1,0 +1,209 @@
+"""Models that abstain: their confidence, thresholds, accuracy over coverage, and who is eligible for the contest.
+
+`as_published` repeats the kit of source 004 (google/unrestricted-adversarial-examples, eval_kit.py): images as
+confident as the last one are covered too, the number of images is cut off as floating point has it, and a coverage
+that comes to no image covers all of them. `plain` covers exactly so many.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cleanset.errors import CleansetError
+from cleanset.validation import check_known, shown
+
+Confidence = Literal["max_logit", "softmax", "margin", "energy"]
+CONFIDENCES: tuple[str, ...] = get_args(Confidence)
+Ranking = Literal["as_published", "plain"]
+RANKINGS: tuple[str, ...] = get_args(Ranking)
+Reading = Literal["accuracy_80", "perfect_at_80"]
+READINGS: tuple[str, ...] = get_args(Reading)
+ELIGIBLE_SHARE = Fraction(4, 5)
+"""Of the eligibility list: what is to be correct, or free of mistakes, in the two readings of source 004."""
+MAX_ABSTAINING = Fraction(1, 5)
+"""Of the eligibility list."""
+CURVE_POINTS = 100
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+def confidences(answers: pd.DataFrame, kind: str) -> Floats:
+    """The confidence of each answer, from the columns that are stored of its logits; higher is more confident.
+
+    `max_logit`: the largest logit, as in the published kit. `softmax`: the top-1 class's probability, 0 to 1, from its
+    log-odds, since the stored probability is rounded to 1 from log-odds of 17 on. `margin`: the largest logit less
+    the second. `energy`: the log-sum-exp of all logits, which is minus the energy (W. Liu and others, "Energy-based
+    Out-of-distribution Detection", 2020). Raises CleansetError for another kind.
+    """
+    check_known("confidence", kind, CONFIDENCES)
+    if kind == "max_logit":
+        return _column(answers, "largest_logit")
+    if kind == "softmax":
+        probability: Floats = 1 / (1 + np.exp(-_column(answers, "log_odds").clip(-700)))
+        return probability
+    if kind == "margin":
+        return _column(answers, "largest_logit") - _column(answers, "second_logit")
+    return _column(answers, "log_sum_exp")
+
+
+def _column(answers: pd.DataFrame, name: str) -> Floats:
+    return answers[name].to_numpy(np.float64)
+
+
+def covered(confidence: Floats, names: Sequence[str], coverage: float, ranking: str) -> Flags:
+    """Which images are covered at a coverage of 0 to 1; `names` break the ties of `plain`, the lower first.
+
+    Raises CleansetError for another ranking, no image, a confidence that is NaN, or a coverage out of range.
+    """
+    _check(confidence, coverage, ranking)
+    if ranking == "as_published":
+        return _as_confident(confidence, int(coverage * len(confidence)))
+    count = images_of(coverage, len(confidence))
+    order = sorted(range(len(confidence)), key=lambda place: (-confidence[place], names[place]))
+    found = np.zeros(len(confidence), np.bool_)
+    found[order[:count]] = True
+    return found
+
+
+def images_of(coverage: float, images: int) -> int:
+    """So many of the images are the share `coverage` of them, rounded down; .29 of 100 are 29, not 28."""
+    return int(Fraction(str(float(coverage))) * images)
+
+
+def _as_confident(confidence: Floats, count: int) -> Flags:
+    """Which are as confident as the count-th; with a count of 0 as the last, where the published index is -1."""
+    found: Flags = confidence >= np.sort(confidence)[::-1][count - 1]
+    return found
+
+
+def _check(confidence: Floats, coverage: float, ranking: str) -> None:
+    check_known("ranking", ranking, RANKINGS)
+    if not len(confidence):
+        raise CleansetError("coverage: no image; expected at least one")
+    if np.isnan(confidence).any():
+        raise CleansetError("coverage: a confidence is NaN; expected numbers: look at the model's answers")
+    if not 0 <= coverage <= 1:
+        raise CleansetError(f"coverage: found {shown(coverage)}; expected a share from 0 to 1, such as 0.8")
+
+
+def threshold(confidence: Floats, coverage: float, ranking: str = "as_published") -> float:
+    """The confidence from which on a model answers, set on clean images so that it covers the share `coverage`.
+
+    Ties at the threshold are answered, so that more may be covered. Raises CleansetError as `covered` does, and where
+    `plain` would abstain on every image.
+    """
+    _check(confidence, coverage, ranking)
+    count = images_of(coverage, len(confidence)) if ranking == "plain" else int(coverage * len(confidence))
+    if count == 0 and ranking == "plain":
+        raise CleansetError(
+            f"coverage: {shown(coverage)} of {len(confidence)} images is none, and so a threshold that abstains on "
+            "everything; expected at least one image: raise it"
+        )
+    return float(np.sort(confidence)[::-1][count - 1])
+
+
+class AtCoverage(NamedTuple):
+    """What a model gets correct of the covered images; `accuracy` is None where none is covered."""
+
+    wished: float
+    covered: int
+    mistakes: int
+    accuracy: float | None
+
+
+def at_coverage(
+    confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: str = "as_published"
+) -> AtCoverage:
+    """The accuracy of the covered images: 1 - mistakes / covered. Raises CleansetError as `covered` does."""
+    inside = covered(confidence, names, coverage, ranking)
+    count, mistakes = int(inside.sum()), int((inside & ~correct).sum())
+    return AtCoverage(coverage, count, mistakes, 1 - mistakes / count if count else None)
+
+
+def curve(confidence: Floats, correct: Flags, names: Sequence[str], ranking: str = "as_published") -> list[AtCoverage]:
+    """The accuracy at 1 %, 2 %, … 100 % coverage.
+
+    `as_published` takes them from linspace, where the seventh is a little less than .07 and of 100 images covers 6.
+    """
+    if ranking == "as_published":
+        wished = [float(each) for each in np.linspace(0.01, 1, CURVE_POINTS)]
+    else:
+        wished = [point / CURVE_POINTS for point in range(1, CURVE_POINTS + 1)]
+    return [at_coverage(confidence, correct, names, each, ranking) for each in wished]
+
+
+def confident_mistakes(
+    confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: str = "as_published"
+) -> list[str]:
+    """The names of the covered images that are misclassified, the most confident first, then by name."""
+    inside = covered(confidence, names, coverage, ranking) & ~correct
+    places: list[int] = np.flatnonzero(inside).tolist()
+    return [names[place] for place in sorted(places, key=lambda at: (-confidence[at], names[at]))]
+
+
+@dataclass(frozen=True, slots=True)
+class Eligibility:
+    """A model on a list of images, in both readings of source 004.
+
+    `accuracy_80`: correct, not abstaining, on at least 80 % of the list (section 4.2). `perfect_at_80`: no mistake
+    among the most confident 80 % of the list (appendix C.3).
+    """
+
+    images: int
+    correct: int
+    mistakes: int
+    mistakes_at_80: int
+
+    @property
+    def abstains(self) -> int:
+        return self.images - self.correct - self.mistakes
+
+    @property
+    def accuracy(self) -> Fraction:
+        """Correct answers, abstaining counted as none, as a share of the list."""
+        return Fraction(self.correct, self.images)
+
+    @property
+    def answers_enough(self) -> bool:
+        """Whether the model abstains on at most 20 % of the list."""
+        return Fraction(self.abstains, self.images) <= MAX_ABSTAINING
+
+    def fulfils(self, reading: str) -> bool:
+        """Whether the model is eligible in a reading. Raises CleansetError for another."""
+        check_known("reading", reading, READINGS)
+        if reading == "accuracy_80":
+            return self.answers_enough and self.accuracy >= ELIGIBLE_SHARE
+        return self.answers_enough and self.mistakes_at_80 == 0
+
+
+def eligibility(correct: Flags, abstains: Flags, confidence: Floats | None = None) -> Eligibility:
+    """What a model does on the eligibility list, from a value for each image.
+
+    `correct` counts only where the model does not abstain. Without `confidence`, as of a program that answers only
+    with classes, all its answers are equally confident. Ties enlarge the most confident 80 %, so that the order of
+    the list decides nothing. Raises CleansetError for an empty list.
+    """
+    if not len(correct):
+        raise CleansetError("eligibility list: no image; expected at least one")
+    answered = ~abstains
+    ranked = np.zeros(len(correct)) if confidence is None else confidence.astype(np.float64)
+    ranked = np.where(answered, ranked, -np.inf)
+    count = images_of(float(ELIGIBLE_SHARE), len(correct))
+    top = (_as_confident(ranked, count) if count else np.zeros(len(correct), np.bool_)) & answered
+    return Eligibility(
+        len(correct),
+        int((answered & correct).sum()),
+        int((answered & ~correct).sum()),
+        int((top & ~correct).sum()),
+    )
+
+
+def overfitting(published: Eligibility, unpublished: Eligibility) -> Fraction:
+    """The accuracy on the published list less that on one that is not published; above 0 hints at over-fitting."""
+    return published.accuracy - unpublished.accuracy
