@@ -184,6 +184,7 @@ def test_without_confidences_all_answers_are_equally_confident() -> None:
 
 def test_abstaining_is_never_correct() -> None:
     assert eligibility(np.array([True, True]), np.array([True, False])) == Eligibility(2, 1, 0, 0)
+    assert eligibility(*flags("-oo")) == Eligibility(3, 0, 1, 1)
 
 
 def test_overfitting_is_the_difference_of_accuracies() -> None:
