@@ -1,0 +1,129 @@
+"""Outlines that judges draw: simple polygons with corners on whole pixels, their area and box, exactly."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleanset.images.boxes import Box
+
+Point = tuple[int, int]
+Outline = tuple[Point, ...]
+"""Corners as x to the right and y down, in pixels from the top left corner; the last is joined to the first."""
+MIN_POINTS = 3
+MAX_POINTS = 1000
+MAX_COORDINATE = 65_535
+
+
+def checked_outline(points: Any) -> Outline:
+    """The outline in a list of [x, y]. Raises ValueError unless it is a polygon that does not cross or touch itself."""
+    if not isinstance(points, Sequence) or isinstance(points, str):
+        raise ValueError("expected an outline: a list of points [x, y]")
+    if not MIN_POINTS <= len(points) <= MAX_POINTS:
+        raise ValueError(f"an outline with {len(points)} points; expected {MIN_POINTS} to {MAX_POINTS}")
+    outline = tuple(_point(point) for point in points)
+    if len(set(outline)) < len(outline):
+        raise ValueError(
+            "an outline with a point twice; expected each corner once, and the last not equal to the first"
+        )
+    (x, y), *others = outline
+    if not any(_turn((x, y), first, second) for first, second in pairwise(others)):
+        raise ValueError("an outline of no area; expected corners that are not all on one line")
+    if _crosses_itself(outline):
+        raise ValueError("an outline that crosses or touches itself; expected a simple polygon: draw it again")
+    return outline
+
+
+def _point(point: Any) -> Point:
+    if isinstance(point, Sequence) and len(point) == 2 and all(type(each) is int for each in point):
+        x, y = point
+        if 0 <= x <= MAX_COORDINATE and 0 <= y <= MAX_COORDINATE:
+            return x, y
+    raise ValueError(f"expected each point as [x, y], whole numbers from 0 to {MAX_COORDINATE:,}")
+
+
+def check_inside(outline: Outline, width: int, height: int) -> None:
+    """Raise ValueError unless the outline lies inside an image of `width` x `height` pixels, or on its border."""
+    for x, y in outline:
+        if x > width or y > height:
+            raise ValueError(
+                f"an outline with the point [{x}, {y}], outside the image of {width} x {height} pixels; "
+                "expected all points inside"
+            )
+
+
+def doubled_area(outline: Outline) -> int:
+    """Twice the area in square pixels, by the shoelace formula: a whole number."""
+    return abs(sum(x * below - right * y for (x, y), (right, below) in _edges(outline)))
+
+
+def box(outline: Outline) -> Box:
+    """The smallest box around an outline."""
+    xs, ys = [x for x, _ in outline], [y for _, y in outline]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def box_area(outline: Outline) -> int:
+    """The area of the smallest box around an outline, in square pixels."""
+    left, top, right, bottom = box(outline)
+    return (right - left) * (bottom - top)
+
+
+def filled(outline: Outline, width: int, height: int) -> NDArray[np.bool_]:
+    """The pixels whose centers are inside the outline, shape (height, width)."""
+    # odd numbers of edges to the right of a center, counted in half pixels; a center is on no corner's row
+    centers_x, centers_y = np.arange(width) * 2 + 1, np.arange(height) * 2 + 1
+    inside = np.zeros((height, width), np.bool_)
+    for (x, y), (right, below) in _edges(outline):
+        if y == below:
+            continue
+        rows = np.flatnonzero((centers_y > 2 * min(y, below)) & (centers_y < 2 * max(y, below)))
+        crossing = 2 * x + (centers_y[rows] - 2 * y) * (right - x) / (below - y)
+        inside[rows] ^= centers_x[None, :] < crossing[:, None]
+    return inside
+
+
+def overlap(outline: Outline, mask: NDArray[np.bool_]) -> float:
+    """Intersection over union of an outline's pixels and a mask of shape (height, width), 0 to 1."""
+    pixels = filled(outline, mask.shape[1], mask.shape[0])
+    union = int((pixels | mask).sum())
+    return int((pixels & mask).sum()) / union if union else 0.0
+
+
+def _edges(outline: Outline) -> list[tuple[Point, Point]]:
+    return list(zip(outline, (*outline[1:], outline[0]), strict=True))
+
+
+def _turn(a: Point, b: Point, c: Point) -> int:
+    """Above 0, 0 or below 0: on which side of the line from a to b the point c is."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def _crosses_itself(outline: Outline) -> bool:
+    edges = _edges(outline)
+    for place, (a, b) in enumerate(edges):
+        following = edges[(place + 1) % len(edges)][1]
+        if _turn(a, b, following) == 0 and _between(b, a, following) is False:
+            return True  # the next edge runs back along this one
+        last = len(edges) - 1 if place == 0 else len(edges)
+        if any(_meet(a, b, c, d) for c, d in edges[place + 2 : last]):
+            return True
+    return False
+
+
+def _between(point: Point, a: Point, b: Point) -> bool:
+    """Whether a point of the line through a and b is between the two."""
+    return min(a[0], b[0]) <= point[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= point[1] <= max(a[1], b[1])
+
+
+def _meet(a: Point, b: Point, c: Point, d: Point) -> bool:
+    """Whether the segments from a to b and from c to d have a point in common."""
+    if max(a[0], b[0]) < min(c[0], d[0]) or max(c[0], d[0]) < min(a[0], b[0]):
+        return False
+    turns = _turn(a, b, c), _turn(a, b, d), _turn(c, d, a), _turn(c, d, b)
+    if turns[0] * turns[1] < 0 and turns[2] * turns[3] < 0:
+        return True
+    on = ((c, a, b), (d, a, b), (a, c, d), (b, c, d))
+    return any(turn == 0 and _between(*points) for turn, points in zip(turns, on, strict=True))
