@@ -14,13 +14,18 @@ from cleanset.validation import shown
 
 def check_files(files: ContestFiles) -> None:
     """Raise CleansetError for the first contradiction, in an order that does not depend on that of the files."""
-    _check_defences(files)
-    _check_stakes(files)
-    _check_submissions(files)
+    check_submissions(files)
     images = {image.sha256: submission for submission in files.submissions for image in submission.manifest.images}
     _check_answers(files, images)
     _check_board(files, images)
     _check_runs(files, images)
+
+
+def check_submissions(files: ContestFiles) -> None:
+    """As `check_files`, of defences, stakes and submissions alone: before anybody has judged or run anything."""
+    _check_defences(files)
+    _check_stakes(files)
+    _check_submissions(files)
 
 
 def _check_defences(files: ContestFiles) -> None:
@@ -160,7 +165,7 @@ def _check_board(files: ContestFiles, images: dict[str, Submission]) -> None:
 
 def _check_members(files: ContestFiles, decision: Decision, submission: Submission, where: str) -> None:
     """The attacker, the target's team and those who appealed are parties; nobody decides on a party of his."""
-    appeals = (each.team for each in files.board.appeals if each.image == decision.image and each.date <= decision.date)
+    appeals = (each.team for each in files.board.appeals if each.image == decision.image)
     parties = frozenset((submission.team, team_of(submission.manifest.target), *appeals))
     for member in (*decision.members, *decision.recused):
         if member not in files.rules.board:

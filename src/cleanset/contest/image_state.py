@@ -23,7 +23,8 @@ Stage = Literal["open", "judged", "appealed", "final"]
 class ImageState:
     """The state of a published image on a day; `verdict` is None while too few judges have answered.
 
-    `confirmed`: the board has looked at a rejected image and rejects it, too.
+    `confirmed`: the board has looked at a rejected image and rejects it, too. `appeals_until`: of a judged image, the
+    last day for appeals.
     """
 
     stage: Stage
@@ -32,6 +33,7 @@ class ImageState:
     final_on: datetime.date | None = None
     confirmed: bool = False
     judges: int = 0
+    appeals_until: datetime.date | None = None
 
     @property
     def valid_group(self) -> str | None:
@@ -149,4 +151,4 @@ class _Course:
             return ImageState("final", self._final, self._by_board, self._final_on, self._confirmed, count)
         found = self._of_judges() if count >= self._rules.judges.minimum else None
         stage: Stage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
-        return ImageState(stage, found, judges=count)
+        return ImageState(stage, found, judges=count, appeals_until=self._closing if stage == "judged" else None)

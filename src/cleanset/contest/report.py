@@ -1,0 +1,102 @@
+"""The standing as JSON and as a table, and the notices to defenders."""
+
+import datetime
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from rich.table import Table
+
+from cleanset.contest.files import ContestFiles, team_of, until
+from cleanset.contest.image_state import ImageState
+from cleanset.contest.rules import ABSTAIN
+from cleanset.contest.standing import DefenceStanding, Shares, Standing
+
+
+def as_json(standing: Standing) -> str:
+    """The standing as JSON; shares are fractions such as "1/3"."""
+    content = {
+        "on": str(standing.on),
+        "defences": {each.name: _defence(each) for each in standing.defences},
+        "attackers": _shares(standing.attackers),
+        "defenders": _shares(standing.defenders),
+        "images": {sha256: _image(state) for sha256, state in standing.images.items()},
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _defence(each: DefenceStanding) -> dict[str, Any]:
+    return {
+        "status": each.status,
+        "staked_on": _day(each.staked_on),
+        "batch": each.batch,
+        "reasons": list(each.reasons),
+        "broken_in": _day(each.broken_in),
+        "broken_by": list(each.broken_by),
+        "shares": _shares(each.shares),
+        "settled": each.settled,
+        "waits_for": list(each.waits_for),
+    }
+
+
+def _image(state: ImageState) -> dict[str, Any]:
+    verdict = state.verdict
+    return {
+        "stage": state.stage,
+        "group": verdict and verdict.group,
+        "reason": verdict and verdict.reason,
+        "by": "board" if state.by_board else "judges",
+        "judges": state.judges,
+        "final_on": _day(state.final_on),
+        "confirmed": state.confirmed,
+    }
+
+
+def _day(day: datetime.date | None) -> str | None:
+    return None if day is None else str(day)
+
+
+def _shares(shares: Shares) -> dict[str, str]:
+    return {team: str(share) for team, share in sorted(shares.items())}
+
+
+def as_table(standing: Standing) -> Table:
+    """The defences of a standing, a line each."""
+    table = Table("defence", "status", "staked", "broken in", "shares", "why", title=f"Standing on {standing.on}")
+    for each in standing.defences:
+        why = ", ".join((*each.reasons, *(f"waits for {one}" for one in each.waits_for)))
+        shares = ", ".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
+        unsettled = " (not settled)" if each.status == "broken" and not each.settled else ""
+        dates = (_day(each.staked_on) or "", _day(each.broken_in) or "")
+        table.add_row(each.name, each.status, *dates, shares + unsettled, why)
+    return table
+
+
+def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
+    """By name of the file, `<week>/<team>.txt`: what a defender is told of the published images.
+
+    Of each image that is judged to be unambiguous and that a defence of the team gives the other group: the defence,
+    the group, and until when to appeal.
+    """
+    files = until(files, standing.on)
+    lines: dict[str, set[str]] = {}
+    weeks = {image.sha256: each.week for each in files.submissions for image in each.manifest.images}
+    for run in files.runs:
+        for sha256, given in run.answers.items():
+            state = standing.images.get(sha256)
+            group = state and state.verdict and state.verdict.group
+            if state is None or group is None or given in (group, ABSTAIN):
+                continue
+            name = f"{weeks[sha256]}/{team_of(run.defence)}.txt"
+            lines.setdefault(name, set()).add(f"{sha256}: {run.defence} gives {given}, judged {group}; {_until(state)}")
+    return {name: _text(lines[name]) for name in sorted(lines)}
+
+
+def _until(state: ImageState) -> str:
+    if state.stage == "final":
+        return f"final since {state.final_on}"
+    return "appealed" if state.stage == "appealed" else f"appeals until {state.appeals_until}"
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in sorted(lines))

@@ -1,0 +1,69 @@
+"""The commands `cleanset contest …`. Each imports what it needs only when it runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import datetime
+
+app = typer.Typer(no_args_is_help=True, help="Run a contest of models that abstain, judged by people.")
+
+Folder = Annotated[Path, typer.Option("--contest", help="Folder of the contest.", show_default="the current one")]
+HERE = Path()
+DAY = "A day such as 2026-11-27, in UTC."
+
+
+def _day(text: str) -> "datetime.date":
+    from cleanset.contest.days import parse_day
+    from cleanset.errors import CleansetError
+    from cleanset.validation import shown
+
+    try:
+        return parse_day(text)
+    except ValueError:
+        raise CleansetError(f"--on {shown(text)}; expected a day such as 2026-11-27") from None
+
+
+@app.command()
+def check(
+    path: Annotated[
+        Path | None, typer.Argument(help="A submission's or a defence's folder.", show_default="everything")
+    ] = None,
+    on: Annotated[str | None, typer.Option("--on", help=DAY + " Nothing may be dated later.")] = None,
+    contest: Folder = HERE,
+) -> None:
+    """Check a submission, a defence, or the whole contest.
+
+    Images are decoded and compared with the clean set; files with their
+    SHA-256; all files with each other.
+    """
+    from cleanset.contest import checking
+
+    typer.echo(checking.run(contest, path, None if on is None else _day(on)))
+
+
+@app.command()
+def standing(
+    on: Annotated[str, typer.Option("--on", help=DAY)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write results/standing.json and results/notices/.")] = False,
+    contest: Folder = HERE,
+) -> None:
+    """Show the standing at the end of a day, from the files alone."""
+    from rich.console import Console
+
+    from cleanset.contest import report
+    from cleanset.contest.reading import read_contest
+    from cleanset.contest.standing import standing as standing_on
+    from cleanset.contest.writing import write_standing
+
+    files = read_contest(contest)
+    found = standing_on(files, _day(on))
+    if write:
+        write_standing(contest, files, found)
+    if as_json:
+        typer.echo(report.as_json(found), nl=False)
+    else:
+        Console().print(report.as_table(found), highlight=False)
