@@ -95,7 +95,7 @@ class _Contest:
         ]
         self.states = self._states()
         self._valid = [
-            (each.image.sha256, group, each.submission)
+            (each.image.sha256, (group, ABSTAIN), each.submission)
             for each in self._images
             if (group := self.states[each.image.sha256].valid_group) is not None
         ]
@@ -133,11 +133,10 @@ class _Contest:
 
     def mistakes(self, name: str) -> list[tuple[str, Submission]]:
         """The valid images that a defence gives the other group in any of its runs, in the order of submission."""
-        right = [(sha256, (group, ABSTAIN), submission) for sha256, group, submission in self._valid]
         found = {
             sha256: submission
             for run in self._runs[name]
-            for sha256, allowed, submission in right
+            for sha256, allowed, submission in self._valid
             if run.answers.get(sha256, ABSTAIN) not in allowed
         }
         return sorted(found.items(), key=lambda each: (each[1].manifest.submitted, each[1].team, each[0]))

@@ -1,0 +1,132 @@
+"""`standing` over a large contest that is drawn, from files that are read already."""
+
+import datetime
+import hashlib
+import random
+from time import perf_counter, process_time
+
+from cleanset.contest.entries import Board, Decision, Defence, Manifest, Run, Stake
+from cleanset.contest.files import ContestFiles, JudgeAnswers, Submission
+from cleanset.contest.judging import Answer
+from cleanset.contest.rules import ContestRules
+from cleanset.contest.standing import standing
+from measuring import print_machine, print_table, share
+
+DEFENCES, IMAGES, JUDGES, TEAMS = 100, 10_000, 5, 25
+START = datetime.date(2026, 11, 2)
+DAYS = 80
+ROUNDS = 3
+MAX_SECONDS = 5
+
+
+def main() -> None:
+    files = drawn(random.Random(0))
+    on = START + datetime.timedelta(100)
+    seconds, processor = [], []
+    for _ in range(ROUNDS):
+        before, used = perf_counter(), process_time()
+        found = standing(files, on)
+        seconds.append(perf_counter() - before)
+        processor.append(process_time() - used)
+    median, median_processor = (sorted(each)[ROUNDS // 2] for each in (seconds, processor))
+    statuses = [each.status for each in found.defences]
+    valid = sum(state.valid_group is not None for state in found.images.values())
+    print_machine()
+    print_table(
+        f"{DEFENCES} defences, {IMAGES:,} images, {JUDGES} judges each, median of {ROUNDS} rounds",
+        ("what", "found", "limit", "of the limit"),
+        [
+            ("standing, s", f"{median:.2f}", str(MAX_SECONDS), share(median, MAX_SECONDS)),
+            ("standing, processor s", f"{median_processor:.2f}", "", ""),
+            ("valid images", f"{valid:,}", "", ""),
+            *((f"{status} defences", str(statuses.count(status)), "", "") for status in sorted(set(statuses))),
+        ],
+    )
+
+
+def sha(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def drawn(pick: random.Random) -> ContestFiles:
+    """Teams submit ten images a day; a fifth of the images has an unsure judge; half of the defences are ever wrong."""
+    teams = [f"team{number}" for number in range(TEAMS)]
+    classes = {"bicycle": ["n02835271"], "bird": ["n01514668"]}
+    rules = ContestRules.model_validate({"classes": classes, "teams": teams, "board": {"ada": {}}})
+    names = [f"{teams[number % TEAMS]}/defence{number}" for number in range(DEFENCES)]
+    defence = {"submitted": str(START), "open": True}
+    model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
+    stake = {"batch": "first", "date": str(START), "by": "board", "defences": names}
+    submissions = drawn_submissions(names, teams)
+    return ContestFiles(
+        rules,
+        {name: Defence.model_validate(defence | {"model": model}) for name in names},
+        submissions,
+        frozenset(f"{judge:08x}" for judge in range(JUDGES)),
+        {},
+        drawn_answers(pick, submissions),
+        Board(stakes=[Stake.model_validate(stake)], decisions=drawn_decisions(submissions)),
+        [run for number, name in enumerate(names) for run in drawn_runs(pick, name, number % 2 == 0, submissions)],
+    )
+
+
+def drawn_submissions(names: list[str], teams: list[str]) -> list[Submission]:
+    found = []
+    for number in range(IMAGES // 10):
+        day, team = START + datetime.timedelta(number // TEAMS % DAYS), teams[number % TEAMS]
+        entries = [
+            {
+                "file": f"{place}.png",
+                "sha256": sha(f"{number} {place}"),
+                "pixels_sha256": sha(f"pixels {number} {place}"),
+            }
+            | {"width": 224, "height": 224}
+            for place in range(10)
+        ]
+        content = {"submitted": f"{day}T12:00:00Z", "target": names[number % len(names)], "images": entries}
+        found.append(Submission(team, 1, Manifest.model_validate(content)))
+    return found
+
+
+def drawn_answers(pick: random.Random, submissions: list[Submission]) -> list[JudgeAnswers]:
+    sure = {
+        "contains": {"bird": "definitely_yes", "bicycle": "definitely_no"},
+        "outline": [[10, 10], [120, 4], [210, 20], [215, 110], [200, 210], [110, 220], [12, 205], [5, 110]],
+        "complete": True, "not_occluded": True, "real": True,
+    }  # fmt: skip
+    unsure = {"contains": {"bird": "rather_yes", "bicycle": "rather_no"}}
+    by_week: dict[tuple[int, datetime.date], dict[str, Answer]] = {}
+    for each in submissions:
+        date = str(each.week + datetime.timedelta(1))
+        for image in each.manifest.images:
+            doubtful = pick.random() < 0.2
+            for judge in range(JUDGES):
+                content = unsure if doubtful and judge == 0 else sure
+                answer = Answer.model_validate({"date": date, **content})
+                by_week.setdefault((judge, each.week), {})[image.sha256] = answer
+    return [JudgeAnswers(f"{judge:08x}", week, answers) for (judge, week), answers in by_week.items()]
+
+
+def drawn_decisions(submissions: list[Submission]) -> list[Decision]:
+    content = {"reason": "looked at it", "members": ["ada"], "verdict": "invalid"}
+    return [
+        Decision.model_validate(
+            {"image": each.manifest.images[0].sha256, "date": str(each.week + datetime.timedelta(3)), **content}
+        )
+        for each in submissions[::10]
+    ]
+
+
+def drawn_runs(pick: random.Random, name: str, is_perfect: bool, submissions: list[Submission]) -> list[Run]:
+    figures = {"images": 1000, "correct": 950, "mistakes": 10, "mistakes_at_80": 0}
+    content = {"defence": name, "images_per_minute": 60.0, "eligibility": figures}
+    shas = [image.sha256 for each in submissions for image in each.manifest.images]
+    wrong = frozenset() if is_perfect else frozenset(pick.sample(shas, 5))
+    answers = {each: "bicycle" if each in wrong else "bird" for each in shas}
+    first = Run.model_validate(content | {"date": str(START), "answers": {}})
+    last = Run.model_validate(content | {"date": str(START + datetime.timedelta(91)), "answers": answers})
+    return [first, last]
+
+
+if __name__ == "__main__":
+    main()
