@@ -45,6 +45,28 @@ def check(
 
 
 @app.command()
+def defend(
+    on: Annotated[str, typer.Option("--on", help=DAY + " The date of the runs.")],
+    defence: Annotated[
+        list[str] | None, typer.Option("--defence", help="team/name; several times.", show_default="all")
+    ] = None,
+    contest: Folder = HERE,
+) -> None:
+    """Run defences over every submitted image and the eligibility list.
+
+    Writes results/runs/<team>/<name>/<date>.json. The only command here
+    that runs a model or a defence's command.
+    """
+    from cleanset.contest import defending
+    from cleanset.contest.files import until
+    from cleanset.contest.reading import read_contest
+
+    files = until(read_contest(contest), _day(on))
+    for path in defending.defend(contest, files, defence or sorted(files.defences), _day(on)):
+        typer.echo(str(path))
+
+
+@app.command()
 def standing(
     on: Annotated[str, typer.Option("--on", help=DAY)],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

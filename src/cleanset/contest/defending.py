@@ -1,0 +1,197 @@
+"""Running a defence over every submitted image and the eligibility list. torch is imported only for a model."""
+
+import datetime
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from cleanset.contest.command_defence import answers_of
+from cleanset.contest.coverage import Eligibility, eligibility
+from cleanset.contest.entries import Defence, ModelOfEdition, Run
+from cleanset.contest.files import ContestFiles
+from cleanset.contest.folder_checks import FORMATS, check_defence
+from cleanset.contest.groups import Groups
+from cleanset.contest.reading import IMAGES
+from cleanset.contest.rules import ABSTAIN
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.exports.folder import read_entries
+from cleanset.exports.manifest import MANIFEST
+from cleanset.files import sha256, write_text
+from cleanset.images.codec import decode
+
+Answers = dict[str, str]
+"""By the name of an image, a group or `abstain`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EligibilityImage:
+    """An image whose group is known."""
+
+    path: Path
+    group: str
+
+
+def eligibility_list(edition: Edition, groups: Groups) -> dict[str, EligibilityImage]:
+    """By SHA-256, the images of the edition's finished sets whose class is in one of the groups."""
+    found: dict[str, EligibilityImage] = {}
+    for manifest in sorted((edition.folder / "data" / "export").glob(f"*/{MANIFEST}")):
+        for entry in read_entries(manifest.parent):
+            group = groups.group_of(entry.class_index)
+            if group is not None:
+                found.setdefault(entry.file_sha256, EligibilityImage(manifest.parent / entry.file, groups.names[group]))
+    if not found:
+        raise CleansetError(
+            f"{edition.folder / 'data' / 'export'}: no image of a class of the contest; expected some in the finished "
+            "sets: run dvc pull, or name other classes in contest.yaml"
+        )
+    return dict(sorted(found.items()))
+
+
+def submitted_images(contest: Path, files: ContestFiles, on: datetime.date) -> dict[str, Path]:
+    """By SHA-256, every image that was submitted up to a day."""
+    found = {
+        image.sha256: contest / str(each) / IMAGES / image.file
+        for each in files.submissions
+        if each.day <= on
+        for image in each.manifest.images
+    }
+    return dict(sorted(found.items()))
+
+
+def run_defence(contest: Path, files: ContestFiles, name: str, on: datetime.date) -> Run:
+    """One run of a defence, dated `on`: its files checked, all images answered, its rate measured.
+
+    Raises CleansetError as `check_defence` and the commands do, and for a command that the board has not accepted.
+    """
+    defence, groups = files.defences[name], files.rules.groups()
+    check_defence(contest / "defences" / name, defence)
+    if defence.command is not None and not any(
+        each.defence == name and each.date <= on for each in files.board.accepted
+    ):
+        raise CleansetError(f"{name}: a command that the board has not accepted by {on}; expected board/accepted.yaml")
+    edition = Edition(contest / ".." / "..")
+    known, submitted = eligibility_list(edition, groups), submitted_images(contest, files, on)
+    paths = {sha: each.path for sha, each in known.items()} | submitted
+    for sha, path in paths.items():
+        if not path.is_file() or sha256(path.read_bytes()) != sha:
+            raise CleansetError(f"{path}: missing or changed; expected SHA-256 {sha}: run cleanset contest check")
+    answer = _answering(contest, edition, name, defence, groups)
+    before = perf_counter()
+    answers, confidences = answer(paths)
+    minutes = (perf_counter() - before) / 60
+    figures = _figures(known, answers, confidences)
+    content = {
+        "defence": name,
+        "date": str(on),
+        "images_per_minute": round(len(paths) / minutes, 1),
+        "eligibility": {
+            "images": figures.images,
+            "correct": figures.correct,
+            "mistakes": figures.mistakes,
+            "mistakes_at_80": figures.mistakes_at_80,
+        },
+        "answers": {sha: answers[sha] for sha in submitted},
+    }
+    return Run.model_validate(content)
+
+
+Answering = Callable[[Mapping[str, Path]], tuple[Answers, Mapping[str, float] | None]]
+"""From the paths of images by their SHA-256 to the answers, and how confident each is, where that is known."""
+
+
+def _answering(contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups) -> Answering:
+    if defence.model is not None:
+        return _ModelDefence(edition, defence.model, groups)
+    command = defence.command or []
+    folder = contest / "defences" / name
+
+    def answer(paths: Mapping[str, Path]) -> tuple[Answers, None]:
+        with tempfile.TemporaryDirectory() as scratch:
+            for sha, path in paths.items():  # under a name that tells nothing
+                shutil.copyfile(path, Path(scratch, f"{sha}{_suffix(path)}"))
+            found = answers_of(command, folder, Path(scratch), groups.names, defence.time_limit_seconds, name)
+        return {file.partition(".")[0]: given for file, given in found.items()}, None
+
+    return answer
+
+
+def _suffix(path: Path) -> str:
+    return ".png" if path.suffix.lower() == ".png" else ".jpg"
+
+
+class _ModelDefence:
+    """A model of the edition that abstains below its threshold; the model is loaded before the time is taken."""
+
+    def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
+        from cleanset.scoring.engine import settings_for
+        from cleanset.scoring.models import load_model
+
+        params = read_params(edition.folder)
+        self._model = load_model(params.model(wanted.role), edition.folder)
+        self._settings, self._wanted, self._groups = settings_for(params.score), wanted, groups
+
+    def __call__(self, paths: Mapping[str, Path]) -> tuple[Answers, Mapping[str, float]]:
+        from cleanset.contest.coverage import confidences
+        from cleanset.scoring.engine import score_few
+
+        def read(sha: str) -> object:
+            return decode(paths[sha].read_bytes(), FORMATS).convert("RGB")
+
+        found = score_few(self._model, read, self._settings, list(paths), read_off=ReadGroups(self._groups))  # type: ignore[arg-type]
+        confidence = confidences(found, self._wanted.confidence)
+        names = [
+            self._groups.names[group] if sure >= self._wanted.threshold else ABSTAIN
+            for group, sure in zip(found["group"], confidence, strict=True)
+        ]
+        return dict(zip(found["image_id"], names, strict=True)), dict(zip(found["image_id"], confidence, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGroups:
+    """From logits of shape (n, 1000) to the columns that confidences are read from, and the predicted group."""
+
+    groups: Groups
+
+    def __call__(self, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> dict[str, "np.ndarray"]:
+        """The columns. Raises ValueError if a logit is not finite."""
+        from cleanset.contest.groups import predicted, stored_columns
+
+        found = self.groups.logits(logits)
+        return {**stored_columns(found), "group": predicted(found)}
+
+
+def _figures(
+    known: Mapping[str, EligibilityImage], answers: Answers, confidences: Mapping[str, float] | None
+) -> Eligibility:
+    correct = np.array([answers[sha] == each.group for sha, each in known.items()])
+    abstains = np.array([answers[sha] == ABSTAIN for sha in known])
+    sure = None if confidences is None else np.array([confidences[sha] for sha in known])
+    return eligibility(correct, abstains, sure)
+
+
+def run_json(run: Run) -> str:
+    """A run as the file that it is kept in."""
+    return json.dumps(run.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
+
+
+def write_run(contest: Path, run: Run) -> Path:
+    """Write a run to results/runs/<team>/<name>/<date>.json; the path."""
+    path = contest / "results" / "runs" / run.defence / f"{run.date}.json"
+    write_text(path, run_json(run))
+    return path
+
+
+def defend(contest: Path, files: ContestFiles, names: Sequence[str], on: datetime.date) -> list[Path]:
+    """Run defences and write their runs. Raises CleansetError for an unknown defence, and as `run_defence`."""
+    for name in names:
+        if name not in files.defences:
+            raise CleansetError(f"{name}: unknown defence; expected one of {', '.join(sorted(files.defences))}")
+    return [write_run(contest, run_defence(contest, files, name, on)) for name in names]
