@@ -50,6 +50,9 @@ def defend(
     defence: Annotated[
         list[str] | None, typer.Option("--defence", help="team/name; several times.", show_default="all")
     ] = None,
+    unpublished: Annotated[
+        Path | None, typer.Option(help="A second eligibility list: a folder with a folder of images for each group.")
+    ] = None,
     contest: Folder = HERE,
 ) -> None:
     """Run defences over every submitted image and the eligibility list.
@@ -62,7 +65,7 @@ def defend(
     from cleanset.contest.reading import read_contest
 
     files = until(read_contest(contest), _day(on))
-    for path in defending.defend(contest, files, defence or sorted(files.defences), _day(on)):
+    for path in defending.defend(contest, files, defence or sorted(files.defences), _day(on), unpublished):
         typer.echo(str(path))
 
 

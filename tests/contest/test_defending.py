@@ -191,6 +191,30 @@ def test_a_run_of_a_command(tmp_path: Path) -> None:
     assert standing(read_contest(made.folder), day("2026-11-14"))
 
 
+def test_a_second_list_that_is_not_published(tmp_path: Path) -> None:
+    """Only how many are correct is written, never which images they are."""
+    made, hidden = OnDisk(tmp_path), tmp_path / "hidden"
+    ready(made)
+    use_command(made)
+    files = until(read_contest(made.folder), day("2026-11-09"))
+    data = {name: png((number, 9, 9), (20 + number, 30)) for number, name in enumerate("abcd")}
+    for name, group in zip(data, ("bird", "bird", "bird", "bicycle"), strict=True):
+        (hidden / group).mkdir(parents=True, exist_ok=True)
+        (hidden / group / f"{name}.png").write_bytes(data[name])
+    found = run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
+    odd = {name: len(each) % 2 == 1 for name, each in data.items()}  # the command calls these birds
+    assert found.unpublished is not None
+    counts = (found.unpublished.images, found.unpublished.correct, found.unpublished.mistakes)
+    assert counts == (4, sum(odd[name] for name in "abc"), int(odd["d"]))
+    assert list(found.answers) == [made.sha256]
+    (hidden / "bicycle" / "d.png").write_bytes(data["a"])
+    with pytest.raises(CleansetError, match=r"the same image as .*; expected each image in one group"):
+        run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
+    shutil.rmtree(hidden / "bicycle")
+    with pytest.raises(CleansetError, match="bicycle: no image; expected a folder of images for each"):
+        run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cleanset.contest.days import week_of
+from cleanset.contest.entries import Figures
 from cleanset.contest.files import ContestFiles
 from cleanset.contest.standing import DefenceStanding, standing
 from cleanset.errors import CleansetError
@@ -233,6 +234,15 @@ def test_the_other_reading_of_eligible() -> None:
     runs = [first_run(correct=8, mistakes=2, mistakes_at_80=1)]
     files = contest(runs=runs, rules=rules(eligibility="perfect_at_80"), stakes=[], first=False)
     assert on(files, STAKED).reasons == ("accuracy",)
+
+
+def test_overfitting_is_shown() -> None:
+    """9 of 10 on the published list, 15 of 20 on the other; of the first run over both."""
+    hidden = Figures(images=20, correct=15, mistakes=5, mistakes_at_80=0)
+    runs = [first_run(), run({}, date=STAKED).model_copy(update={"unpublished": hidden}), run({}, date=SATURDAY)]
+    files = contest(runs=runs, first=False)
+    assert on(files, "2026-11-01").overfitting is None
+    assert on(files, FINAL).overfitting == Fraction(3, 20)
 
 
 def later_stake(given: str) -> ContestFiles:

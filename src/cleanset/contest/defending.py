@@ -5,19 +5,19 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
 from cleanset.contest.command_defence import answers_of
-from cleanset.contest.coverage import Eligibility, eligibility
+from cleanset.contest.coverage import eligibility
 from cleanset.contest.entries import Defence, ModelOfEdition, Run
 from cleanset.contest.files import ContestFiles
 from cleanset.contest.folder_checks import FORMATS, check_defence
 from cleanset.contest.groups import Groups
-from cleanset.contest.reading import IMAGES
+from cleanset.contest.reading import IMAGES, visible
 from cleanset.contest.rules import ABSTAIN
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
@@ -55,6 +55,23 @@ def eligibility_list(edition: Edition, groups: Groups) -> dict[str, EligibilityI
     return dict(sorted(found.items()))
 
 
+def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage]:
+    """By SHA-256, the images of a list that is not published: a folder with one folder for each group, by its name.
+
+    Raises CleansetError for a group without an image, a link, and an image in both groups.
+    """
+    found: dict[str, EligibilityImage] = {}
+    for group in groups.names:
+        paths = visible(folder / group)
+        if not paths:
+            raise CleansetError(f"{folder / group}: no image; expected a folder of images for each of the two groups")
+        for path in paths:
+            other = found.setdefault(sha256(path.read_bytes()), EligibilityImage(path, group))
+            if other.group != group:
+                raise CleansetError(f"{path}: the same image as {other.path}; expected each image in one group")
+    return dict(sorted(found.items()))
+
+
 def submitted_images(contest: Path, files: ContestFiles, on: datetime.date) -> dict[str, Path]:
     """By SHA-256, every image that was submitted up to a day."""
     found = {
@@ -66,8 +83,12 @@ def submitted_images(contest: Path, files: ContestFiles, on: datetime.date) -> d
     return dict(sorted(found.items()))
 
 
-def run_defence(contest: Path, files: ContestFiles, name: str, on: datetime.date) -> Run:
+def run_defence(
+    contest: Path, files: ContestFiles, name: str, on: datetime.date, unpublished: Path | None = None
+) -> Run:
     """One run of a defence, dated `on`: its files checked, all images answered, its rate measured.
+
+    `unpublished`: a folder as `unpublished_list` reads it; of its images only the counts are kept.
 
     Raises CleansetError as `check_defence` and the commands do, and for a command that the board has not accepted.
     """
@@ -79,7 +100,8 @@ def run_defence(contest: Path, files: ContestFiles, name: str, on: datetime.date
         raise CleansetError(f"{name}: a command that the board has not accepted by {on}; expected board/accepted.yaml")
     edition = Edition(contest / ".." / "..")
     known, submitted = eligibility_list(edition, groups), submitted_images(contest, files, on)
-    paths = {sha: each.path for sha, each in known.items()} | submitted
+    hidden = {} if unpublished is None else unpublished_list(unpublished, groups)
+    paths = {sha: each.path for sha, each in (hidden | known).items()} | submitted
     for sha, path in paths.items():
         if not path.is_file() or sha256(path.read_bytes()) != sha:
             raise CleansetError(f"{path}: missing or changed; expected SHA-256 {sha}: run cleanset contest check")
@@ -87,17 +109,12 @@ def run_defence(contest: Path, files: ContestFiles, name: str, on: datetime.date
     before = perf_counter()
     answers, confidences = answer(paths)
     minutes = (perf_counter() - before) / 60
-    figures = _figures(known, answers, confidences)
     content = {
         "defence": name,
         "date": str(on),
         "images_per_minute": round(len(paths) / minutes, 1),
-        "eligibility": {
-            "images": figures.images,
-            "correct": figures.correct,
-            "mistakes": figures.mistakes,
-            "mistakes_at_80": figures.mistakes_at_80,
-        },
+        "eligibility": _figures(known, answers, confidences),
+        "unpublished": _figures(hidden, answers, confidences) if hidden else None,
         "answers": {sha: answers[sha] for sha in submitted},
     }
     return Run.model_validate(content)
@@ -170,11 +187,11 @@ class ReadGroups:
 
 def _figures(
     known: Mapping[str, EligibilityImage], answers: Answers, confidences: Mapping[str, float] | None
-) -> Eligibility:
+) -> dict[str, int]:
     correct = np.array([answers[sha] == each.group for sha, each in known.items()])
     abstains = np.array([answers[sha] == ABSTAIN for sha in known])
     sure = None if confidences is None else np.array([confidences[sha] for sha in known])
-    return eligibility(correct, abstains, sure)
+    return asdict(eligibility(correct, abstains, sure))
 
 
 def run_json(run: Run) -> str:
@@ -189,9 +206,11 @@ def write_run(contest: Path, run: Run) -> Path:
     return path
 
 
-def defend(contest: Path, files: ContestFiles, names: Sequence[str], on: datetime.date) -> list[Path]:
+def defend(
+    contest: Path, files: ContestFiles, names: Sequence[str], on: datetime.date, unpublished: Path | None = None
+) -> list[Path]:
     """Run defences and write their runs. Raises CleansetError for an unknown defence, and as `run_defence`."""
     for name in names:
         if name not in files.defences:
             raise CleansetError(f"{name}: unknown defence; expected one of {', '.join(sorted(files.defences))}")
-    return [write_run(contest, run_defence(contest, files, name, on)) for name in names]
+    return [write_run(contest, run_defence(contest, files, name, on, unpublished)) for name in names]

@@ -36,6 +36,7 @@ def _defence(each: DefenceStanding) -> dict[str, Any]:
         "shares": _shares(each.shares),
         "settled": each.settled,
         "waits_for": list(each.waits_for),
+        "overfitting": None if each.overfitting is None else str(each.overfitting),
     }
 
 
@@ -61,14 +62,20 @@ def _shares(shares: Shares) -> dict[str, str]:
 
 
 def as_table(standing: Standing) -> Table:
-    """The defences of a standing, a line each."""
-    table = Table("defence", "status", "staked", "broken in", "shares", "why", title=f"Standing on {standing.on}")
+    """The defences of a standing, a line each.
+
+    Over-fitting: accuracy on the eligibility list less that on the one that is not published.
+    """
+    table = Table(
+        "defence", "status", "staked", "broken in", "shares", "why", "over-fitting", title=f"Standing on {standing.on}"
+    )
     for each in standing.defences:
         why = ", ".join((*each.reasons, *(f"waits for {one}" for one in each.waits_for)))
         shares = ", ".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
         unsettled = " (not settled)" if each.status == "broken" and not each.settled else ""
+        overfit = "" if each.overfitting is None else f"{100 * float(each.overfitting):+.1f} %"
         dates = (_day(each.staked_on) or "", _day(each.broken_in) or "")
-        table.add_row(each.name, each.status, *dates, shares + unsettled, why)
+        table.add_row(each.name, each.status, *dates, shares + unsettled, why, overfit)
     return table
 
 

@@ -2,11 +2,12 @@
 
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
 from cleanset.contest.consistency import check_files
+from cleanset.contest.coverage import overfitting
 from cleanset.contest.days import after
 from cleanset.contest.entries import Appeal, Decision, Run, SubmittedImage
 from cleanset.contest.files import ContestFiles, Submission, team_of, until
@@ -26,7 +27,8 @@ class DefenceStanding:
 
     `reasons`: why it is not eligible. `broken_in`: the first week, by its Friday, with a valid image that the defence
     gives the other group; `broken_by` the teams of that week, `shares` what they have of the stake, which is `settled`
-    when no image up to that week can change it. `waits_for`: what is open before it wins.
+    when no image up to that week can change it. `waits_for`: what is open before it wins. `overfitting`: the accuracy
+    on the eligibility list less that on one that is not published, in its first run over both; None where there is none.
     """
 
     name: str
@@ -39,6 +41,7 @@ class DefenceStanding:
     shares: Shares = field(default_factory=dict)
     settled: bool = False
     waits_for: tuple[str, ...] = ()
+    overfitting: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,14 @@ class _Contest:
 
     def defence(self, name: str) -> DefenceStanding:
         """The standing of one defence."""
+        found = (
+            overfitting(run.eligibility.eligibility(), run.unpublished.eligibility())
+            for run in self._runs[name]
+            if run.unpublished is not None
+        )
+        return replace(self._status(name), overfitting=next(found, None))
+
+    def _status(self, name: str) -> DefenceStanding:
         stake, mistakes = self._stakes.get(name), self.mistakes(name)
         if stake is None:
             reasons = self._why_ineligible(name, bool(mistakes))
