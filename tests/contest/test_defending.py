@@ -100,6 +100,7 @@ def test_a_program_that_is_not_there(tmp_path: Path, images: Path, monkeypatch: 
         answers_of(["./no-such-program"], tmp_path, images, GROUPS, 60, "gold/wall")
 
 
+@pytest.mark.slow
 def test_a_command_leaves_nothing_running(tmp_path: Path, images: Path) -> None:
     """Not what it started itself either: a child that outlives it would write the file."""
     late = tmp_path / "late"

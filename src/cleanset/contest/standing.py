@@ -28,7 +28,7 @@ class DefenceStanding:
     `reasons`: why it is not eligible. `broken_in`: the first week, by its Friday, with a valid image that the defence
     gives the other group; `broken_by` the teams of that week, `shares` what they have of the stake, which is `settled`
     when no image up to that week can change it. `waits_for`: what is open before it wins. `overfitting`: the accuracy
-    on the eligibility list less that on one that is not published, in its first run over both; None where there is none.
+    on the eligibility list less that on one that is not published, in its first run over both; None without one.
     """
 
     name: str
