@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -78,6 +78,18 @@ class Shards:
     def finished_images(self) -> int:
         """How many images were in finished shards when these were opened."""
         return sum(map(len, self._image_ids)) - sum(len(self._image_ids[number]) for number in self.missing)
+
+    def total_images(self) -> int:
+        """How many images are in all shards, finished or not."""
+        return sum(map(len, self._image_ids))
+
+    def finished(self) -> Iterator[pd.DataFrame]:
+        """The tables of the shards that are finished now, in order."""
+        return (
+            read_table(self._path(number), self._table)
+            for number in range(len(self._image_ids))
+            if self._is_finished(number)
+        )
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:05d}.parquet"

@@ -1,0 +1,118 @@
+"""The section `attack` of a study's params.yaml."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cleanset.attacks.boundary import Boundary, Other
+from cleanset.attacks.common_corruptions import CommonCorruptions
+from cleanset.attacks.guess import Guess
+from cleanset.attacks.making import Known, made
+from cleanset.attacks.pgd import Pgd
+from cleanset.attacks.settings import AttackSettings, read_attack_settings
+from cleanset.attacks.spatial import RandomSpatial, SpatialGrid
+from cleanset.attacks.spsa import Spsa
+from cleanset.errors import CleansetError
+from tests.attacks.networks import drawn, subject
+
+OTHERS = {"a/1": Other(0, lambda: drawn(1)), "a/2": Other(1, lambda: drawn(2))}
+KNOWN = Known(3, lambda: OTHERS, lambda: Guess({}, lambda *_: drawn(0)))
+
+
+def settings(tmp_path: Path, text: str) -> AttackSettings:
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    return read_attack_settings(path)
+
+
+def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
+    found = settings(tmp_path, "seed: 1\n")
+    assert list(found.attacks) == [
+        "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack",
+        "guess",
+    ]  # fmt: skip
+    grid, spsa, boundary = (made(found.attack(name), KNOWN) for name in ("spatial_grid", "spsa", "boundary"))
+    assert isinstance(grid, SpatialGrid)
+    assert (grid.scale, len(grid.translations) ** 2 * len(grid.angles)) == (0.7, 775)
+    assert isinstance(spsa, Spsa)
+    assert (spsa.eps, spsa.steps * spsa.samples, spsa.stop_margin) == (16 / 255, 12_800, 1)
+    assert spsa.start is not None
+    assert isinstance(boundary, Boundary)
+    assert (boundary.eps, found.images_of("boundary"), found.images_of("spsa")) == (10, 100, None)
+    assert isinstance(made(found.attack("guess"), KNOWN), Guess)
+
+
+def test_names_fractions_and_kinds(tmp_path: Path) -> None:
+    text = """
+attack:
+  images: 20
+  attacks:
+    none:
+    pgd: {eps: 8/255, steps: 7}
+    pgd_l2: {kind: pgd, norm: L2, eps: 0.5, images: 5}
+    common_corruptions: {corruptions: 19}
+    spsa: {after: null}
+"""
+    found = settings(tmp_path, text)
+    linf, l2, worst, spsa = (made(found.attack(name), KNOWN) for name in list(found.attacks)[1:])
+    assert isinstance(linf, Pgd)
+    assert (linf.norm, linf.eps, linf.step, linf.steps) == ("Linf", 8 / 255, 2 / 255, 7)
+    assert isinstance(l2, Pgd)
+    assert (l2.norm, l2.eps, l2.step) == ("L2", 0.5, 0.125)
+    assert (found.images_of("pgd"), found.images_of("pgd_l2")) == (20, 5)
+    assert isinstance(worst, CommonCorruptions)
+    assert len(worst.corruptions) == 19
+    assert isinstance(spsa, Spsa)
+    assert spsa.start is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{attacks: {pgd: {eps: 0}}}", "attack.attacks.pgd.pgd.eps: expected greater than 0; found 0"),
+        ("{attacks: {pgd: {eps: 0/255}}}", "eps"),
+        ("{attacks: {pgd: {eps: much}}}", "expected a number, or a fraction such as 4/255; found 'much'"),
+        ("{attacks: {fgsm: {}}}", "'fgsm': kind 'fgsm'; expected one of none, spatial_grid"),
+        ("{attacks: {pgd: {step_size: 1}}}", "unknown key 'step_size'"),
+        ("{attacks: {spsa: {samples: 63}}}", "samples"),
+        ("{attacks: {autoattack: {attacks: [square, square]}}}", "expected each attack once"),
+        ("{attacks: {boundary: {starts: [a, a]}}}", "a file twice"),
+        ("{search_precision: half}", "search_precision"),
+        ("{budget: {seconds: 0}}", "budget.seconds"),
+        ("{attacks: {}}", "attacks"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(CleansetError) as error:
+        settings(tmp_path, f"attack: {text}\n")
+    assert message in str(error.value)
+    assert str(tmp_path / "params.yaml: attack.") in str(error.value)
+
+
+def test_no_such_attack(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match="unknown attack 'fgsm'; expected one of none"):
+        settings(tmp_path, "attack: {}\n").attack("fgsm")
+
+
+def test_starts_are_images_that_the_model_gets_right(tmp_path: Path) -> None:
+    found = settings(tmp_path, "attack: {attacks: {boundary: {starts: [a/2], after: null}}}\n")
+    attack = made(found.attack("boundary"), KNOWN)
+    assert isinstance(attack, Boundary)
+    assert list(attack.others) == ["a/2"]
+    assert attack.start is None
+    found = settings(tmp_path, "attack: {attacks: {boundary: {starts: [a/3]}}}\n")
+    with pytest.raises(CleansetError, match="a/3 is no image of the study that the model classifies correctly"):
+        made(found.attack("boundary"), KNOWN)
+
+
+def test_a_start_is_the_random_change_of_the_study(tmp_path: Path) -> None:
+    found = settings(tmp_path, "attack: {attacks: {spsa: {after: {max_angle: 5}}, random_spatial: {max_angle: 5}}}\n")
+    spsa, spatial = (made(found.attack(name), KNOWN) for name in ("spsa", "random_spatial"))
+    assert isinstance(spsa, Spsa)
+    assert isinstance(spatial, RandomSpatial)
+    assert spsa.start is not None
+    assert np.array_equal(spsa.start(subject(1, 0)), spatial.changed(subject(1, 0)))
+    assert not np.array_equal(
+        RandomSpatial(204 / 224, 18, 30, 3).changed(subject(1, 0)), spatial.changed(subject(1, 0))
+    )
