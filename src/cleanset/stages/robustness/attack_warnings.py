@@ -1,0 +1,33 @@
+"""Stage attack_warnings: signs that a model only looks strong, probed on some of the images."""
+
+import json
+
+from cleanset.attacks.pgd import Pgd
+from cleanset.attacks.results import attack_warnings
+from cleanset.attacks.settings import AttackSettings, read_attack_settings
+from cleanset.attacks.spsa import Spsa
+from cleanset.attacks.warnings import probed
+from cleanset.edition.params import read_params
+from cleanset.files import write_text
+from cleanset.robustness.study import Study, read_study_params
+from cleanset.scoring.differentiable import pixel_network, searching
+from cleanset.scoring.engine import settings_for
+from cleanset.stages.robustness.attacks import opened
+
+
+def run(study: Study, role: str, settings: AttackSettings | None = None) -> None:
+    """Read the images and the model's weights, write data/attack_warnings/<role>.json."""
+    params = read_params(study.edition.folder)
+    wanted = read_study_params(study, list(params.models))
+    settings = read_attack_settings(study.params_yaml) if settings is None else settings
+    probe, scoring = settings.probe, settings_for(params.score)
+    _, target = opened(study, params, wanted, role, scoring.devices[0])
+    subjects = [target.subject(file) for file in target.images["file"].head(probe.images)]
+    network = pixel_network(target.model, scoring.devices[0], settings.search_precision, scoring.batch_size)
+    pgd = Pgd("Linf", probe.eps, probe.steps, probe.eps / 4, True, wanted.seed, probe.group)
+    spsa = Spsa(probe.eps, probe.spsa_steps, probe.spsa_samples, probe.eps / 4, 0.01, 1, wanted.seed)
+    with searching(settings.search_precision):
+        found = probed(network, subjects, pgd, [spsa])
+    content = {"role": role, "images": len(subjects), "parameters": probe.model_dump()}
+    content |= {"warnings": [warned._asdict() for warned in found]}
+    write_text(attack_warnings(study.folder, role), json.dumps(content, indent=2) + "\n")
