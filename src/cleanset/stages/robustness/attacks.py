@@ -204,7 +204,7 @@ def search(
         spent = sum(int(table["queries"].sum()) for table in shards.finished())
     for number in tracked(shards.missing, left, text, attack.group_size):
         names = shards.image_ids(number)
-        late = budget.seconds is not None and monotonic() - begin >= budget.seconds
+        late = budget.seconds is not None and number > 0 and monotonic() - begin >= budget.seconds
         if late or (budget.queries is not None and spent >= budget.queries):
             return number * attack.group_size
         group = [target.subject(name) for name in names]
