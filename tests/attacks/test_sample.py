@@ -14,7 +14,7 @@ from tests.checkouts import Checkout
 
 ROLES = ("standard", "corruption_robust", "norm_robust")
 PGD = AttackSettings.model_validate(
-    {"search_precision": "float32", "attacks": {"pgd": {"eps": "4/255", "steps": 10}, "none": {}}}
+    {"search_precision": "float32", "attacks": {"pgd": {"eps": "4/255", "steps": 10, "group": 8}, "none": {}}}
 )
 
 
