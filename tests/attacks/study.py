@@ -78,4 +78,6 @@ def score(study: Study, images: dict[str, bytes]) -> None:
         model, images.__getitem__, settings_for(params.score), list(images), read_off=ReadAnswers(range(1000))
     )
     names = {"file": table["file"].tolist(), "change": ["clean"] * COUNT, "severity": [0] * COUNT}
-    write_table(study.predictions(ROLE), answers.assign(**names)[PREDICTIONS.names], PREDICTIONS)
+    for family in ("corruptions", "scenarios"):
+        columns = PREDICTIONS[family]
+        write_table(study.predictions(family, ROLE), answers.assign(**names)[columns.names], columns)

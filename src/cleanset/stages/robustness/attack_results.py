@@ -11,7 +11,8 @@ from cleanset.attacks.settings import AttackSettings, read_attack_settings
 from cleanset.edition.params import read_params
 from cleanset.metrics import write_metrics
 from cleanset.robustness.measures.bootstrap import Bootstrap
-from cleanset.robustness.study import Study, read_study_params
+from cleanset.robustness.settings import read_study_params
+from cleanset.robustness.study import Study
 from cleanset.stages.robustness.measure import write_csv
 from cleanset.tables import read_table
 
@@ -22,7 +23,7 @@ SHOWN = ("success", "error", "queries")
 def run(study: Study, settings: AttackSettings | None = None) -> None:
     """Read the results of all attacks, write data/attack_measures.csv and attack_metrics/."""
     roles = list(read_params(study.edition.folder).models)
-    params = read_study_params(study, roles)
+    params = read_study_params(study.params_yaml, roles)
     settings = read_attack_settings(study.params_yaml) if settings is None else settings
     bootstrap = Bootstrap(resamples=params.bootstrap.draws, seed=f"attacks {params.seed}")
     lines = [

@@ -9,7 +9,8 @@ from cleanset.attacks.spsa import Spsa
 from cleanset.attacks.warnings import probed
 from cleanset.edition.params import read_params
 from cleanset.files import write_text
-from cleanset.robustness.study import Study, read_study_params
+from cleanset.robustness.settings import read_study_params
+from cleanset.robustness.study import Study
 from cleanset.scoring.differentiable import pixel_network, searching
 from cleanset.scoring.engine import settings_for
 from cleanset.stages.robustness.attacks import opened
@@ -18,7 +19,7 @@ from cleanset.stages.robustness.attacks import opened
 def run(study: Study, role: str, settings: AttackSettings | None = None) -> None:
     """Read the images and the model's weights, write data/attack_warnings/<role>.json."""
     params = read_params(study.edition.folder)
-    wanted = read_study_params(study, list(params.models))
+    wanted = read_study_params(study.params_yaml, list(params.models))
     settings = read_attack_settings(study.params_yaml) if settings is None else settings
     probe, scoring = settings.probe, settings_for(params.score)
     _, target = opened(study, params, wanted, role, scoring.devices[0])

@@ -45,11 +45,14 @@ from cleanset.files import replacing, sha256, write_text
 from cleanset.images.base import Resized
 from cleanset.progress import print_notice, tracked
 from cleanset.robustness.answers import PREDICTIONS, ReadAnswers
-from cleanset.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
+from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName, SetImages, StudyFile, files_of
+from cleanset.robustness.changes import SceneImage, corrupted_image
 from cleanset.robustness.clean import check_clean
+from cleanset.robustness.image_masks import MASKS
 from cleanset.robustness.images import STUDY_IMAGES, images_for
-from cleanset.robustness.names import CLEAN
-from cleanset.robustness.study import Study, StudyParams, read_study_params
+from cleanset.robustness.names import CLEAN, SCENARIOS
+from cleanset.robustness.settings import StudyParams, read_study_params
+from cleanset.robustness.study import Study
 from cleanset.scoring import differentiable
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.differentiable import PixelNetwork, pixel_network, searching
@@ -57,6 +60,7 @@ from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.provenance import library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint, source_code
+from cleanset.stages.robustness.scenarios import scene_images
 from cleanset.tables import CROP_SCORES, SCORES, read_table, write_table
 
 LIBRARIES = {
@@ -66,6 +70,8 @@ LIBRARIES = {
     "guess": ("imagecorruptions-imaug",),
 }
 """By kind: what else decides the candidates; scikit-image decides SSIM."""
+GUESSED = ("corruptions", "scenarios")
+"""The families of stored predictions that guess looks into."""
 SEARCHING = (
     autoattack, base, boundary, common_corruptions, differentiable, guess, judged, libraries, making, null, pgd,
     spatial, spsa,
@@ -110,7 +116,7 @@ def run(study: Study, role: str, name: str, settings: AttackSettings | None = No
     scores, bit for bit.
     """
     params = read_params(study.edition.folder)
-    wanted = read_study_params(study, list(params.models))
+    wanted = read_study_params(study.params_yaml, list(params.models))
     settings = read_attack_settings(study.params_yaml) if settings is None else settings
     settings.attack(name)
     device, batch_size = (found := settings_for(params.score)).devices[0], found.batch_size
@@ -148,16 +154,35 @@ def opened(study: Study, params: Params, wanted: StudyParams, role: str, device:
 
 def guess_of(study: Study, wanted: StudyParams, target: Target) -> Guess:
     """The attack that knows the stored predictions."""
-    predictions = read_table(study.predictions(target.role), PREDICTIONS)
+    corruptions, scenarios = (
+        read_table(study.predictions(family, target.role), PREDICTIONS[family]) for family in GUESSED
+    )
+    mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
     whole = Resized(target.model.preprocessing.size)
-    changed = ChangedImages(target.files, wanted.jpeg, wanted.seed)
+    change: Change = corrupted_image
+    if any(name in SCENARIOS for _, name, _ in mistakes.values()):
+        everything, masks = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
+        change = EitherChange(scene_images(study, wanted.scenarios, everything, masks))
+    changed = ChangedImages(target.files, change, wanted.jpeg, wanted.seed)
 
-    def pixels(file: str, change: str, severity: int) -> Pixels:
-        if change == CLEAN:
+    def pixels(file: str, name: str, severity: int) -> Pixels:
+        if name == CLEAN:
             return target.pixels(file)
-        return whole(changed(str(ChangeName(file, change, severity))))
+        return whole(changed(str(ChangeName(file, name, severity))))
 
-    return Guess(most_confident_mistakes(target.images, predictions), pixels)
+    return Guess(mistakes, pixels)
+
+
+@dataclass(frozen=True, slots=True)
+class EitherChange:
+    """A scenario or a corruption, by its name."""
+
+    scenes: SceneImage
+
+    def __call__(self, file: StudyFile, change: str, step: int, seed: int) -> Pixels:
+        """The changed base image."""
+        made_by: Change = self.scenes if change in SCENARIOS else corrupted_image
+        return made_by(file, change, step, seed)
 
 
 def record_of(
@@ -186,8 +211,8 @@ def shards_of(
     study: Study, target: Target, name: str, record: dict[str, Any], attack: Attack, images: pd.DataFrame
 ) -> Shards:
     """The finished groups, those of other code, parameters or predictions removed."""
-    predictions = study.predictions(target.role)
-    known = sha256(predictions.read_bytes()) if isinstance(attack, Guess) else ""
+    predictions = [study.predictions(family, target.role) for family in GUESSED]
+    known = " ".join(sha256(path.read_bytes()) for path in predictions) if isinstance(attack, Guess) else ""
     facts = json.dumps(record), scoring_code(), source_code(SEARCHING), known
     folder, size = partial_folder(study.folder, name, target.role), attack.group_size
     return Shards(folder, fingerprint(*facts), images["file"].tolist(), size, size, SHARD)
