@@ -474,9 +474,17 @@ app.add_typer(robustness_cli.app, name="robustness", rich_help_panel=TOOLS)
 app.add_typer(contest_cli.app, name="contest", rich_help_panel=TOOLS)
 
 
+EXTRAS = {
+    "review": ("fastapi", "nicegui", "starlette", "uvicorn"),
+    "robustness": ("cv2", "imagecorruptions", "numba", "skimage", "statsmodels"),
+    "attacks": ("eagerpy", "foolbox"),
+}
+"""The modules that an extra brings; all others come with build."""
+
+
 def extra_of(module: str) -> str:
     """The extra of this package, as pip takes it, that brings a library; `module` is the name it is imported by."""
-    return "review" if module.partition(".")[0] in ("fastapi", "nicegui", "starlette", "uvicorn") else "build"
+    return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), "build")
 
 
 def main() -> None:
@@ -488,7 +496,8 @@ def main() -> None:
             raise
         sys.exit(
             f"error: {error.name}: not installed, and this command needs it: pip install "
-            f"'cleanset[{extra_of(error.name)}]' (build: what the stages need; review: the review page)"
+            f"'cleanset[{extra_of(error.name)}]' (build: what the stages need; review: the review page; robustness and "
+            "attacks: studies)"
         )
     except CleansetError as error:
         sys.exit(f"error: {error}")

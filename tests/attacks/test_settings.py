@@ -28,7 +28,7 @@ def settings(tmp_path: Path, text: str) -> AttackSettings:
 
 def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
     found = settings(tmp_path, "seed: 1\n")
-    assert list(found.attacks) == [
+    assert found.names == [
         "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack",
         "guess",
     ]  # fmt: skip
@@ -41,6 +41,12 @@ def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
     assert isinstance(boundary, Boundary)
     assert (boundary.eps, found.images_of("boundary"), found.images_of("spsa")) == (10, 100, None)
     assert isinstance(made(found.attack("guess"), KNOWN), Guess)
+
+
+def test_guess_is_always_there(tmp_path: Path) -> None:
+    assert settings(tmp_path, "attack: {attacks: {none: {}}}\n").names == ["none", "guess"]
+    with pytest.raises(CleansetError, match="guess is always there; expected it left out"):
+        settings(tmp_path, "attack: {attacks: {guess: {}}}\n")
 
 
 def test_names_fractions_and_kinds(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ class AutoAttackAttack(_Attack):
 
 
 class GuessAttack(_Attack):
-    """The known mistakes of the stored predictions."""
+    """The known mistakes of the stored predictions; it has no parameters and is always there."""
 
     kind: Literal["guess"] = "guess"
 
@@ -160,12 +160,17 @@ KINDS: dict[str, type[AnyAttack]] = {
 }
 
 
+GUESS = "guess"
+
+
 def _with_kinds(attacks: object) -> object:
     """Each attack with its kind: its own name, unless another one is given."""
     if not isinstance(attacks, dict):
         return attacks
     found: dict[Any, Any] = {}
     for name, entry in attacks.items():
+        if name == GUESS:
+            raise ValueError(f"{GUESS} is always there; expected it left out")
         entry = {} if entry is None else entry
         if isinstance(entry, dict):
             entry = {"kind": name} | entry
@@ -200,7 +205,7 @@ class AttackSettings(Section):
     """All of the section.
 
     `search_precision`: what candidates are searched for in; they are judged in float64. `images`: the first so many;
-    null for all. `attacks`: by name, which is its kind unless one is given.
+    null for all. `attacks`: by name, which is its kind unless one is given; `guess` is always there beside them.
     """
 
     search_precision: Literal["float64", "float32", "tf32", "bfloat16"] = "float32"
@@ -210,8 +215,13 @@ class AttackSettings(Section):
     attacks: Annotated[
         dict[Role, Annotated[AnyAttack, Field(discriminator="kind")]],
         BeforeValidator(_with_kinds),
-        Field(min_length=1, default_factory=lambda: {name: kind() for name, kind in KINDS.items()}),
+        Field(min_length=1, default_factory=lambda: {name: kind() for name, kind in KINDS.items() if name != GUESS}),
     ]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all attacks."""
+        return [*self.attacks, GUESS]
 
     @model_validator(mode="after")
     def _starts_are_other_files(self) -> Self:
@@ -222,8 +232,8 @@ class AttackSettings(Section):
 
     def attack(self, name: str) -> AnyAttack:
         """The parameters of an attack. Raises CleansetError if there is none of that name."""
-        check_known("attack", name, self.attacks)
-        return self.attacks[name]
+        check_known("attack", name, self.names)
+        return GuessAttack() if name == GUESS else self.attacks[name]
 
     def images_of(self, name: str) -> int | None:
         """How many images an attack gets at most."""

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from cleanset.attacks.settings import AttackSettings
 from cleanset.edition.params import Role, Section
 from cleanset.errors import CleansetError
 from cleanset.robustness.mask_formats import FORMATS
@@ -172,6 +173,7 @@ class StudyParams(Section):
     perturbations: Perturbations = Field(default_factory=lambda: Perturbations.model_validate({}))
     masks: Annotated[list[MaskFolder], Field(default_factory=list)]
     scenarios: Scenarios = Field(default_factory=lambda: Scenarios.model_validate({}))
+    attack: AttackSettings = Field(default_factory=lambda: AttackSettings.model_validate({}))
     bootstrap: Bootstrap = Bootstrap()
 
 

@@ -28,7 +28,7 @@ def run(study: Study, settings: AttackSettings | None = None) -> None:
     bootstrap = Bootstrap(resamples=params.bootstrap.draws, seed=f"attacks {params.seed}")
     lines = [
         line
-        for name in settings.attacks
+        for name in settings.names
         for role in roles
         for line in measured(
             name, role, read_table(attacked_folder(study.folder, name, role).table, ATTACKED), bootstrap

@@ -49,7 +49,7 @@ from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName
 from cleanset.robustness.changes import SceneImage, corrupted_image
 from cleanset.robustness.clean import check_clean
 from cleanset.robustness.image_masks import MASKS
-from cleanset.robustness.images import STUDY_IMAGES, images_for
+from cleanset.robustness.images import STUDY_IMAGES, first_images, images_for
 from cleanset.robustness.names import CLEAN, SCENARIOS
 from cleanset.robustness.settings import StudyParams, read_study_params
 from cleanset.robustness.study import Study
@@ -123,7 +123,7 @@ def run(study: Study, role: str, name: str, settings: AttackSettings | None = No
     judge_of, target = opened(study, params, wanted, role, device)
     known = Known(wanted.seed, target.others, lambda: guess_of(study, wanted, target))
     attack = made(settings.attack(name), known)
-    attacked_images = target.images.head(settings.images_of(name) or len(target.images))
+    attacked_images = first_images(target.images, settings.images_of(name))
     record = record_of(target, name, settings, wanted, attacked_images, device)
     shards = shards_of(study, target, name, record, attack, attacked_images)
     network = pixel_network(target.model, device, settings.search_precision, batch_size)
