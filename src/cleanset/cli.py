@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cleanset import attacks_cli, contest_cli, review_cli, robustness_cli
+from cleanset import attacks_cli, contest_cli, review_cli, robustness_cli, study_cli
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, one_line
 from cleanset.options import HERE, Folder
@@ -472,6 +472,7 @@ app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)
 robustness_cli.app.add_typer(attacks_cli.app)
 app.add_typer(robustness_cli.app, name="robustness", rich_help_panel=TOOLS)
 app.add_typer(contest_cli.app, name="contest", rich_help_panel=TOOLS)
+app.add_typer(study_cli.app, name="study", rich_help_panel=TOOLS)
 
 
 EXTRAS = {

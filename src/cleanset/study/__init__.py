@@ -1,0 +1,1 @@
+"""The realness study: lists of images for people to rate, the page that they rate them on, and what ratings show."""
