@@ -27,6 +27,7 @@ NEEDS = {
     "browser": {"browser"},
     "built": {"built", "published", "rebuilt", "studied"},
     "gpu": {"gpu"},
+    "r": {"rscript"},
     "real": {"real"},
     "server": {"serving", "start", "web"},
     "slow": {"pristine", "real_list", "small"},

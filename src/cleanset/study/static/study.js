@@ -109,7 +109,11 @@
     if (!Number.isInteger(list) || list < 1 || list > STUDY.lists.length) return askForList();
     const who = person();
     main.innerHTML = '<div id="study"></div>';
-    const study = initJsPsych({ display_element: "study", on_finish: () => finish(who, list) });
+    const study = initJsPsych({
+      display_element: "study",
+      override_safe_mode: true, // which only concerns sound and video
+      on_finish: () => finish(who, list),
+    });
     addEventListener("beforeunload", onLeaving);
     addEventListener("keydown", onDigit);
     const start = { type: jsPsychHtmlButtonResponse, stimulus: INSTRUCTIONS, choices: ["Begin"], button_layout: "flex" };
