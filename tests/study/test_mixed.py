@@ -130,6 +130,7 @@ def test_normal_degrees_are_infinite_and_change_nothing_else(repository: Path) -
     assert one.modified.standard_error == other.modified.standard_error
 
 
+@pytest.mark.slow
 def test_the_defaults_of_the_plan_are_the_medians_of_the_studies(repository: Path) -> None:
     found = [fit(*arguments(published(repository, study)), degrees="normal").variances for study in DIFFERENT_PEOPLE]
     for name in ("person", "slope", "covariance", "real", "modified", "residual"):

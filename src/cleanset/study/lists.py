@@ -158,8 +158,8 @@ def shown_equally(lists: Sequence[Sequence[Image]], images: Sequence[Image]) -> 
 
 
 def attention_places(images: int, checks: int, seed: int, person: int) -> list[int]:
-    """Before which image each attention check comes, spread over a list: one in each of as many equal parts."""
-    edges = [round(part * images / checks) for part in range(checks + 1)] if checks else []
+    """Before which image (from 0) each attention check comes: one in each of as many equal parts of a list."""
+    edges = [part * images // checks for part in range(checks + 1)] if checks else []
     return [
         start + int(shuffled([str(place) for place in range(max(end - start, 1))], seed, "attention", person)[0])
         for start, end in pairwise(edges)

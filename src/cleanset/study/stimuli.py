@@ -40,7 +40,9 @@ def beyond_doubt(image: Image.Image, seed: int) -> Image.Image:
     original = pixels.copy()
     for place, (target, source) in enumerate(zip(places, (places[int(each)] for each in order), strict=True)):
         tile = original[source[0] : source[0] + height, source[1] : source[1] + width]
-        pixels[target[0] : target[0] + height, target[1] : target[1] + width] = 255 - tile if sum(divmod(place, TILES)) % 2 else tile
+        pixels[target[0] : target[0] + height, target[1] : target[1] + width] = (
+            255 - tile if sum(divmod(place, TILES)) % 2 else tile
+        )
     return Image.fromarray(pixels)
 
 
