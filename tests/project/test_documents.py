@@ -25,6 +25,7 @@ COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust
 EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --model corruption_robust"
 INSTALL = 'pip install "cleanset @ git+https://…/cleanset.git"'
 PUBLISH = 'ssh-keygen -q -t ed25519 -N "" -f build/key'
+STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
 NOT_RUN = {
     INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review_page starts the server",
@@ -35,6 +36,10 @@ NOT_RUN = {
     "cleanset evaluate --edition imagenet --images build/published/selection.csv --role standard "
     "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluate reads such a list",
     'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",
+    "cleanset study plan --set data/export/standard --attacked attacked --out build/study": "needs attacked images: "
+    "tests/study draws some",
+    "cleanset study analyse answers-*.csv --plan build/study --out build/analysis": "needs answers: "
+    "tests/study gives some, in a browser too",
     "make published": "docs/published_set.md: tests/published runs `cleanset published`, which is all that it does",
 }
 """The blocks marked console, and why no test runs them."""
@@ -256,6 +261,17 @@ def test_arrays(repository: Path, checkout: Checkout) -> None:
     assert done.returncode == 0, done.stderr
     shapes = {name: np.load(checkout.folder / "build" / name / "images.npy", mmap_mode="r").shape for name in BUILT}
     assert shapes == BUILT
+    shutil.rmtree(checkout.folder / "build")
+
+
+def test_a_published_study_of_ratings(repository: Path, checkout: Checkout) -> None:
+    """What docs/study.md says of it."""
+    done = shell(checkout, block(repository, STUDY), COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "50 people, 1,979 images, 5,000 ratings" in done.stdout
+    assert "modified - real: -1.115 (95 % -1.300 to -0.930), se 0.093, df 76.7" in done.stdout
+    assert "174 of 2,062 real images with 5 ratings or more have a negative majority" in done.stdout
+    assert (checkout.folder / "build" / "published_ratings" / "look_again.csv").is_file()
     shutil.rmtree(checkout.folder / "build")
 
 

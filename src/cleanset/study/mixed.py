@@ -13,11 +13,15 @@ The criterion is profiled over the ratios of standard deviations to the residual
 Linear Mixed-Effects Models Using lme4", JSS 2015, section 3). Images are eliminated first: each has one random effect,
 so that its part of the inverse is a number, and what remains is as large as the number of people. Degrees of freedom
 are Satterthwaite's, as in lmerTest (Kuznetsova et al., JSS 2017), or infinite (`normal`).
+
+A published study's 5,000 to 7,400 ratings take under a second on one core. statsmodels' MixedLM, for which crossed
+effects are one dense group, takes longer than a minute for 2,000.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
@@ -37,8 +41,8 @@ DEGREES: tuple[str, ...] = get_args(Degrees)
 
 MIN_EIGENVALUE = 1e-8
 """Of the criterion's Hessian, relative to the largest: a direction in which it is flat tells nothing of precision."""
-STEP = 1e-3
-"""Of the numerical derivatives, whose error is of its fourth power."""
+STEP = 3e-4
+"""Of the numerical derivatives: their error is of its square, the criterion's rounding is divided by that."""
 AT_ZERO, BESIDE_ZERO, MAX_RATIO = 1e-3, 0.2, 1e4
 """Ratios to the residual's standard deviation: taken for 0, tried instead of it, and too large to be told from none."""
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
@@ -307,18 +311,19 @@ def _satterthwaite(problem: _Problem, parameters: Floats) -> tuple[float, float]
 
 
 def _derivatives(function: Callable[[Floats], Floats], point: Floats) -> Floats:
-    """Numerical derivatives, of fourth order: a row for each value of the function, a column for each parameter."""
-    columns = []
-    for place in range(len(point)):
-        step = np.zeros(len(point))
-        step[place] = STEP
-        near = function(point + step) - function(point - step)
-        far = function(point + 2 * step) - function(point - 2 * step)
-        columns.append((8 * near - far) / (12 * STEP))
-    return np.stack(columns, axis=1)
+    """Numerical derivatives, of second order: a row for each value of the function, a column for each parameter."""
+    steps = np.eye(len(point)) * STEP
+    return np.stack([function(point + step) - function(point - step) for step in steps], axis=1) / (2 * STEP)
 
 
 def _hessian(function: Callable[[Floats], float], point: Floats) -> Floats:
-    """The second derivatives of a function, symmetrized."""
-    second = _derivatives(lambda at: _derivatives(lambda inner: np.array([function(inner)]), at)[0], point)
-    return (second + second.T) / 2
+    """The second derivatives of a function."""
+    steps = np.eye(len(point)) * STEP
+    middle = function(point)
+    ends = [function(point + step) + function(point - step) - 2 * middle for step in steps]
+    hessian = np.diag(ends)
+    for row, column in combinations(range(len(point)), 2):
+        both = steps[row] + steps[column]
+        mixed = function(point + both) + function(point - both) - 2 * middle
+        hessian[row, column] = hessian[column, row] = (mixed - ends[row] - ends[column]) / 2
+    return np.asarray(hessian / STEP**2)

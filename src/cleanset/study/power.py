@@ -71,8 +71,8 @@ def people_needed(design: Design, variances: Variances, question: Question, wish
     if not enough(MAX_PEOPLE):
         raise CleansetError(
             f"the plan: even {MAX_PEOPLE:,} people who rate {design.real_images} real and {design.modified_images} "
-            f"modified images have less than {100 * wished:g} % power for a bound of {question.bound:g}; take more images or "
-            f"a wider bound"
+            f"modified images have less than {100 * wished:g} % power for a bound of {question.bound:g}; "
+            f"take more images or a wider bound"
         )
     low, high = 1, MAX_PEOPLE  # the power grows with the number of people
     while high - low > 1:
