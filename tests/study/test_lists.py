@@ -80,6 +80,16 @@ def test_nobody_sees_an_image_and_what_was_made_of_it() -> None:
     assert sources_twice([[by_name[each.kind, each.name] for each in found] for found in unaware]) > 90
 
 
+def test_images_of_no_known_source_are_swapped_too() -> None:
+    """And nobody gets one twice by that."""
+    some = [Image("real", f"n/{number}.JPEG", f"id{number}") for number in range(30)]
+    some += [Image("modified", f"a/{number}.png", f"id{number}" if number % 3 else "") for number in range(30)]
+    for seed in range(5):
+        lists = rated(some, Sizes(20, 20, 20), seed)
+        for found in lists:
+            assert len({(each.kind, each.name) for each in found}) == 40
+
+
 def test_where_it_cannot_be_helped_it_is_counted() -> None:
     assert sources_twice(rated(images(5, 5), Sizes(4, 5, 5), 0)) == 4
 

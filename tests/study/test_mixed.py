@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.study import mixed
 from cleanset.study.mixed import Random, fit
 from cleanset.study.power import PUBLISHED
 from tests.study.conftest import DIFFERENT_PEOPLE, arguments, path_of, published
@@ -44,7 +45,7 @@ def test_what_r_finds(line: str, repository: Path) -> None:
 
     lmer(rating ~ type + (1 | pid) + (1 | image)), and lmer(rating ~ type + (1 + type | pid) + (0 + r | image) +
     (0 + m | image)), r and m being 1 for real and for modified; then summary(model)$coefficients, VarCorr(model) and
-    REMLcrit(model). In aca a first search ends with no variance of modified images, which is not the best.
+    REMLcrit(model).
     """
     study, random, *numbers = line.split()
     intercept, effect, error, df, person, slope, real, modified, residual, criterion = map(float, numbers)
@@ -91,6 +92,19 @@ def test_no_variance_of_modified_images(repository: Path) -> None:
     assert found.modified.estimate == pytest.approx(-2.7201231, abs=1e-5)
     assert found.criterion == pytest.approx(15923.8061412, abs=1e-4)
     assert 60 < found.modified.degrees < 68
+
+
+@pytest.mark.parametrize("random", FORMULAS)
+def test_a_search_that_ends_at_0_starts_again(
+    random: Random, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0 is stationary in each ratio, and not the best; a search that starts there would stay."""
+    ratings = arguments(published(repository, "aca"))
+    expected = fit(*ratings, random, "normal")
+    monkeypatch.setattr(mixed, "START", 0.0)
+    found = fit(*ratings, random, "normal")
+    assert found.criterion == pytest.approx(expected.criterion, abs=1e-4)
+    assert found.modified.estimate == pytest.approx(expected.modified.estimate, abs=1e-4)
 
 
 def drawn(people: int, images: int, seed: int) -> npt.NDArray[np.float64]:

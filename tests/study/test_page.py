@@ -77,6 +77,7 @@ def test_a_whole_list(page: Page, planned: Path, tmp_path: Path) -> None:
     answers = rows(tmp_path / "answers.csv")
     assert [each["answer"] for each in answers] == given
     assert [each["stimulus"] for each in answers] == [each["stimulus"] for each in trials]
+    assert [int(each["position"]) for each in answers] == list(range(1, 13))
     assert {(each["person"], each["list"]) for each in answers} == {("ada-7", "5")}
     assert all(0 <= int(each["milliseconds"]) < 60_000 for each in answers)
     found = read_ratings(texts_of([tmp_path / "answers.csv"]), parse_key((planned / "key.csv").read_text(), "key.csv"))

@@ -43,8 +43,8 @@ MIN_EIGENVALUE = 1e-8
 """Of the criterion's Hessian, relative to the largest: a direction in which it is flat tells nothing of precision."""
 STEP = 3e-4
 """Of the numerical derivatives: their error is of its square, the criterion's rounding is divided by that."""
-AT_ZERO, BESIDE_ZERO, MAX_RATIO = 1e-3, 0.2, 1e4
-"""Ratios to the residual's standard deviation: taken for 0, tried instead of it, and too large to be told from none."""
+START, AT_ZERO, BESIDE_ZERO, MAX_RATIO = 0.5, 1e-3, 0.2, 1e4
+"""Ratios to the residual's standard deviation: the first ones, taken for 0, tried instead of it, and too large."""
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """From the means of real and modified images to the intercept and the effect, modified minus real."""
 
@@ -239,7 +239,7 @@ class _Problem:
     def minimized(self) -> Floats:
         """The ratios at which the criterion is least. Raises CleansetError where none is found."""
         try:
-            best, least = self._minimum(np.array([0.5, 0.0, 0.5, 0.5, 0.5]) if self.slopes else np.full(2, 0.5))
+            best, least = self._minimum(START * (np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)))
             # the criterion is even in a ratio, so that 0 is stationary: a search that ends there starts again beside it
             for place in self._bounded():
                 if best[place] < AT_ZERO:
