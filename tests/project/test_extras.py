@@ -63,7 +63,8 @@ def project(repository: Path) -> dict[str, list[str]]:
             "build",
             "cli edition.create edition.doctor scoring.ensemble published.command report.pages exports.arrays "
             "compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
-            "stages.score_crops stages.review_apply stages.export stages.count stages.report",
+            "stages.score_crops stages.review_apply stages.export stages.count stages.report study.analysing "
+            "study.planning",
         ),
     ],
 )
