@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.study import mixed
+from cleanset.study import crossed
 from cleanset.study.mixed import Random, fit
 from cleanset.study.power import PUBLISHED
 from tests.study.conftest import DIFFERENT_PEOPLE, arguments, path_of, published
@@ -101,7 +101,7 @@ def test_a_search_that_ends_at_0_starts_again(
     """0 is stationary in each ratio, and not the best; a search that starts there would stay."""
     ratings = arguments(published(repository, "aca"))
     expected = fit(*ratings, random, "normal")
-    monkeypatch.setattr(mixed, "START", 0.0)
+    monkeypatch.setattr(crossed, "START", 0.0)
     found = fit(*ratings, random, "normal")
     assert found.criterion == pytest.approx(expected.criterion, abs=1e-4)
     assert found.modified.estimate == pytest.approx(expected.modified.estimate, abs=1e-4)
