@@ -60,7 +60,7 @@ def attacked(made: Study, tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("attacked") / "edition"
     shutil.copytree(made.folder.parents[1], folder)
     study = Study(folder / "studies" / "robustness")
-    for name in SETTINGS.attacks:
+    for name in SETTINGS.names:
         attacks.run(study, ROLE, name, SETTINGS)
     attack_results.run(study, SETTINGS)
     return study
