@@ -9,6 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.forked_commands import forked_commands
+
+INSTALLED = {"PATH": os.environ["PATH"]}
+"""Variables of a checkout whose commands are the installed ones, not those that a server forks."""
+
 
 @dataclass(frozen=True)
 class Checkout:
@@ -30,6 +35,7 @@ class Checkout:
     def environment(self) -> dict[str, str]:
         """The environment of `run`."""
         return os.environ | {
+            "PATH": f"{forked_commands()}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(self.folder / "src"),
             "DVC_SITE_CACHE_DIR": str(self.folder / ".dvc" / "tmp" / "site"),
             "COLUMNS": "120",

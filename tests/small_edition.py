@@ -68,9 +68,9 @@ def write_small_edition(checkout: Checkout, edition: str = ".") -> None:
         (folder / "reviews" / "ada" / f"{wnid}.yaml").write_text(yaml.safe_dump({wnid: entries}, sort_keys=False))
 
 
-def small_checkout(pristine: Checkout, folder: Path) -> Checkout:
+def small_checkout(pristine: Checkout, folder: Path, **variables: str) -> Checkout:
     """A copy of the project whose sample edition is that of the ten images; nothing has run in it."""
-    checkout = pristine.clone(folder)
+    checkout = pristine.clone(folder, **variables)
     for name in ("metrics", "dvc.lock", "sample/dvc.yaml", "sample/dvc.lock"):
         path = checkout.folder / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()

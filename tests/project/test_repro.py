@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.checkouts import Checkout, files
+from tests.checkouts import INSTALLED, Checkout, files
 from tests.small_edition import STAGES, small_checkout, write_small_edition
 
 Killed = Callable[[Checkout, str, str], None]
@@ -286,7 +286,7 @@ def test_kill_9_while_the_sample_is_drawn(pristine: Checkout, killed: Killed, tm
 
 def test_kill_9_of_a_whole_repro_changes_nothing(small: Checkout, pristine: Checkout, tmp_path: Path) -> None:
     """DVC and the stage are killed together, in the middle of scoring: when the first finished part lies there."""
-    checkout = small_checkout(pristine, tmp_path / "cleanset")
+    checkout = small_checkout(pristine, tmp_path / "cleanset", **INSTALLED)
     repro = subprocess.Popen(
         ["dvc", "repro"], cwd=checkout.folder, env=checkout.environment(),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,

@@ -1,0 +1,233 @@
+"""`cleanset` and `dvc` as commands that start in milliseconds: a server that has imported their libraries forks them.
+
+A third of the processor time of a test run went into starting Python with torch, timm or DVC. The server imports
+libraries only: the code of `cleanset` is that of PYTHONPATH, read anew by each command. Where the environment differs
+from the server's in anything that an import may look at (a sitecustomize, certificates, switches of a library), the
+installed command is started.
+
+As a script, with the path of a socket, this is the server; it ends with its standard input.
+"""
+
+import atexit
+import gc
+import marshal
+import os
+import random
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+PROGRAMS = ("cleanset", "dvc")
+LIBRARIES = (
+    "aiohttp", "dulwich.ignore", "dulwich.index", "dulwich.worktree", "dvc.cachemgr", "dvc.cli.parser",
+    "dvc.data_cloud", "dvc.lock", "dvc.repo.artifacts", "dvc.repo.datasets", "dvc.repo.graph", "dvc.repo.metrics.show",
+    "dvc.repo.params", "dvc.repo.plots", "dvc.repo.reproduce", "dvc.repo.stage", "dvc.repo.trie", "dvc.stage.run",
+    "dvc.utils.strictyaml", "dvc_data.fs", "dvc_data.hashfile.db.local", "dvc_data.hashfile.status",
+    "fsspec.implementations.memory", "networkx", "pygit2", "scmrepo.git", "tabulate", "wcwidth",
+    "jinja2", "numpy.random", "packaging.requirements", "pandas", "PIL.BmpImagePlugin", "PIL.features",
+    "PIL.GifImagePlugin", "PIL.JpegImagePlugin", "PIL.PngImagePlugin", "PIL.PpmImagePlugin", "pyarrow.pandas_compat",
+    "pyarrow.parquet", "pydantic.dataclasses", "pydantic.functional_validators", "pydantic.type_adapter",
+    "rich.progress", "ruamel.yaml", "safetensors.torch", "timm", "typer", "yaml",
+)  # fmt: skip
+MAY_DIFFER = {"COLUMNS", "OLDPWD", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "_"}
+MAY_DIFFER_FROM = ("DVC_", "GIT_", "PYTEST_")
+"""Environment variables that no library looks at when it is imported, and how others of them begin."""
+REFUSED = b"installed"
+
+CLIENT = """#!{python} -IS
+import marshal, os, sys
+from _signal import SIG_DFL, SIGINT, SIGKILL, SIGTERM, signal
+from _socket import AF_UNIX, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socket
+
+installed = {installed!r}
+server = socket(AF_UNIX, SOCK_STREAM)
+server.connect({address!r})
+os.umask(umask := os.umask(0))
+request = marshal.dumps((installed, sys.argv[1:], os.getcwd(), dict(os.environ), umask))
+descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+server.sendmsg([len(request).to_bytes(8, "big")], [(SOL_SOCKET, SCM_RIGHTS, descriptors)])
+server.sendall(request)
+for number in (SIGINT, SIGTERM):
+    signal(number, lambda number, frame: server.send(bytes([number])))
+answer = server.recv(16)
+if answer == {refused!r}:
+    os.execv(installed, [installed, *sys.argv[1:]])
+status = int(answer or -SIGKILL)
+if status < 0:
+    if status != -SIGKILL:
+        signal(-status, SIG_DFL)
+    os.kill(os.getpid(), -status)
+os._exit(status)
+"""
+"""The command: hands to the server what it was started with, passes signals on, and ends as the forked process did."""
+
+
+class Request(NamedTuple):
+    """What a command was started with."""
+
+    installed: str
+    arguments: list[str]
+    folder: str
+    environment: dict[str, str]
+    umask: int
+
+
+@cache
+def forked_commands() -> Path:
+    """A folder with the commands, for PATH; their server ends with this process. Empty where none is installed."""
+    folder = Path(tempfile.mkdtemp(prefix="commands-"))
+    address = str(folder / "socket")
+    for name in PROGRAMS:
+        if installed := shutil.which(name):
+            client = CLIENT.format(python=sys.executable, installed=installed, address=address, refused=REFUSED)
+            (folder / name).write_text(client)
+            (folder / name).chmod(0o755)
+    server = subprocess.Popen(
+        [sys.executable, "-P", __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, start_new_session=True,
+    )  # fmt: skip
+    assert server.stdout
+    assert server.stdout.readline() == b"ready\n"
+    _SERVERS.append(server)
+    return folder
+
+
+_SERVERS: list[subprocess.Popen[bytes]] = []
+"""So that its standard input stays open."""
+
+
+def may_be_forked(environment: Mapping[str, str], of_server: Mapping[str, str]) -> bool:
+    """Whether imports under both environments do the same, and the code comes from a folder `src`."""
+    changed = {name for name in {*environment, *of_server} if environment.get(name) != of_server.get(name)}
+    return environment.get("PYTHONPATH", "").endswith("/src") and all(
+        name in MAY_DIFFER or name.startswith(MAY_DIFFER_FROM) for name in changed
+    )
+
+
+class Running(NamedTuple):
+    """A forked process, and the connection of its command."""
+
+    process: int
+    pidfd: int
+    connection: socket.socket
+
+
+def serve(address: str, environment: Mapping[str, str]) -> Request | None:
+    """Fork a process for each request. In that process, the request is returned; None in the server, at its end."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(address)
+    listening.listen(64)
+    print("ready", flush=True)
+    running: list[Running] = []
+    while True:
+        ready, _, _ = select.select([listening, sys.stdin, *(one for each in running for one in each[1:])], [], [])
+        if sys.stdin in ready:
+            shutil.rmtree(Path(address).parent, ignore_errors=True)
+            return None
+        running = [each for each in running if not has_ended(each, ready)]
+        if listening in ready:
+            connection, _ = listening.accept()
+            request, descriptors = receive(connection)
+            if not may_be_forked(request.environment, environment):
+                connection.sendall(REFUSED)
+                connection.close()
+            elif process := os.fork():
+                running.append(Running(process, os.pidfd_open(process), connection))
+            else:
+                os.setsid()
+                for number, descriptor in enumerate(descriptors):
+                    os.dup2(descriptor, number)
+                os.closerange(3, max(listening.fileno(), connection.fileno(), *descriptors) + 1)
+                return request
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def has_ended(each: Running, ready: Sequence[object]) -> bool:
+    """Pass on to a forked process what its command has received, and to the command how the process has ended."""
+    if each.pidfd in ready:
+        _, status = os.waitpid(each.process, 0)
+        with suppress(OSError):  # the command was killed
+            each.connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+        os.close(each.pidfd)
+        each.connection.close()
+    elif each.connection in ready:
+        received = each.connection.recv(1)  # nothing if the command was killed
+        end(each.process, signal.Signals(received[0]) if received else signal.SIGKILL)
+    return each.pidfd in ready
+
+
+def receive(connection: socket.socket) -> tuple[Request, list[int]]:
+    """A request, and the command's standard input, output and error."""
+    head, descriptors, _, _ = socket.recv_fds(connection, 8, 3)
+    size, content = int.from_bytes(head, "big"), b""
+    while len(content) < size:
+        content += connection.recv(size - len(content))
+    return Request(*marshal.loads(content)), descriptors
+
+
+def end(process: int, number: signal.Signals) -> None:
+    """Send a signal to a command and to what it has started."""
+    try:
+        os.killpg(process, number)
+    except ProcessLookupError:  # it has just been forked
+        os.kill(process, number)
+
+
+def run(request: Request) -> int:
+    """Do what the installed command does; its exit code."""
+    os.chdir(request.folder)
+    os.umask(request.umask)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    sys.path[:0] = [str(Path(request.installed).parent), *request.environment["PYTHONPATH"].split(os.pathsep)]
+    sys.modules.pop("sitecustomize", None)
+    with suppress(ModuleNotFoundError):
+        import_module("sitecustomize")
+    sys.argv = [request.installed, *request.arguments]
+    sys.modules["__main__"].__file__ = request.installed  # what processes that it starts import
+    random.seed()
+    import_module("numpy").random.seed()
+    try:
+        code = import_module(f"{Path(request.installed).name}.cli").main()
+    except SystemExit as error:
+        code = error.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    return code if isinstance(code, int) else int(code is not None)
+
+
+def run_and_end(request: Request) -> NoReturn:
+    """Run a command, and end as Python does, but for freeing what the server has imported, which takes a while."""
+    code = run(request)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    started_with = dict(os.environ)  # torch adds to it when it is imported
+    for library in LIBRARIES:
+        import_module(library)
+    assert "cleanset" not in sys.modules
+    gc.collect()
+    gc.freeze()
+    if command := serve(sys.argv[1], started_with):
+        run_and_end(command)
