@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.forked_commands import forked_commands
+from tests.forked_commands import forking
 
 INSTALLED = {"PATH": os.environ["PATH"]}
 """Variables of a checkout whose commands are the installed ones, not those that a server forks."""
@@ -35,7 +35,7 @@ class Checkout:
     def environment(self) -> dict[str, str]:
         """The environment of `run`."""
         return os.environ | {
-            "PATH": f"{forked_commands()}{os.pathsep}{os.environ['PATH']}",
+            **forking(),
             "PYTHONPATH": str(self.folder / "src"),
             "DVC_SITE_CACHE_DIR": str(self.folder / ".dvc" / "tmp" / "site"),
             "COLUMNS": "120",

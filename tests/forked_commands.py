@@ -41,7 +41,7 @@ LIBRARIES = (
     "pyarrow.parquet", "pydantic.dataclasses", "pydantic.functional_validators", "pydantic.type_adapter",
     "rich.progress", "ruamel.yaml", "safetensors.torch", "timm", "typer", "yaml",
 )  # fmt: skip
-MAY_DIFFER = {"COLUMNS", "OLDPWD", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "_"}
+MAY_DIFFER = {"COLUMNS", "NO_COLOR", "OLDPWD", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "_"}
 MAY_DIFFER_FROM = ("DVC_", "GIT_", "PYTEST_")
 """Environment variables that no library looks at when it is imported, and how others of them begin."""
 REFUSED = b"installed"
@@ -102,6 +102,11 @@ def forked_commands() -> Path:
     assert server.stdout.readline() == b"ready\n"
     _SERVERS.append(server)
     return folder
+
+
+def forking() -> dict[str, str]:
+    """The environment's PATH with these commands in front."""
+    return {"PATH": f"{forked_commands()}{os.pathsep}{os.environ['PATH']}"}
 
 
 _SERVERS: list[subprocess.Popen[bytes]] = []
@@ -193,11 +198,11 @@ def run(request: Request) -> int:
     os.environ.clear()
     os.environ.update(request.environment)
     sys.path[:0] = [str(Path(request.installed).parent), *request.environment["PYTHONPATH"].split(os.pathsep)]
+    sys.argv = [request.installed, *request.arguments]
+    sys.modules["__main__"].__file__ = request.installed  # what processes that it starts import
     sys.modules.pop("sitecustomize", None)
     with suppress(ModuleNotFoundError):
         import_module("sitecustomize")
-    sys.argv = [request.installed, *request.arguments]
-    sys.modules["__main__"].__file__ = request.installed  # what processes that it starts import
     random.seed()
     import_module("numpy").random.seed()
     try:

@@ -79,9 +79,9 @@ def test_the_code_is_read_anew(folder: Path) -> None:
 def test_a_sitecustomize_is_imported(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    (other / "sitecustomize.py").write_text("print('first')\n")
+    (other / "sitecustomize.py").write_text("import sys; print(sys.argv[1:])\n")
     checkout = Checkout(folder, {"PYTHONPATH": f"{other}{os.pathsep}{folder / 'src'}"})
-    assert checkout.run("cleanset", "forked").stdout.startswith("first\n['forked']")
+    assert checkout.run("cleanset", "forked").stdout.startswith("['forked']\n['forked']")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -211,10 +211,10 @@ KILLER = """
 import os, pathlib, sys
 
 rename = pathlib.Path.replace
-if sys.argv[0].endswith(("cleanset", "draw.py")) and os.environ.get("KILL"):
+if sys.argv[0].endswith(("cleanset", "draw.py")):
 
     def replace(path, target):
-        if os.environ["KILL"] == "before":
+        if "{moment}" == "before":
             os.kill(os.getpid(), 9)
         done = rename(path, target)
         os.kill(os.getpid(), 9)
@@ -229,15 +229,16 @@ if sys.argv[0].endswith(("cleanset", "draw.py")) and os.environ.get("KILL"):
 def killed(tmp_path: Path) -> Killed:
     """Run one stage of a checkout until it kills itself at a moment: before or after its first rename."""
     killer = tmp_path / "killer"
-    killer.mkdir()
-    (killer / "sitecustomize.py").write_text(KILLER)
+    for moment in ("before", "after"):
+        (killer / moment).mkdir(parents=True)
+        (killer / moment / "sitecustomize.py").write_text(KILLER.format(moment=moment))
 
     def kill(checkout: Checkout, stage: str, moment: str) -> None:
         environment = checkout.environment()
-        path = f"{killer}{os.pathsep}{environment['PYTHONPATH']}"
+        path = f"{killer / moment}{os.pathsep}{environment['PYTHONPATH']}"
         done = subprocess.run(
             ["dvc", "repro", "--single-item", stage], cwd=checkout.folder, check=False, capture_output=True, text=True,
-            env=environment | {"PYTHONPATH": path, "KILL": moment},
+            env=environment | {"PYTHONPATH": path},
         )  # fmt: skip
         # 137 is what a shell makes of it, where one stands between
         assert re.search(r"exited with (-9|137)\b", done.stderr), (stage, moment, done.stderr)
@@ -297,7 +298,7 @@ def test_kill_9_of_a_whole_repro_changes_nothing(small: Checkout, pristine: Chec
     os.killpg(repro.pid, signal.SIGKILL)
     repro.wait()
     assert not (checkout.folder / "data" / "scores" / "standard.json").exists()
-    assert_same(checkout, small)
+    assert_same(Checkout(checkout.folder), small)
 
 
 def test_make_edition_makes_a_third_one(pristine: Checkout, tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import yaml
 
 from cleanset.files import sha256
+from tests.forked_commands import forking
 
+SOURCE = Path(__file__).parents[2] / "src"
 ROLES = ("standard", "norm_robust", "corruption_robust")
 TAR, DEVKIT = "ILSVRC2012_img_val.tar", "ILSVRC2012_devkit_t12.tar.gz"
 
@@ -47,7 +49,8 @@ def make_edition(
 
 def reproduced(folder: Path) -> Path:
     """The edition, once `dvc repro` has run in it."""
-    subprocess.run(["dvc", "repro", "--quiet"], cwd=folder, check=True, env=os.environ | {"NO_COLOR": "1"})
+    environment = os.environ | forking() | {"NO_COLOR": "1", "PYTHONPATH": str(SOURCE)}
+    subprocess.run(["dvc", "repro", "--quiet"], cwd=folder, check=True, env=environment)
     return folder
 
 
