@@ -36,13 +36,14 @@ LIBRARIES = (
     "dvc.repo.params", "dvc.repo.plots", "dvc.repo.reproduce", "dvc.repo.stage", "dvc.repo.trie", "dvc.stage.run",
     "dvc.utils.strictyaml", "dvc_data.fs", "dvc_data.hashfile.db.local", "dvc_data.hashfile.status",
     "fsspec.implementations.memory", "networkx", "pygit2", "scmrepo.git", "tabulate", "wcwidth",
-    "jinja2", "numpy.random", "packaging.requirements", "pandas", "PIL.BmpImagePlugin", "PIL.features",
-    "PIL.GifImagePlugin", "PIL.JpegImagePlugin", "PIL.PngImagePlugin", "PIL.PpmImagePlugin", "pyarrow.pandas_compat",
-    "pyarrow.parquet", "pydantic.dataclasses", "pydantic.functional_validators", "pydantic.type_adapter",
-    "rich.progress", "ruamel.yaml", "safetensors.torch", "timm", "typer", "yaml",
+    "fastapi", "jinja2", "nicegui", "numpy.random", "packaging.requirements", "pandas", "PIL.BmpImagePlugin",
+    "PIL.features", "PIL.GifImagePlugin", "PIL.JpegImagePlugin", "PIL.PngImagePlugin", "PIL.PpmImagePlugin",
+    "pyarrow.pandas_compat", "pyarrow.parquet", "pydantic.dataclasses", "pydantic.functional_validators",
+    "pydantic.type_adapter",
+    "rich.progress", "ruamel.yaml", "safetensors.torch", "timm", "typer", "uvicorn", "yaml",
 )  # fmt: skip
-MAY_DIFFER = {"COLUMNS", "NO_COLOR", "OLDPWD", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "_"}
-MAY_DIFFER_FROM = ("DVC_", "GIT_", "PYTEST_")
+MAY_DIFFER = {"COLUMNS", "MFLAGS", "NO_COLOR", "OLDPWD", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "_"}
+MAY_DIFFER_FROM = ("CLEANSET_", "DVC_", "GIT_", "MAKE", "PYTEST_")
 """Environment variables that no library looks at when it is imported, and how others of them begin."""
 REFUSED = b"installed"
 

@@ -30,8 +30,8 @@ def start(edition: Path) -> Iterator[Serve]:
     """Start servers, which end with the test."""
     servers: list[Server] = []
 
-    def started(reviewer: str = "ada", *options: str) -> Server:
-        servers.append(serve(edition, reviewer, *options))
+    def started(reviewer: str = "ada", *options: str, installed: bool = False) -> Server:
+        servers.append(serve(edition, reviewer, *options, installed=installed))
         return servers[-1]
 
     yield started

@@ -12,6 +12,10 @@ from typing import Any
 import yaml
 from playwright.sync_api import Page
 
+from tests.forked_commands import forking
+
+SOURCE = Path(__file__).parents[2] / "src"
+
 REASONS = {
     "watermark": "w", "text": "t", "border": "b", "collage": "o", "filter": "f", "noise": "n", "blur": "l",
     "drawing": "d", "too_small": "i", "artificial_background": "a", "modification": "m", "wrong_class": "g",
@@ -41,12 +45,13 @@ def command(reviewer: str, *options: str) -> list[str]:
     return [str(Path(sys.executable).parent / "cleanset"), "review", "--reviewer", reviewer, "--no-browser", *options]
 
 
-def serve(edition: Path, reviewer: str, *options: str, source: Path | None = None) -> Server:
-    """Start a server and wait for its address."""
-    environment = os.environ | ({"PYTHONPATH": str(source)} if source else {})
+def serve(edition: Path, reviewer: str, *options: str, source: Path = SOURCE, installed: bool = False) -> Server:
+    """Start a server, by the installed command or by one that is forked, and wait for its address."""
+    words = command(reviewer, *options)
     process = subprocess.Popen(
-        command(reviewer, *options), cwd=edition, env=environment, stdout=subprocess.PIPE, text=True
-    )
+        words if installed else ["cleanset", *words[1:]], cwd=edition, stdout=subprocess.PIPE, text=True,
+        env=os.environ | forking() | {"PYTHONPATH": str(source)},
+    )  # fmt: skip
     assert process.stdout is not None
     for line in process.stdout:
         if address := re.search(r"http://\S+", line):

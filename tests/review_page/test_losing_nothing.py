@@ -53,7 +53,7 @@ def test_kill_9_at_any_moment(edition: Path, start: Serve, visit: Open) -> None:
 
 def test_keys_pressed_while_the_server_stands_still(edition: Path, start: Serve, visit: Open) -> None:
     """A machine that is busy elsewhere for seconds delays a verdict; it does not drop it."""
-    server = start()
+    server = start(installed=True)  # its process is the command's
     at = visit(server)
     first, second = at.shown[:2]
     at.press("c")
@@ -77,7 +77,7 @@ def no_room(server: Server) -> Iterator[None]:
 
 
 def test_a_verdict_that_cannot_be_written_is_not_shown_as_saved(edition: Path, start: Serve, visit: Open) -> None:
-    server = start()
+    server = start(installed=True)  # its process is the command's
     at = visit(server)
     zeroth, first, second = at.shown[:3]
     at.press("c", "c")
