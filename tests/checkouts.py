@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.forked_commands import forking
+from tests.forked_commands import forked_commands, forking
 
 INSTALLED = {"PATH": os.environ["PATH"]}
 """Variables of a checkout whose commands are the installed ones, not those that a server forks."""
@@ -64,11 +64,21 @@ class Checkout:
         return checkout
 
     def with_environment(self) -> "Checkout":
-        """This checkout, with the environment that runs the tests as its .venv, so that `make` sets none up."""
+        """This checkout, with the environment that runs the tests as its .venv, so that `make` sets none up.
+
+        Its commands are forked, unless those of this checkout are the installed ones.
+        """
         environment = self.folder / ".venv"
-        environment.mkdir()
-        for name in ("bin", "lib", "pyvenv.cfg"):
+        (environment / "bin").mkdir(parents=True)
+        for name in ("lib", "pyvenv.cfg"):
             (environment / name).symlink_to(Path(sys.prefix) / name)
+        for path in (Path(sys.prefix) / "bin").iterdir():
+            (environment / "bin" / path.name).symlink_to(path)
+        if "PATH" not in self.variables:
+            for path in forked_commands().iterdir():
+                if os.access(path, os.X_OK) and path.is_file():
+                    (environment / "bin" / path.name).unlink()
+                    (environment / "bin" / path.name).symlink_to(path)
         (environment / ".ready").touch()
         return self
 
