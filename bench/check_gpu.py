@@ -50,14 +50,8 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS)
     parser.add_argument("--budget", type=float, default=400, help="seconds after which no further part begins")
-    parser.add_argument("--precision", default="float64", help=argparse.SUPPRESS)
-    parser.add_argument("--way", choices=["same", "loader", "loader_score"], help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    parser.set_defaults(memory=False)
+    parser.set_defaults(memory=False, precision="float64")
     arguments = parser.parse_args()
-    if arguments.way:
-        print(json.dumps(way(arguments)))
-        return
     if problem := missing(arguments.device):
         sys.exit(f"error: {problem}")
     with scratch() as folder:
@@ -105,8 +99,7 @@ def check(arguments: argparse.Namespace, folder: Path) -> list[str]:
 
     print_machine(*LIBRARIES)
     print(f"Device: {device_name(arguments.device)}.")
-    counts = ("--photographs", arguments.photographs, "--drawings", arguments.drawings)
-    part = partial(score.in_process, "same", folder, arguments, __file__, *counts)
+    part = partial(score.in_process, "same", folder, arguments, way)
     compared = measured("stored scores on both devices", part) or []
     print_table("Stored scores in float64, on both devices", COMPARED, compared)
     rates(arguments, folder, measured)
@@ -234,7 +227,7 @@ def rates(arguments: argparse.Namespace, folder: Path, measured: Measured) -> No
     decoding: dict[str, Sequence[float] | None] = {
         "threads": measured("decoding, threads", partial(score.in_process, "threads", whole, options)),
         "shared batches": measured("decoding, shared batches", partial(score.in_process, "processes", whole, options)),
-        "DataLoader": measured("decoding, DataLoader", partial(score.in_process, "loader", whole, options, __file__)),
+        "DataLoader": measured("decoding, DataLoader", partial(score.in_process, "loader", whole, options, way)),
     }
     rows = [(f"decoding: {name}", shown(rate(options.images, times))) for name, times in decoding.items()]
     print_table(f"Decoding, {options.images:,} images ({source})", ("what", "images/s"), rows)
@@ -274,7 +267,7 @@ def rates_of(
     starting = measured(f"{precision}: its start", partial(score.stage, start)) if stage else None
     timm = measured(f"{precision}: timm loop", partial(score.in_process, "timm", whole, half))
     loader = measured(
-        f"{precision}: scoring by DataLoader", partial(score.in_process, "loader_score", whole, options, __file__)
+        f"{precision}: scoring by DataLoader", partial(score.in_process, "loader_score", whole, options, way)
     )
     scored = None
     if stage and starting and stage[0] > starting[0]:

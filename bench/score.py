@@ -6,14 +6,15 @@ Every way runs in a process of its own, the ways alternate. With --memory: the s
 
 import argparse
 import io
-import json
 import os
 import statistics
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -35,6 +36,8 @@ TIMM_BATCH = 64
 """Of the plain loop without a GPU; on one it is score.batch_size."""
 LIMIT_OF_BOTH, LIMIT_MEMORY = 0.9, 1.1
 ROLE = "standard"
+LIBRARIES = ["numpy", "pandas", "PIL.Image", "pyarrow.parquet", "pydantic", "safetensors.torch", "timm", "torch"]
+"""Imported once for all ways."""
 FEW, MANY = 1_000, 50_000
 TAR, WEIGHTS = "images.tar", "weights.safetensors"
 Times = tuple[float, float]
@@ -50,12 +53,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--way", choices=["build", *NAMES], help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.way:
-        print(json.dumps(way(arguments)))
-        return
     with scratch() as folder:
         (memory if arguments.memory else speed)(arguments, folder)
 
@@ -130,15 +128,28 @@ def stage(edition: Path) -> Times:
     return done.seconds, done.processor_seconds
 
 
-def in_process(name: str, folder: Path, arguments: argparse.Namespace, script: str = __file__, *more: object) -> Any:
-    """The result of a way of this file, or of another script with the same options and `more`, in its own process."""
-    options = {
-        "--way": name, "--folder": folder, "--model": arguments.model, "--precision": arguments.precision,
-        "--device": arguments.device, "--batch-size": arguments.batch_size, "--images": arguments.images,
-    }  # fmt: skip
-    words = [str(word) for option in options.items() for word in option] + [str(word) for word in more]
-    words += ["--memory"] * arguments.memory
-    return json.loads(run(sys.executable, script, *words, cwd=folder.parent).output.splitlines()[-1])
+def in_process(name: str, folder: Path, arguments: argparse.Namespace, way: Callable[..., Any] | None = None) -> Any:
+    """The result of a way of this file, or of `way`, in a process of its own, with libraries that are imported once."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(LIBRARIES)
+    ours, theirs = context.Pipe(duplex=False)
+    options = argparse.Namespace(**(vars(arguments) | {"way": name, "folder": folder}))
+    process = context.Process(target=_send, args=(theirs, way or globals()["way"], options))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv()
+    except EOFError:
+        process.join()
+        sys.exit(f"{name}: exit code {process.exitcode}")
+    finally:
+        process.join()
+
+
+def _send(pipe: "Connection[Any, Any]", way: Callable[[argparse.Namespace], Any], options: argparse.Namespace) -> None:
+    """Run a way beside its edition, and send what it returns."""
+    os.chdir(options.folder.parent)
+    pipe.send(way(options))
 
 
 def way(arguments: argparse.Namespace) -> Any:
@@ -262,7 +273,8 @@ def timm_loop(folder: Path, params: Any, settings: Any, image_ids: Sequence[str]
             return transform(Image.open(io.BytesIO(locations[image_ids[number]].read())).convert("RGB"))
 
     size = TIMM_BATCH if device.type == "cpu" else settings.batch_size
-    loader = DataLoader(Images(), size, num_workers=settings.workers, pin_memory=device.type == "cuda")
+    pinned = device.type == "cuda"
+    loader = DataLoader(Images(), size, num_workers=settings.workers, pin_memory=pinned, multiprocessing_context="fork")
     lower = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bfloat16")
     found: list[float] = []
     with timed(found), arithmetic(settings.precision), torch.inference_mode(), lower:
