@@ -42,7 +42,10 @@ LIBRARIES = (
     "pydantic.type_adapter",
     "rich.progress", "ruamel.yaml", "safetensors.torch", "timm", "typer", "uvicorn", "yaml",
 )  # fmt: skip
-MAY_DIFFER = {"COLUMNS", "MFLAGS", "NO_COLOR", "OLDPWD", "PATH", "PS1", "PWD", "PYTHONPATH", "SHLVL", "_"}
+MAY_DIFFER = {
+    "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "MFLAGS", "NO_COLOR", "OLDPWD", "PATH", "PS1", "PWD",
+    "PYTHONPATH", "SHLVL", "TORCHINDUCTOR_CACHE_DIR", "_",
+}  # fmt: skip
 MAY_DIFFER_FROM = ("CLEANSET_", "DVC_", "GIT_", "MAKE", "PYTEST_")
 """Environment variables that no library looks at when it is imported, and how others of them begin."""
 REFUSED = b"installed"
