@@ -8,7 +8,9 @@ import typer
 if TYPE_CHECKING:
     from cleanset.robustness.study import Study
 
-app = typer.Typer(no_args_is_help=True, help="Measure robustness on finished sets; run by `dvc repro` in a study.")
+app = typer.Typer(
+    no_args_is_help=True, help="Measure robustness on finished sets: the stages of a study, and what is run by hand."
+)
 
 Folder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 HERE = Path()
@@ -28,6 +30,14 @@ def _study(folder: Path) -> "Study":
 def images(study: Folder = HERE) -> None:
     """Join the images of all finished sets."""
     from cleanset.stages.robustness import images as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def digests(study: Folder = HERE) -> None:
+    """Keep the SHA-256 of every changed image."""
+    from cleanset.stages.robustness import digests as stage
 
     stage.run(_study(study))
 
@@ -86,3 +96,17 @@ def generate(
 
     made = stage.run(_study(study), pipeline, prompts, steps, guidance, device)
     print(f"{made} images made")
+
+
+@app.command()
+def verify(study: Folder = HERE) -> None:
+    """Make every changed image again; exit code 1 if one is not as it was.
+
+    Names each that differs, and the versions of the libraries that make them.
+    """
+    from cleanset.robustness.verifying import verify as tool
+
+    found = tool(_study(study))
+    for line in found.lines():
+        typer.echo(line)
+    raise typer.Exit(1 if found.different else 0)

@@ -15,12 +15,11 @@ from cleanset.edition.models import models_from_texts
 from cleanset.images.preprocessing import RES256CROP224
 from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName, files_of
 from cleanset.robustness.changes import PerturbedImage, corrupted_image
-from cleanset.robustness.image_masks import MASKS
+from cleanset.robustness.families import Sources, scene_images
 from cleanset.robustness.images import STUDY_IMAGES
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import FAMILIES, Study
 from cleanset.scoring.decoding import SharedBatches
-from cleanset.stages.robustness.scenarios import scene_images
 from cleanset.tables import read_table
 from tests.checkouts import Checkout
 from tests.documents import block, shell
@@ -119,7 +118,6 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
     """How each family changes an image, and some of its changes, all that draw among them."""
     study = Study(studied.folder / STUDY)
     params = read_study_params(study.params_yaml, list(ROLES))
-    tables = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
     frames = [(name, frame) for name in ("snow", "zoom_blur", "shot_noise", "scale") for frame in (0, 3, 11, 30)]
     return {
         "corruptions": (
@@ -127,7 +125,7 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
             [("frost", 2), ("impulse_noise", 5), ("glass_blur", 1), ("elastic_transform", 3), ("unchanged", 0)],
         ),
         "perturbations": (PerturbedImage({name: 1 for name, _ in frames}), frames),
-        "scenarios": (scene_images(study, params.scenarios, *tables), params.scenarios.changes()),
+        "scenarios": (scene_images(Sources.read(study), params.scenarios), params.scenarios.changes()),
     }
 
 
@@ -239,7 +237,7 @@ def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
     kinds = ["none", "random_spatial", "spatial_grid", "spsa", "boundary", "common_corruptions", "pgd", "autoattack"]
     assert [line.split()[0] for line in stages.splitlines()] == [
-        "images", "corruptions@mine", "perturbations@mine", "scenarios@mine", "measure",
+        "images", "digests", "corruptions@mine", "perturbations@mine", "scenarios@mine", "measure",
         *(f"attacks@{kind}-mine" for kind in kinds), "guess@mine", "attack_warnings@mine", "attack_results", "pages",
     ]  # fmt: skip
     config = Checkout(tmp_path / "mine").run("dvc", "cache", "dir", cwd=STUDY).stdout.strip()

@@ -62,7 +62,7 @@ class ReadAnswers:
 
 def by_name(answers: pd.DataFrame, table: Table) -> pd.DataFrame:
     """The columns of one of PREDICTIONS, from answers by the text of a ChangeName."""
-    parts = answers["image_id"].str.rsplit(" ", n=2, expand=True)
+    parts = pd.DataFrame([name.rsplit(" ", 2) for name in answers["image_id"]], columns=range(3))
     keys = [parts[0], parts[1], parts[2].astype("int8")]
     named = dict(zip(table.key, keys, strict=False))
-    return answers.drop(columns="image_id").assign(**named)[table.names].reset_index(drop=True)
+    return answers.drop(columns="image_id").reset_index(drop=True).assign(**named)[table.names]

@@ -3,7 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.tables import CROP_SCORES, SCORES, read_table
 
 COMPARED = ("top5_class", "top5_probability", "log_odds")
 
@@ -31,3 +33,16 @@ def check_clean(
                 f"{file}: {role} gives {answer[0][0]} ({answer[1][0]:.9g}), the stored scores {stored[0][0]} "
                 f"({stored[1][0]:.9g}); expected the same bits: run dvc repro --force score@{role} in the edition"
             )
+
+
+class StoredScores:
+    """The stored scores of a role, which its clean answers must equal."""
+
+    def __init__(self, edition: Edition, role: str) -> None:
+        self._role = role
+        self._whole = read_table(edition.scores(role), SCORES)
+        self._crops = read_table(edition.crop_scores(role), CROP_SCORES)
+
+    def __call__(self, images: pd.DataFrame, clean: pd.DataFrame) -> None:
+        """Raise CleansetError unless each image got the stored scores, bit for bit."""
+        check_clean(self._role, images, clean, self._whole, self._crops)

@@ -177,6 +177,16 @@ class StudyParams(Section):
     bootstrap: Bootstrap = Bootstrap()
 
 
+def families_of(params: StudyParams) -> list[str]:
+    """Those of FAMILIES that the params name a change of."""
+    named = {
+        "corruptions": params.corruptions.names,
+        "perturbations": params.perturbations.names,
+        "scenarios": params.scenarios.names,
+    }
+    return [family for family, names in named.items() if names]
+
+
 def _checked(names: list[str], expanded: object) -> list[str]:
     try:
         expanded(names)  # type: ignore[operator]

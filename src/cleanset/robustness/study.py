@@ -10,6 +10,25 @@ FAMILIES = ("corruptions", "perturbations", "scenarios")
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerFiles:
+    """Where the answers of models are kept, in a folder with one for each of FAMILIES."""
+
+    folder: Path
+
+    def predictions(self, family: str, name: str) -> Path:
+        """The answers of a model to one of FAMILIES."""
+        return self.folder / family / f"{name}.parquet"
+
+    def record(self, family: str, name: str) -> Path:
+        """What the answers were computed with: weights, seed, precision, versions."""
+        return self.folder / family / f"{name}.json"
+
+    def partial(self, family: str, name: str) -> Path:
+        """Finished shards of answers that are being computed."""
+        return self.folder / family / f"{name}.partial-shards"
+
+
+@dataclass(frozen=True, slots=True)
 class Study:
     """The paths of the study in `folder`, which lies in `studies/robustness` of its edition."""
 
@@ -31,6 +50,20 @@ class Study:
     @property
     def masks_table(self) -> Path:
         return self.folder / "data" / "masks.parquet"
+
+    @property
+    def answers(self) -> AnswerFiles:
+        """The answers of all models."""
+        return AnswerFiles(self.folder / "data")
+
+    @property
+    def digests(self) -> Path:
+        """The SHA-256 of every changed image, a table for each family, and the versions that made them."""
+        return self.folder / "data" / "digests"
+
+    @property
+    def partial_digests(self) -> Path:
+        return self.folder / "data" / "digests.partial-shards"
 
     @property
     def measures(self) -> Path:
@@ -62,11 +95,4 @@ class Study:
 
     def predictions(self, family: str, role: str) -> Path:
         """The answers of a model to one of FAMILIES."""
-        return self.folder / "data" / family / f"{role}.parquet"
-
-    def predicted_with(self, family: str, role: str) -> Path:
-        """What the answers were computed with: weights, seed, precision, versions."""
-        return self.folder / "data" / family / f"{role}.json"
-
-    def partial_predictions(self, family: str, role: str) -> Path:
-        return self.folder / "data" / family / f"{role}.partial-shards"
+        return self.answers.predictions(family, role)

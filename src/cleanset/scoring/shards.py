@@ -110,7 +110,7 @@ class Shards:
     def table(self) -> pd.DataFrame:
         """The scores of all shards in one table."""
         tables = [read_table(self._path(number), self._table) for number in range(len(self._image_ids))]
-        return pd.concat(tables, ignore_index=True)
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=self._table.names)
 
     def remove(self) -> None:
         """Remove all shards."""

@@ -48,7 +48,7 @@ from cleanset.robustness.answers import PREDICTIONS, ReadAnswers
 from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName, SetImages, StudyFile, files_of
 from cleanset.robustness.changes import SceneImage, corrupted_image
 from cleanset.robustness.clean import check_clean
-from cleanset.robustness.image_masks import MASKS
+from cleanset.robustness.families import Sources, scene_images
 from cleanset.robustness.images import STUDY_IMAGES, first_images, images_for
 from cleanset.robustness.names import CLEAN, SCENARIOS
 from cleanset.robustness.settings import StudyParams, read_study_params
@@ -60,7 +60,6 @@ from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.provenance import library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint, source_code
-from cleanset.stages.robustness.scenarios import scene_images
 from cleanset.tables import CROP_SCORES, SCORES, read_table, write_table
 
 LIBRARIES = {
@@ -161,8 +160,7 @@ def guess_of(study: Study, wanted: StudyParams, target: Target) -> Guess:
     whole = Resized(target.model.preprocessing.size)
     change: Change = corrupted_image
     if any(name in SCENARIOS for _, name, _ in mistakes.values()):
-        everything, masks = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
-        change = EitherChange(scene_images(study, wanted.scenarios, everything, masks))
+        change = EitherChange(scene_images(Sources.read(study), wanted.scenarios))
     changed = ChangedImages(target.files, change, wanted.jpeg, wanted.seed)
 
     def pixels(file: str, name: str, severity: int) -> Pixels:

@@ -8,6 +8,7 @@ from cleanset.errors import CleansetError
 from cleanset.progress import rate_bar
 from cleanset.robustness.changed_images import base_pixels, files_of
 from cleanset.robustness.changes import regions_of_mask
+from cleanset.robustness.families import Sources, masks_of
 from cleanset.robustness.generating import Options, load_pipeline, made_with, painted, read_prompts, save_missing
 from cleanset.robustness.image_masks import find_masks, has_scenarios, mask_table
 from cleanset.robustness.images import STUDY_IMAGES
@@ -15,7 +16,6 @@ from cleanset.robustness.seeds import image_seed
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import Study
 from cleanset.stages.robustness.images import masked_images, sources_of
-from cleanset.stages.robustness.scenarios import masks_of
 from cleanset.tables import read_table
 
 
@@ -38,7 +38,8 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
     prompts = read_prompts(prompts_folder, [names[class_index] for class_index in images["class_index"]])
     options = Options(params.seed, steps, guidance, device)
     pipeline = load_pipeline(pipeline_folder, device)
-    files, scene_masks = files_of(study.edition, images), masks_of(study, images)
+    files = files_of(study.edition, images)
+    scene_masks = masks_of(Sources(everything, masks, files, study), images)
     paint = {
         file.image_id: lambda file=file: painted(
             pipeline,

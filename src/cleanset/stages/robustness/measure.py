@@ -46,7 +46,7 @@ class Studied:
         """By model: its role, which of the images it saw, these, and its answers."""
         for role in self.roles:
             seen = is_seen(images, self.params.images, role)
-            predictions = read_table(self.study.predictions(family, role), PREDICTIONS[family])
+            predictions = read_table(self.study.answers.predictions(family, role), PREDICTIONS[family])
             yield role, seen, images[seen], predictions
 
     def images(self, family: str, images: pd.DataFrame) -> StudiedImages:

@@ -11,19 +11,16 @@ from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_text
 from cleanset.images.encoding import jpeg
-from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName, files_of
-from cleanset.robustness.changes import PerturbedImage, corrupted_image
-from cleanset.robustness.image_masks import MASKS, has_scenarios, unsuitable_counts
-from cleanset.robustness.images import STUDY_IMAGES, first_images
+from cleanset.robustness.changed_images import ChangedImages, ChangeName
+from cleanset.robustness.families import Family, Sources, family_of
+from cleanset.robustness.image_masks import unsuitable_counts
 from cleanset.robustness.names import UNCHANGED
 from cleanset.robustness.pages import PagesData, SheetImage, pages
-from cleanset.robustness.settings import StudyParams, read_study_params
+from cleanset.robustness.settings import StudyParams, families_of, read_study_params
 from cleanset.robustness.study import Study
-from cleanset.stages.robustness.scenarios import scene_images
-from cleanset.tables import read_table
 
-SHEET_CLASSES = 3
-"""Images of a family on the page of changed images, each of another class; of perturbations one."""
+SHEET_CLASSES, SHEET_SEQUENCES = 3, 1
+"""Images of a family on the page of changed images, each of another class; the latter of perturbations."""
 SHEET_FRAMES = 5
 """Every so many frames are shown."""
 SHOWN_PIXELS, QUALITY = 112, 85
@@ -33,38 +30,35 @@ def run(study: Study) -> None:
     """Read data/measures and some images of the finished sets, write report/."""
     roles = list(read_params(study.edition.folder).models)
     params = read_study_params(study.params_yaml, roles)
-    images, masks = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
+    sources = Sources.read(study)
+    masks = sources.masks
     tables = {path.stem: pd.read_csv(path) for path in sorted(study.measures.glob("*.csv"))}
     usable = masks[masks["left_out"].isna()]
     with replacing(study.report) as folder:
-        sheets = save_sheets(study, params, images, masks, folder)
+        sheets = save_sheets(sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
         data = PagesData(roles, params, tables, sheets, origins, unsuitable_counts(masks))
         for name, text in pages(data).items():
             write_text(folder / name, text)
 
 
-def save_sheets(
-    study: Study, params: StudyParams, images: pd.DataFrame, masks: pd.DataFrame, folder: Path
-) -> dict[str, list[SheetImage]]:
+def save_sheets(sources: Sources, params: StudyParams, folder: Path) -> dict[str, list[SheetImage]]:
     """Write small copies of some images with the changes of each family that is measured."""
-    unchanged = [(UNCHANGED, 0)]
     found = {}
-
-    def save(family: str, rows: pd.DataFrame, changes: Sequence[tuple[str, int]], change: Change) -> None:
-        changed = ChangedImages(files_of(study.edition, rows), change, params.jpeg, params.seed)
-        found[family] = save_sheet(changed, rows, changes, folder, f"images/{family}")
-
-    save("corruptions", spread(images, SHEET_CLASSES), unchanged + params.corruptions.changes(), corrupted_image)
-    if shown := [each for each in params.perturbations.changes() if each[1] % SHEET_FRAMES == 0]:
-        of_family = spread(first_images(images, params.perturbations.max_images), 1)
-        levels = {name: params.perturbations.level(name) for name, _ in shown}
-        save("perturbations", of_family, shown, PerturbedImage(levels))
-    usable = has_scenarios(images, masks)
-    if params.scenarios.names and len(usable):
-        scenes = scene_images(study, params.scenarios, images, masks)
-        save("scenarios", spread(usable, SHEET_CLASSES), unchanged + params.scenarios.changes(), scenes)
+    for name in families_of(params):
+        family = family_of(name, sources, params)
+        rows = spread(family.images, SHEET_SEQUENCES if name == "perturbations" else SHEET_CLASSES)
+        if len(rows):
+            changed = ChangedImages(sources.files_in(rows), family.change, params.jpeg, params.seed)
+            found[name] = save_sheet(changed, rows, shown_changes(family), folder, f"images/{name}")
     return found
+
+
+def shown_changes(family: Family) -> list[tuple[str, int]]:
+    """The changes of a family that are on the page of changed images."""
+    if family.name == "perturbations":
+        return [each for each in family.changes if each[1] % SHEET_FRAMES == 0]
+    return [(UNCHANGED, 0), *family.changes]
 
 
 def spread(images: pd.DataFrame, count: int) -> pd.DataFrame:

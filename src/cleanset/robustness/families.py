@@ -1,0 +1,141 @@
+"""What each family of changes makes of which images, from a study's params. No model, no torch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.files import sha256
+from cleanset.robustness.backgrounds import generated_files, photograph_files
+from cleanset.robustness.changed_images import Change, ChangeName, SetImages, StudyFile, files_of
+from cleanset.robustness.changes import PerturbedImage, SceneImage, SceneMask, StoredFile, corrupted_image
+from cleanset.robustness.image_masks import MASKS, has_scenarios
+from cleanset.robustness.images import STUDY_IMAGES, box_of, first_images
+from cleanset.robustness.names import UNCHANGED, perturbations_of, scenarios_of
+from cleanset.robustness.scenarios import Placing
+from cleanset.robustness.settings import GENERATED, RANDOM, Scenarios, StudyParams
+from cleanset.robustness.study import Study
+from cleanset.tables import read_table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """What one of FAMILIES changes: rows of STUDY_IMAGES, the changes of each by name and step, and how.
+
+    `settings`: what the changed pixels depend on beside image, name, step, seed and JPEG quality.
+    """
+
+    name: str
+    images: pd.DataFrame
+    changes: Sequence[tuple[str, int]]
+    change: Change
+    settings: Mapping[str, Any]
+
+    def names(self) -> list[str]:
+        """The names of all changed images and of the unchanged ones, sorted."""
+        changes = [(UNCHANGED, 0), *self.changes]
+        return sorted(str(ChangeName(file, *change)) for file in self.images["file"] for change in changes)
+
+    def as_record(self) -> dict[str, Any]:
+        """What the changed images depend on beside seed, JPEG quality and libraries."""
+        images, steps = self.images, dict[str, list[int]]()
+        for name, step in self.changes:
+            steps.setdefault(name, []).append(step)
+        return {
+            "images": len(images),
+            "images_sha256": sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode()),
+            "changes": {name: " ".join(map(str, found)) for name, found in steps.items()},
+            "settings": dict(self.settings),
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sources:
+    """What changed images are made of: rows of STUDY_IMAGES and MASKS, where each image lies, by its file, and the
+    study whose folders hold masks, backgrounds and generated images."""
+
+    images: pd.DataFrame
+    masks: pd.DataFrame
+    files: Mapping[str, StudyFile]
+    study: Study
+
+    @classmethod
+    def read(cls, study: Study) -> Self:
+        """Those of a study, as its stage images found them."""
+        images = read_table(study.images, STUDY_IMAGES)
+        return cls(images, read_table(study.masks_table, MASKS), files_of(study.edition, images), study)
+
+    def files_in(self, images: pd.DataFrame) -> dict[str, StudyFile]:
+        """Where the images of some of the rows lie."""
+        return {file: self.files[file] for file in images["file"]}
+
+
+def family_of(name: str, sources: Sources, wanted: StudyParams) -> Family:
+    """One of FAMILIES on all images that it is measured on.
+
+    Raises CleansetError for photographs and generated images that scenarios cannot use.
+    """
+    return _MADE[name](sources, wanted)
+
+
+def _corruptions(sources: Sources, wanted: StudyParams) -> Family:
+    return Family("corruptions", sources.images, wanted.corruptions.changes(), corrupted_image, {})
+
+
+def _perturbations(sources: Sources, wanted: StudyParams) -> Family:
+    perturbations = wanted.perturbations
+    images = first_images(sources.images, perturbations.max_images)
+    levels = {name: perturbations.level(name) for name in perturbations_of(perturbations.names)}
+    return Family("perturbations", images, perturbations.changes(), PerturbedImage(levels), {"levels": levels})
+
+
+def _scenarios(sources: Sources, wanted: StudyParams) -> Family:
+    images = has_scenarios(sources.images, sources.masks)
+    scenes = scene_images(sources, wanted.scenarios)
+    return Family("scenarios", images, wanted.scenarios.changes(), scenes, settings_of(wanted.scenarios, scenes))
+
+
+_MADE: dict[str, Callable[[Sources, StudyParams], Family]] = {
+    "corruptions": _corruptions,
+    "perturbations": _perturbations,
+    "scenarios": _scenarios,
+}
+
+
+def scene_images(sources: Sources, wanted: Scenarios) -> SceneImage:
+    """The scenarios of the images that have a mask; photographs are compared with all images."""
+    images, study = has_scenarios(sources.images, sources.masks), sources.study
+    changes = scenarios_of(wanted.names)
+    photographs: tuple[StoredFile, ...] = ()
+    if RANDOM in changes:
+        ids = {file: each.image_id for file, each in sources.files.items()}
+        photographs = photograph_files(study.backgrounds, SetImages(sources.files), ids)
+    generated: dict[Path, StoredFile] = {}
+    if GENERATED in changes:
+        files = sources.files_in(images).values()
+        by_id = generated_files(study.generated, [each.image_id for each in files])
+        generated = {each.path: by_id[each.image_id] for each in files}
+    placing = Placing((wanted.object_scales[0], wanted.object_scales[1]), wanted.object_weight, wanted.object_moved)
+    masks = masks_of(sources, images)
+    return SceneImage(masks, photographs, generated, wanted.definition, wanted.matte, placing)
+
+
+def masks_of(sources: Sources, images: pd.DataFrame) -> dict[Path, SceneMask]:
+    """The mask of each image, by the image's path; `images` are rows of `has_scenarios`."""
+    names, found = wnids(), {}
+    columns = (images[name] for name in ("file", "mask", "mask_sha256", "mask_format", "class_index", "crop"))
+    for file, mask, digest, mask_format, class_index, crop in zip(*columns, strict=True):
+        stored = StoredFile(sources.study.masks / mask, digest)
+        found[sources.files[file].path] = SceneMask(stored, mask_format, names[class_index], box_of(crop))
+    return found
+
+
+def settings_of(wanted: Scenarios, scenes: SceneImage) -> dict[str, Any]:
+    """What the changed pixels depend on, for the record: the params and the digests of all files."""
+    used = [each.file for each in scenes.masks.values()] + list(scenes.photographs)
+    used += list((scenes.generated or {}).values())
+    digests = "\n".join(f"{each.path.name} {each.sha256}" for each in used)
+    return {**wanted.model_dump(exclude={"names", "answers", "baselines"}), "files_sha256": sha256(digests.encode())}
