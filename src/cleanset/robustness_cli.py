@@ -67,6 +67,17 @@ def scenarios(model: ModelRole, study: Folder = HERE) -> None:
 
 
 @app.command()
+def further(
+    model: Annotated[str, typer.Option("--model", help="Role of the model in further_models of the study.")],
+    study: Folder = HERE,
+) -> None:
+    """Keep the answers of a model that is not one of the edition's."""
+    from cleanset.stages.robustness import further as stage
+
+    stage.run(_study(study), model)
+
+
+@app.command()
 def measure(study: Folder = HERE) -> None:
     """Measure all models from their answers."""
     from cleanset.stages.robustness import measure as stage
@@ -110,3 +121,49 @@ def verify(study: Folder = HERE) -> None:
     for line in found.lines():
         typer.echo(line)
     raise typer.Exit(1 if found.different else 0)
+
+
+@app.command()
+def evaluate(
+    model: Annotated[
+        list[str],
+        typer.Option(
+            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
+            "or a role of the edition; repeat it for each model."
+        ),
+    ],
+    images: Annotated[
+        str, typer.Option(help="A role of the edition, the folder of an export or of an edition, or a folder per wnid.")
+    ],
+    out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue what was interrupted.")],
+    params: Annotated[
+        Path | None,
+        typer.Option(
+            help="What is measured, as in a study's params.yaml; masks, backgrounds and generated lie beside it. "
+            "Without it: 15 corruptions at five severities and 10 perturbations."
+        ),
+    ] = None,
+    architecture: Annotated[
+        str | None,
+        typer.Option(help="Of a file of weights: timm's name of the network."),
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="float64 (as a rule), float32, tf32 or bfloat16.", show_default=False)
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="auto (as a rule), cpu, cuda or cuda:N.")] = None,
+    edition: Annotated[
+        Path, typer.Option(help="Folder of the edition whose roles are meant.", show_default="the current one")
+    ] = HERE,
+) -> None:
+    """Measure any models on any images, outside DVC, as a study does.
+
+    Every model sees all of the images. OUT has the answers by family, the CSV
+    files of a study in measures/, and its metrics in metrics/.
+    """
+    from rich.console import Console
+
+    from cleanset.edition.paths import Edition
+    from cleanset.robustness import evaluation, printing
+
+    wanted = evaluation.Wanted(model, images, out, params, architecture, precision, device)
+    Console().print(printing.as_text(evaluation.run(Edition(edition), wanted)), highlight=False)

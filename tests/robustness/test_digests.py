@@ -17,7 +17,8 @@ from cleanset.robustness.digests import DIGESTS, NAMED_DIGESTS, VERSIONS, Digest
 from cleanset.robustness.families import Family, Sources, family_of
 from cleanset.robustness.settings import StudyParams
 from cleanset.robustness.study import FAMILIES, Study
-from cleanset.robustness.verifying import MAX_SHOWN, Different, Verification
+from cleanset.robustness.verifying import MAX_SHOWN, Different, Verification, verify
+from cleanset.stages.robustness import digests, images
 from cleanset.tables import write_table
 from tests.checkouts import Checkout
 from tests.robustness.drawn import drawn
@@ -141,21 +142,21 @@ def test_a_familys_names() -> None:
 def test_verify(built: Checkout, tmp_path: Path) -> None:
     """On a study of one corruption; then a digest is another one, then an image is left out, then there are none."""
     clone = built.clone_with_data(tmp_path / "cleanset")
-    folder = clone.folder / "studies" / "robustness"
-    (folder / "params.yaml").write_text("corruptions: {names: [contrast], severities: [2]}\n")
-    for stage in ("images", "digests"):
-        clone.run("cleanset", "robustness", stage, cwd="studies/robustness")
-    assert not list(folder.rglob("*partial*"))
-    found = clone.run("cleanset", "robustness", "verify", cwd="studies/robustness").stdout.splitlines()
-    # 71 images, in two families with one change and the unchanged image, and in one with that alone
-    assert found[0] == "all 213 changed images are the same"
-    assert found[1:] == [f"{library} {version}" for library, version in installed_versions().items()]
-    path = folder / "data" / "digests" / "corruptions.parquet"
+    study = Study(clone.folder / "studies" / "robustness")
+    study.params_yaml.write_text("corruptions: {names: [contrast], severities: [2]}\n")
+    images.run(study)
+    digests.run(study)
+    assert not list(study.folder.rglob("*partial*"))
+    lines = list(verify(study, workers=1).lines())
+    # 71 images, in two families with one change or none and the unchanged image; and none has a mask
+    assert lines[0] == "all 213 changed images are the same"
+    assert lines[1:] == [f"{library} {version}" for library, version in installed_versions().items()]
+    path = study.digests / "corruptions.parquet"
     table = pd.read_parquet(path)
     name = table[["file", "change", "severity"]].to_numpy().tolist()[5]
     table.loc[5, "sha256"] = "0" * 64
     rewritten(table, path)
-    versions = folder / "data" / "digests" / VERSIONS
+    versions = study.digests / VERSIONS
     versions.write_text(json.dumps(json.loads(versions.read_text()) | {"numpy": "1.0.0"}))
     done = clone.run("cleanset", "robustness", "verify", cwd="studies/robustness", check=False)
     assert done.returncode == 1
@@ -165,13 +166,11 @@ def test_verify(built: Checkout, tmp_path: Path) -> None:
     assert lines[1] == "1 of 213 changed images differ"
     assert "; the digests were made with 1.0.0" in next(line for line in lines if line.startswith("numpy "))
     rewritten(table[1:], path)
-    done = clone.run("cleanset", "robustness", "verify", cwd="studies/robustness", check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: ")
-    assert "corruptions.parquet: of other images or changes than the study has" in done.stderr
-    shutil.rmtree(folder / "data" / "digests")
-    done = clone.run("cleanset", "robustness", "verify", cwd="studies/robustness", check=False)
-    assert "data/digests: missing; expected what stage digests writes" in done.stderr
+    with pytest.raises(CleansetError, match=r"corruptions\.parquet: of other images or changes than the study has"):
+        verify(study)
+    shutil.rmtree(study.digests)
+    with pytest.raises(CleansetError, match="data/digests: missing; expected what stage digests writes"):
+        verify(study)
 
 
 def rewritten(table: pd.DataFrame, path: Path) -> None:

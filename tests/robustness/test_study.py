@@ -46,6 +46,14 @@ def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     assert len(params.corruptions.changes()) == 40
 
 
+def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
+    text = "{further_models: {more: {source: timm, name: a}}, perturbations: {reference: more}}\n"
+    params = read_study_params(study(tmp_path, text), ROLES)
+    assert params.models(ROLES) == ["standard", "robust", "more"]
+    with pytest.raises(CleansetError, match="more is no model; expected standard, robust"):
+        read_study_params(study(tmp_path, text), ROLES, further=False)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -69,6 +77,13 @@ def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
         ("scenarios: {matte: pink}", "'pink' is no matte; expected one of black, white, grey, mean"),
         ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected a smallest above 0"),
         ("scenarios: {baselines: {model: vgg}}", "scenarios.baselines.model: vgg is no model; expected standard"),
+        ("further_models: {robust: {source: timm, name: a}}", "further_models.robust: the edition has this role"),
+        ("further_models: {alexnet: {source: timm, name: a}}", "alexnet names the published table"),
+        (
+            "{images: own, further_models: {more: {source: timm, name: a}}}",
+            "more has no set of its own; expected images",
+        ),
+        ("further_models: {more: {source: tim, name: a}}", "further_models.more.source"),
         ("images: both", "images"),
         ("pictures: union", "unknown key 'pictures'"),
     ],

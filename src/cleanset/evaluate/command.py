@@ -42,7 +42,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[Row]]:
     """
     params = read_params(edition.folder) if edition.params_yaml.is_file() else None
     roles = params.models if params else {}
-    score = _score(params, wanted)
+    score = score_settings(params, wanted.precision, wanted.device)
     weights = edition.folder if params else cache_folder()
     specs = parse_specs(wanted.models, wanted.architecture, roles, edition.folder, weights)
     if wanted.out is not None and wanted.out.exists() and not wanted.out.is_dir():
@@ -70,10 +70,10 @@ def _images(edition: Edition, wanted: Wanted, roles: Sequence[str]) -> Evaluatio
     return open_set(str(wanted.name), edition, roles)
 
 
-def _score(params: Params | None, wanted: Wanted) -> Score:
+def score_settings(params: Params | None, precision: str | None, device: str | None) -> Score:
     """How to compute: as the edition's params say, or as stage score does by default, but for the options."""
     score = params.score if params else Score()
-    options = {"precision": wanted.precision, "device": wanted.device}
+    options = {"precision": precision, "device": device}
     given = {name: value for name, value in options.items() if value is not None}
     try:
         return Score.model_validate(score.model_dump() | given)

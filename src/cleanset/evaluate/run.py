@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,19 +42,19 @@ def evaluate(specs: Sequence[Spec], images: EvaluationSet, settings: Settings, o
         check(spec)
     if out is not None:
         remove_abandoned(out)
-    paths = list(_paths(specs, out))
+    paths = [None if out is None else out / f"{stem}.parquet" for stem in file_stems(specs)]
     return [_evaluated(load(spec, settings), images, settings, path) for spec, path in zip(specs, paths, strict=True)]
 
 
-def _paths(specs: Sequence[Spec], out: Path | None) -> Iterator[Path | None]:
-    """Where the predictions of each model are written: a file of its name, with other characters than usual as _."""
-    taken: set[str] = set()
+def file_stems(specs: Sequence[Spec]) -> list[str]:
+    """The name of each model's files: its own, with other characters than usual as _, and each another."""
+    found: list[str] = []
     for spec in specs:
         stem = name = re.sub(r"[^A-Za-z0-9._+-]+", "_", spec.text).strip("._")[-100:] or "model"
-        while name in taken or name == "results":
-            name = f"{stem}-{len(taken)}"
-        taken.add(name)
-        yield None if out is None else out / f"{name}.parquet"
+        while name in found or name == "results":
+            name = f"{stem}-{len(found)}"
+        found.append(name)
+    return found
 
 
 def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None) -> Evaluated:

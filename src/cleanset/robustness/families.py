@@ -12,7 +12,14 @@ from cleanset.files import sha256
 from cleanset.robustness.backgrounds import generated_files, photograph_files
 from cleanset.robustness.changed_images import Change, ChangeName, SetImages, StudyFile, files_of
 from cleanset.robustness.changes import PerturbedImage, SceneImage, SceneMask, StoredFile, corrupted_image
-from cleanset.robustness.image_masks import MASKS, has_scenarios
+from cleanset.robustness.image_masks import (
+    MASKS,
+    MaskedImage,
+    MaskSource,
+    find_masks,
+    has_scenarios,
+    mask_table,
+)
 from cleanset.robustness.images import STUDY_IMAGES, box_of, first_images
 from cleanset.robustness.names import UNCHANGED, perturbations_of, scenarios_of
 from cleanset.robustness.scenarios import Placing
@@ -139,3 +146,27 @@ def settings_of(wanted: Scenarios, scenes: SceneImage) -> dict[str, Any]:
     used += list((scenes.generated or {}).values())
     digests = "\n".join(f"{each.path.name} {each.sha256}" for each in used)
     return {**wanted.model_dump(exclude={"names", "answers", "baselines"}), "files_sha256": sha256(digests.encode())}
+
+
+def masks_found(
+    images: pd.DataFrame,
+    files: Mapping[str, StudyFile],
+    study: Study,
+    wanted: StudyParams,
+    *,
+    is_placed: bool | None = None,
+) -> pd.DataFrame:
+    """The rows of MASKS of some rows of STUDY_IMAGES, from the masks of a study; `files`: where the images lie.
+
+    `is_placed`: images must suit a generated background; None: if the params name that scenario. Raises CleansetError
+    as `find_masks` and `mask_table` do.
+    """
+    sources = [MaskSource(each.folder, each.format, each.origin) for each in wanted.masks]
+    masks, read, names, masked = find_masks(study.masks, sources), SetImages(files), wnids(), []
+    columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
+    for file, image_id, class_index, crop in zip(*columns, strict=True):
+        size = read(file).size if image_id in masks else (0, 0)  # of an image without a mask nothing is asked
+        masked.append(MaskedImage(file, image_id, names[class_index], size, box_of(crop)))
+    if is_placed is None:
+        is_placed = GENERATED in scenarios_of(wanted.scenarios.names)
+    return mask_table(masked, masks, is_placed=is_placed)

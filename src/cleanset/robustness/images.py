@@ -50,7 +50,7 @@ def joined(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
 
 def is_seen(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> NDArray[np.bool_]:
     """Which rows of STUDY_IMAGES a model gets: all (union), or those of its own set (own)."""
-    return np.array([which == "union" or role in sets for sets in images["sets"]])
+    return np.array([which == "union" or role in sets for sets in images["sets"]], np.bool_)
 
 
 def images_for(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> pd.DataFrame:

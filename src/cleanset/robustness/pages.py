@@ -200,7 +200,7 @@ def _counts(lines: pd.DataFrame, selection: str) -> str:
 
 def _by_key(lines: pd.DataFrame) -> dict[tuple[str, str, str, str], Value]:
     """Each line by selection, model, measure and change."""
-    texts = lines.fillna({"change": "", "problem": ""}).to_dict("records")
+    texts = lines.astype({"change": object, "problem": object}).fillna({"change": "", "problem": ""}).to_dict("records")
     found = {}
     for row in texts:
         factor = _factor(row["measure"])

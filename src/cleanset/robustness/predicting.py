@@ -33,6 +33,7 @@ class Target:
 
     `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
     where there are stored ones. `identity`: what the answers depend on beside the weights, for a model of one's own.
+    `stem`: that of the files' names, where it is not the model's name.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Target:
     answers: AnswerFiles
     check: CheckClean | None = None
     identity: str = ""
+    stem: str = ""
 
     def record(self, wanted: StudyParams, family: Family) -> dict[str, Any]:
         """What the answers depend on; nothing in it depends on the machine."""
@@ -76,8 +78,8 @@ def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[
         clean = score_few(target.model, SetImages(files), settings, list(files), read_off=read_off)
     if target.check is not None:
         target.check(family.images, clean)
-    names, record = family.names(), target.record(wanted, family)
-    folder = target.answers.partial(family.name, target.name)
+    names, record, stem = family.names(), target.record(wanted, family), target.stem or target.name
+    folder = target.answers.partial(family.name, stem)
     shards = Shards(folder, target.label(record), names, settings.batch_size, table=NAMED_ANSWERS)
     changed = ChangedImages(files, family.change, wanted.jpeg, wanted.seed)
     with rate_bar(len(names), f"{family.name} {target.name}") as done:
@@ -86,8 +88,8 @@ def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[
     clean["image_id"] = [str(ChangeName(file, CLEAN, 0)) for file in clean["image_id"]]
     table = PREDICTIONS[family.name]
     answers = by_name(pd.concat([clean, shards.table()]), table)
-    write_table(target.answers.predictions(family.name, target.name), answers, table)
-    write_text(target.answers.record(family.name, target.name), json.dumps(record, indent=2) + "\n")
+    write_table(target.answers.predictions(family.name, stem), answers, table)
+    write_text(target.answers.record(family.name, stem), json.dumps(record, indent=2) + "\n")
     shards.remove()
 
 

@@ -16,6 +16,8 @@ Chosen = npt.NDArray[np.bool_]
 
 SELECTIONS = ("union", "own", "common")
 """The images of all sets, those of the model's own set, and those that are in every set."""
+ALL = "all"
+"""Instead of these: the images of a folder, which is no edition's."""
 
 
 class Line(NamedTuple):
@@ -65,7 +67,8 @@ Measured = Callable[[str, Chosen, Resamples], Iterator[Measure]]
 class StudiedImages:
     """The images that a family is measured on, in one order: class index, and the roles in whose sets each is.
 
-    `selections`: those of SELECTIONS whose images every model has seen that is measured on them.
+    `roles`: the models. `selections`: those of SELECTIONS whose images every model has seen that is measured on them,
+    or ALL. `owners`: the roles that have sets; None: all models.
     """
 
     classes: npt.NDArray[np.int64]
@@ -73,10 +76,12 @@ class StudiedImages:
     roles: Sequence[str]
     bootstrap: Bootstrap
     selections: Sequence[str] = SELECTIONS
+    owners: Sequence[str] | None = None
 
     def selected(self, selection: str, role: str) -> Chosen:
         """Which images a selection has for a role."""
-        wanted = {"union": set[str](), "own": {role}, "common": set(self.roles)}[selection]
+        owners = self.roles if self.owners is None else self.owners
+        wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(owners)}[selection]
         return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
 
     def lines(self, measured: Measured) -> Iterator[Line]:

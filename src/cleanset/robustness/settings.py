@@ -1,12 +1,13 @@
 """A study's `params.yaml`, checked on reading."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cleanset.attacks.settings import AttackSettings
-from cleanset.edition.params import Role, Section
+from cleanset.edition.params import Model, Role, Section
 from cleanset.errors import CleansetError
 from cleanset.robustness.mask_formats import FORMATS
 from cleanset.robustness.names import (
@@ -41,8 +42,8 @@ class Corruptions(Section):
 
     names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS))]
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES))]
-    reference: Role = PUBLISHED_REFERENCE
-    trained_on: Annotated[dict[Role, list[str]], Field(default_factory=dict)]
+    reference: str = PUBLISHED_REFERENCE
+    trained_on: Annotated[dict[str, list[str]], Field(default_factory=dict)]
 
     @field_validator("names")
     @classmethod
@@ -71,7 +72,7 @@ class Perturbations(Section):
     difficulty: Annotated[int, Field(ge=LEVELS[0], le=LEVELS[-1])] = 1
     frames: Literal["as_published", "as_written"] = "as_published"
     max_images: Annotated[int, Field(ge=1)] | None = None
-    reference: Role | None = None
+    reference: str | None = None
 
     @field_validator("names")
     @classmethod
@@ -148,7 +149,7 @@ class Scenarios(Section):
 class Baselines(Section):
     """The levels that the regression compares all others with."""
 
-    model: Role | None = None
+    model: str | None = None
     scenario: str | None = None
     class_index: Annotated[int, Field(ge=0, le=999)] | None = None
 
@@ -164,6 +165,7 @@ class StudyParams(Section):
 
     `images`: every model gets the images of all sets (union), or those of its own set only (own). `jpeg`: the quality
     at which a changed image is stored before a model sees it, as the benchmark's images were; None leaves that out.
+    `further_models`: models that are measured beside those of the edition, whose folder `weights` are relative to.
     """
 
     images: Literal["union", "own"] = "union"
@@ -175,6 +177,18 @@ class StudyParams(Section):
     scenarios: Scenarios = Field(default_factory=lambda: Scenarios.model_validate({}))
     attack: AttackSettings = Field(default_factory=lambda: AttackSettings.model_validate({}))
     bootstrap: Bootstrap = Bootstrap()
+    further_models: Annotated[dict[Role, Model], Field(default_factory=dict)]
+
+    @field_validator("further_models")
+    @classmethod
+    def _no_table(cls, models: dict[str, Model]) -> dict[str, Model]:
+        if PUBLISHED_REFERENCE in models:
+            raise ValueError(f"{PUBLISHED_REFERENCE} names the published table; expected another role")
+        return models
+
+    def models(self, roles: Iterable[str]) -> list[str]:
+        """The models that are measured: those of the edition, then the further ones."""
+        return [*roles, *self.further_models]
 
 
 def families_of(params: StudyParams) -> list[str]:
@@ -195,13 +209,24 @@ def _checked(names: list[str], expanded: object) -> list[str]:
     return names
 
 
-def read_study_params(path: Path, roles: list[str]) -> StudyParams:
-    """Read and check a study's params.yaml; `roles` are those of the edition. Raises CleansetError naming the key."""
+def read_study_params(
+    path: Path, roles: Sequence[str], others: Sequence[str] = (), *, further: bool = True
+) -> StudyParams:
+    """Read and check a study's params.yaml. Raises CleansetError naming the key.
+
+    `roles` are the models of the edition, `others` models that `corruptions.trained_on` may name beside those that are
+    measured. Without `further` those of `further_models` are not measured.
+    """
     try:
         params = StudyParams.model_validate(read_yaml(path, "expected the params of a study: git checkout it"))
     except ValidationError as error:
         raise CleansetError(f"{path}: {first_problem(error)}") from None
-    for key, named, known in _named_roles(params, roles):
+    for role in params.further_models if further else ():
+        if role in roles:
+            raise CleansetError(f"{path}: further_models.{role}: the edition has this role; expected another one")
+        if params.images == "own":
+            raise CleansetError(f"{path}: further_models: {role} has no set of its own; expected images: union")
+    for key, named, known in _named_roles(params, params.models(roles) if further else list(roles), list(others)):
         if named not in known:
             raise CleansetError(f"{path}: {key}: {named} is no model; expected {', '.join(known)}")
         if params.images == "own" and key.endswith("reference") and named != PUBLISHED_REFERENCE:
@@ -214,11 +239,11 @@ def read_study_params(path: Path, roles: list[str]) -> StudyParams:
     return params
 
 
-def _named_roles(params: StudyParams, roles: list[str]) -> list[tuple[str, str, list[str]]]:
+def _named_roles(params: StudyParams, roles: list[str], others: list[str]) -> list[tuple[str, str, list[str]]]:
     """The roles that the params name: key, role, and what is known there."""
     corruptions, baseline = params.corruptions, params.scenarios.baselines.model
     found = [("corruptions.reference", corruptions.reference, [PUBLISHED_REFERENCE, *roles])]
-    found += [("corruptions.trained_on", role, roles) for role in corruptions.trained_on]
+    found += [("corruptions.trained_on", role, [*roles, *others]) for role in corruptions.trained_on]
     if params.perturbations.reference is not None:
         found.append(("perturbations.reference", params.perturbations.reference, roles))
     if baseline is not None:

@@ -1,5 +1,6 @@
-"""What the stages that run a model share: a model of the edition, and its answers to one family."""
+"""What the stages that run a model share: a model, and its answers to families of changed images."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cleanset.edition.params import read_params
@@ -13,24 +14,28 @@ from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import load_model
 
 
-def answer(study: Study, role: str, family: str) -> None:
-    """Read images and the weights of a model of the edition, write its answers to one of FAMILIES.
+def answer(study: Study, role: str, families: Sequence[str]) -> None:
+    """Read images and a model's weights, write its answers to some of FAMILIES.
 
-    Raises CleansetError as `predict` and `family_of` do.
+    The model is one of the edition, or a further one of the study, whose clean answers are compared with nothing.
+    Raises CleansetError for neither, and as `predict` and `family_of` do.
     """
     edition = study.edition
     params = read_params(edition.folder)
     wanted = read_study_params(study.params_yaml, list(params.models))
+    is_further = role in wanted.further_models
     settings = settings_for(params.score)
+    is_compared = settings.precision == "float64" and not is_further
     target = Target(
         role,
-        load_model(params.model(role), edition.folder),
+        load_model(wanted.further_models[role] if is_further else params.model(role), edition.folder),
         settings,
         params.dataset.class_list(),
         study.answers,
-        StoredScores(edition, role) if settings.precision == "float64" else None,
+        StoredScores(edition, role) if is_compared else None,
     )
     sources = Sources.read(study)
-    of_all = family_of(family, sources, wanted)
-    of_role = replace(of_all, images=images_for(of_all.images, wanted.images, role))
-    predict(target, wanted, of_role, sources.files_in(of_role.images))
+    for family in families:
+        of_all = family_of(family, sources, wanted)
+        of_role = replace(of_all, images=images_for(of_all.images, wanted.images, role))
+        predict(target, wanted, of_role, sources.files_in(of_role.images))

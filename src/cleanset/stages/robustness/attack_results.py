@@ -11,9 +11,9 @@ from cleanset.attacks.settings import AttackSettings, read_attack_settings
 from cleanset.edition.params import read_params
 from cleanset.metrics import write_metrics
 from cleanset.robustness.measures.bootstrap import Bootstrap
+from cleanset.robustness.measuring import write_csv
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import Study
-from cleanset.stages.robustness.measure import write_csv
 from cleanset.tables import read_table
 
 SHOWN = ("success", "error", "queries")

@@ -8,14 +8,13 @@ from cleanset.errors import CleansetError
 from cleanset.progress import rate_bar
 from cleanset.robustness.changed_images import base_pixels, files_of
 from cleanset.robustness.changes import regions_of_mask
-from cleanset.robustness.families import Sources, masks_of
+from cleanset.robustness.families import Sources, masks_found, masks_of
 from cleanset.robustness.generating import Options, load_pipeline, made_with, painted, read_prompts, save_missing
-from cleanset.robustness.image_masks import find_masks, has_scenarios, mask_table
+from cleanset.robustness.image_masks import has_scenarios
 from cleanset.robustness.images import STUDY_IMAGES
 from cleanset.robustness.seeds import image_seed
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import Study
-from cleanset.stages.robustness.images import masked_images, sources_of
 from cleanset.tables import read_table
 
 
@@ -26,9 +25,8 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
     """
     params = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
     everything = read_table(study.images, STUDY_IMAGES)
-    masks = mask_table(
-        list(masked_images(study, everything)), find_masks(study.masks, sources_of(params)), is_placed=True
-    )
+    of_all = files_of(study.edition, everything)
+    masks = masks_found(everything, of_all, study, params, is_placed=True)
     images = has_scenarios(everything, masks)
     if images.empty:
         raise CleansetError(
@@ -38,8 +36,8 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
     prompts = read_prompts(prompts_folder, [names[class_index] for class_index in images["class_index"]])
     options = Options(params.seed, steps, guidance, device)
     pipeline = load_pipeline(pipeline_folder, device)
-    files = files_of(study.edition, images)
-    scene_masks = masks_of(Sources(everything, masks, files, study), images)
+    sources = Sources(everything, masks, of_all, study)
+    files, scene_masks = sources.files_in(images), masks_of(sources, images)
     paint = {
         file.image_id: lambda file=file: painted(
             pipeline,

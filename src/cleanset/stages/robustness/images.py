@@ -1,17 +1,12 @@
 """Stage images: the images of all finished sets, each once, checked against their manifests, and their masks."""
 
-from collections.abc import Iterator
-
-import pandas as pd
-
-from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.exports.folder import read_entries, read_image
-from cleanset.robustness.changed_images import SetImages, files_of
-from cleanset.robustness.image_masks import MASKS, MaskedImage, MaskSource, find_masks, mask_table
-from cleanset.robustness.images import STUDY_IMAGES, box_of, joined
-from cleanset.robustness.names import scenarios_of
-from cleanset.robustness.settings import GENERATED, StudyParams, read_study_params
+from cleanset.robustness.changed_images import files_of
+from cleanset.robustness.families import masks_found
+from cleanset.robustness.image_masks import MASKS
+from cleanset.robustness.images import STUDY_IMAGES, joined
+from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import Study
 from cleanset.tables import write_table
 
@@ -29,20 +24,6 @@ def run(study: Study) -> None:
         for entry in entries:
             read_image(edition.export(role), entry)
     images = joined(sets)
-    masks = find_masks(study.masks, sources_of(wanted))
-    is_placed = GENERATED in scenarios_of(wanted.scenarios.names)
+    masks = masks_found(images, files_of(edition, images), study, wanted)
     write_table(study.images, images, STUDY_IMAGES)
-    write_table(study.masks_table, mask_table(list(masked_images(study, images)), masks, is_placed=is_placed), MASKS)
-
-
-def sources_of(params: StudyParams) -> list[MaskSource]:
-    """The folders of masks that the params name."""
-    return [MaskSource(each.folder, each.format, each.origin) for each in params.masks]
-
-
-def masked_images(study: Study, images: pd.DataFrame) -> Iterator[MaskedImage]:
-    """What the masks of rows of STUDY_IMAGES are checked against."""
-    read, names = SetImages(files_of(study.edition, images)), wnids()
-    columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
-    for file, image_id, class_index, crop in zip(*columns, strict=True):
-        yield MaskedImage(file, image_id, names[class_index], read(file).size, box_of(crop))
+    write_table(study.masks_table, masks, MASKS)

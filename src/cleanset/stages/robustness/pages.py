@@ -37,7 +37,7 @@ def run(study: Study) -> None:
     with replacing(study.report) as folder:
         sheets = save_sheets(sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
-        data = PagesData(roles, params, tables, sheets, origins, unsuitable_counts(masks))
+        data = PagesData(params.models(roles), params, tables, sheets, origins, unsuitable_counts(masks))
         for name, text in pages(data).items():
             write_text(folder / name, text)
 

@@ -9,4 +9,4 @@ def run(study: Study, role: str) -> None:
 
     Raises CleansetError as `answer` does.
     """
-    answer(study, role, "scenarios")
+    answer(study, role, ["scenarios"])

@@ -1,0 +1,183 @@
+"""All measures of some models on one set of images, from their answers, as tables and metrics."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cleanset.files import replacing, write_text
+from cleanset.metrics import write_metrics
+from cleanset.robustness import corruption_results, perturbation_results, scenario_results
+from cleanset.robustness.answers import PREDICTIONS
+from cleanset.robustness.corruption_results import CorruptionStudy
+from cleanset.robustness.image_masks import has_scenarios
+from cleanset.robustness.images import first_images, is_seen
+from cleanset.robustness.measures.bootstrap import Bootstrap
+from cleanset.robustness.names import corruptions_of, perturbations_of, scenarios_of
+from cleanset.robustness.perturbation_results import PerturbationStudy
+from cleanset.robustness.results import Difference, Line, StudiedImages
+from cleanset.robustness.scenario_results import ScenarioStudy
+from cleanset.robustness.settings import StudyParams
+from cleanset.robustness.study import AnswerFiles
+from cleanset.tables import read_table
+
+WITH_INTERVALS = (
+    "mean_error", "mce", "mean_fp", "mfr", "mean_t5d", "mt5d",
+    "mean_accuracy", "score_as_published", "score_as_written",
+)  # fmt: skip
+"""The measures whose intervals are metrics, too."""
+
+FamilyStudy = CorruptionStudy | PerturbationStudy | ScenarioStudy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Studied:
+    """What is measured: models on images, with their answers.
+
+    `images` and `masks`: rows of STUDY_IMAGES and MASKS. `models`: by name the stem of the files of its answers.
+    `owners`: the roles that have sets. `selections`: those of `results.SELECTIONS` that are measured.
+    """
+
+    images: pd.DataFrame
+    masks: pd.DataFrame
+    params: StudyParams
+    models: Mapping[str, str]
+    owners: Sequence[str]
+    selections: Sequence[str]
+    files: AnswerFiles
+
+    def answers(
+        self, family: str, images: pd.DataFrame
+    ) -> Iterator[tuple[str, np.ndarray, pd.DataFrame, pd.DataFrame]]:
+        """By model: its name, which of the images it saw, these, and its answers."""
+        for name, stem in self.models.items():
+            seen = is_seen(images, self.params.images, name)
+            predictions = read_table(self.files.predictions(family, stem), PREDICTIONS[family])
+            yield name, seen, images[seen], predictions
+
+    def images_of(self, family: str, images: pd.DataFrame) -> StudiedImages:
+        """The images of a family as its measures take them."""
+        return StudiedImages(
+            images["class_index"].to_numpy(np.int64),
+            images["sets"].tolist(),
+            list(self.models),
+            Bootstrap(resamples=self.params.bootstrap.draws, seed=f"{family} {self.params.seed}"),
+            self.selections,
+            self.owners,
+        )
+
+
+def measure(studied: Studied, families: Iterable[str], measures: Path, metrics: Path) -> dict[str, list[Line]]:
+    """Measure some of FAMILIES; write CSV files into the folder `measures`, and JSON files into `metrics`.
+
+    Returns the lines of each family. Raises CleansetError if answers are missing or of other images.
+    """
+    found: dict[str, list[Line]] = {}
+    written: dict[str, Mapping[str, float | None]] = {}
+    with replacing(measures) as folder:
+        folder.mkdir()
+        for name in families:
+            study = _study(name, studied)
+            found[name] = list(study.lines())
+            write_csv(folder / f"{name}.csv", Line._fields, found[name])
+            differences = folder / f"{name.removesuffix('s')}_differences.csv"
+            write_csv(differences, Difference._fields, list(study.differences()))
+            _write_details(folder, studied.params, study)
+            written |= metrics_of(name, found[name], studied.selections[0])
+    write_metrics(metrics, written)
+    return found
+
+
+def _study(family: str, studied: Studied) -> FamilyStudy:
+    if family == "corruptions":
+        return corruption_study(studied, studied.images)
+    if family == "perturbations":
+        return perturbation_study(studied, first_images(studied.images, studied.params.perturbations.max_images))
+    return scenario_study(studied, has_scenarios(studied.images, studied.masks))
+
+
+def _write_details(folder: Path, params: StudyParams, study: FamilyStudy) -> None:
+    """Write what a family has by severity, frame or class."""
+    if isinstance(study, CorruptionStudy):
+        write_table_csv(folder / "corruption_errors.csv", corruption_results.by_severity(study))
+    elif isinstance(study, PerturbationStudy):
+        write_table_csv(folder / "perturbation_frames.csv", perturbation_results.by_frame(study))
+    else:
+        write_scenarios(folder, params, study)
+
+
+def corruption_study(studied: Studied, images: pd.DataFrame) -> CorruptionStudy:
+    """The corruptions of the params, with the answers to them."""
+    wanted = studied.params.corruptions
+    names, severities = corruptions_of(wanted.names), sorted(set(wanted.severities))
+    answers = {
+        name: corruption_results.read_answers(seen_images, predictions, names, severities).of_all(seen)
+        for name, seen, seen_images, predictions in studied.answers("corruptions", images)
+    }
+    of_images = studied.images_of("corruptions", images)
+    return CorruptionStudy(of_images, names, severities, answers, wanted.reference, wanted.trained_on)
+
+
+def perturbation_study(studied: Studied, images: pd.DataFrame) -> PerturbationStudy:
+    """The perturbations of the params, with the answers to them."""
+    wanted = studied.params.perturbations
+    frames = wanted.frame_counts()
+    answers = {
+        name: perturbation_results.read_answers(seen_images, predictions, frames, seen)
+        for name, seen, seen_images, predictions in studied.answers("perturbations", images)
+    }
+    of_images = studied.images_of("perturbations", images)
+    return PerturbationStudy(of_images, perturbations_of(wanted.names), answers, wanted.difficulty, wanted.reference)
+
+
+def scenario_study(studied: Studied, images: pd.DataFrame) -> ScenarioStudy:
+    """The scenarios of the params, with the answers to them."""
+    wanted = studied.params.scenarios
+    names = scenarios_of(wanted.names)
+    answers = {
+        name: scenario_results.read_answers(seen_images, predictions, names, wanted.answers, seen)
+        for name, seen, seen_images, predictions in studied.answers("scenarios", images)
+    }
+    return ScenarioStudy(studied.images_of("scenarios", images), names, answers)
+
+
+def write_scenarios(folder: Path, params: StudyParams, study: ScenarioStudy) -> None:
+    """Write accuracy by model, scenario and class, and the regression of it where all models saw the same images."""
+    cells = scenario_results.cells_of(study)
+    write_table_csv(folder / "scenario_accuracies.csv", cells)
+    base = params.scenarios.baselines
+    found = None
+    if params.images == "union":
+        found = scenario_results.regression_of(study, cells, (base.model, base.scenario, base.class_index))
+    if found is not None:
+        write_table_csv(folder / "scenario_regression.csv", found.estimates)
+        write_table_csv(folder / "scenario_anova.csv", found.anova)
+        write_table_csv(folder / "scenario_fitted.csv", found.fitted)
+
+
+def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:
+    """Write rows as CSV, numbers with as many digits as tell them apart, NaN as nothing."""
+    write_table_csv(path, pd.DataFrame(list(rows), columns=list(names)))
+
+
+def write_table_csv(path: Path, table: pd.DataFrame) -> None:
+    """Write a table as CSV, as `write_csv` does."""
+    write_text(path, table.to_csv(index=False, lineterminator="\n"))
+
+
+def metrics_of(family: str, lines: Iterable[Line], selection: str) -> Mapping[str, Mapping[str, float | None]]:
+    """The lines of `dvc metrics show`: the measures on one selection, with the intervals of WITH_INTERVALS."""
+    found: dict[str, dict[str, float | None]] = defaultdict(dict)
+    for line in lines:
+        if line.selection != selection:
+            continue
+        name = "/".join(part for part in (family, line.measure, line.change) if part)
+        ends = {"": line.value}
+        if line.measure in WITH_INTERVALS:
+            ends |= {"_low": line.low, "_high": line.high}
+        for end, value in ends.items():
+            found[name + end][line.model] = round(value, 6) if np.isfinite(value) else None
+    return found

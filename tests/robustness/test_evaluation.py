@@ -1,0 +1,244 @@
+"""Models on images outside a study, and further models in one: the sample's networks on a few changes."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from PIL import Image
+from rich.console import Console
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.robustness import evaluation, predicting
+from cleanset.robustness.evaluation import Evaluated, Wanted
+from cleanset.robustness.image_sets import open_images
+from cleanset.robustness.printing import as_text
+from cleanset.robustness.results import Line
+from cleanset.robustness.study import FAMILIES, Study
+from cleanset.scoring import engine
+from cleanset.stages.robustness import corruptions, further, images, measure, pages
+from tests.checkouts import Checkout
+from tests.documents import block, shell
+from tests.report.pages import soup
+
+PARAMS = {
+    "jpeg": None,
+    "corruptions": {"names": ["contrast", "pixelate"], "severities": [2]},
+    "bootstrap": {"draws": 20},
+}
+OTHER = "again"
+"""A further model: the sample's norm_robust by another role."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_worker() -> Iterator[None]:
+    """A process to make images in takes seconds to start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "available_cores", lambda: 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Edition:
+    """A clone of the sample whose study is small, and has a further model with the weights of norm_robust.
+
+    Other models than standard get its answers.
+    """
+    clone = built.clone_with_data(tmp_path_factory.mktemp("evaluated") / "cleanset")
+    edition = Edition(clone.folder)
+    models = yaml.safe_load(edition.params_yaml.read_text())["models"]
+    study = Study(clone.folder / "studies" / "robustness")
+    study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"further_models": {OTHER: models["norm_robust"]}}))
+    images.run(study)
+    corruptions.run(study, "standard")
+    further.run(study, OTHER)
+    for family in FAMILIES:
+        files = study.answers
+        for role in ("norm_robust", "corruption_robust", "standard"):
+            if not files.predictions(family, role).exists():
+                shutil.copy(files.predictions(family, OTHER), files.predictions(family, role))
+    return edition
+
+
+def study_of(edition: Edition) -> Study:
+    return Study(edition.folder / "studies" / "robustness")
+
+
+def params_file(folder: Path, **others: object) -> Path:
+    path = folder / "wanted.yaml"
+    path.write_text(yaml.safe_dump(PARAMS | others))
+    return path
+
+
+def values(lines: list[Line], selection: str, model: str) -> dict[tuple[str, str], float]:
+    found = {(line.measure, line.change): line for line in lines if (line.selection, line.model) == (selection, model)}
+    return {key: line.value for key, line in found.items()}
+
+
+@pytest.fixture(scope="module")
+def evaluated(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluated, Path]:
+    """Two roles on the whole edition."""
+    out = tmp_path_factory.mktemp("out")
+    wanted = Wanted(["standard", "norm_robust"], str(edition.folder), out / "a", params_file(out))
+    return evaluation.run(edition, wanted), out / "a"
+
+
+def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
+    """The same answers, measures and intervals, bit for bit, of the same images."""
+    found, out = evaluated
+    stored = study_of(edition).answers.predictions("corruptions", "standard")
+    assert (out / "corruptions" / "standard.parquet").read_bytes() == stored.read_bytes()
+    record = json.loads((out / "corruptions" / "standard.json").read_text())
+    assert record["changes"] == {"contrast": "2", "pixelate": "2"}
+    assert record["images"] == 71
+    measure.run(study_of(edition))
+    both = [pd.read_csv(folder / "corruptions.csv") for folder in (study_of(edition).measures, out / "measures")]
+    expected, given = (table[table["model"] == "standard"].reset_index(drop=True) for table in both)
+    pd.testing.assert_frame_equal(expected, given)
+    assert sorted(given["selection"].unique()) == ["common", "own", "union"]
+    metrics = json.loads((out / "metrics" / "corruptions" / "mean_error.json").read_text())
+    lines = found.lines["corruptions"]
+    assert metrics["norm_robust"] == pytest.approx(values(lines, "union", "norm_robust")["mean_error", ""], abs=1e-6)
+
+
+def test_what_is_finished_is_not_computed_again(
+    edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But answers that have changed are."""
+    out = tmp_path / "again"
+    shutil.copytree(evaluated[1], out)
+    computed: list[str] = []
+    predict = predicting.predict
+
+    def counted(target: predicting.Target, *arguments: object) -> None:
+        computed.append(target.name)
+        predict(target, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(predicting, "predict", counted)
+    wanted = Wanted(["standard", "norm_robust"], str(edition.folder), out, params_file(tmp_path))
+    evaluation.run(edition, wanted)
+    assert computed == []
+    shutil.copy(out / "corruptions" / "norm_robust.parquet", out / "corruptions" / "standard.parquet")
+    evaluation.run(edition, wanted)
+    assert computed == ["standard"]
+    path = Path("corruptions", "standard.parquet")
+    assert (out / path).read_bytes() == (evaluated[1] / path).read_bytes()
+
+
+def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
+    """Of a role on its set, not of one on an exported folder."""
+    other = tmp_path / "edition"
+    shutil.copytree(edition.folder, other, ignore=shutil.ignore_patterns("studies", "raw", ".git", ".dvc"))
+    scores = other / "data" / "scores"
+    shutil.copy(scores / "norm_robust.parquet", scores / "standard.parquet")
+    params = params_file(tmp_path, corruptions={"names": ["contrast"], "severities": [1]})
+    with pytest.raises(CleansetError, match=r"the stored scores .* expected the same bits"):
+        evaluation.run(Edition(other), Wanted(["standard"], "standard", tmp_path / "out", params))
+    export = str(other / "data" / "export" / "standard")
+    found = evaluation.run(Edition(other), Wanted(["standard"], export, tmp_path / "out", params))
+    assert values(found.lines["corruptions"], "all", "standard")["error_clean", ""] == 0
+
+
+def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
+    """Without manifest: its images have the seeds of their numbers, and the classes are those of the folder."""
+    export = edition.export("standard")
+    chosen = sorted(path for path in export.rglob("*") if path.suffix in (".JPEG", ".png"))[:4]
+    for number, path in enumerate(chosen):
+        name = path.name if number else "mine.png"
+        (tmp_path / "set" / path.parent.name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, tmp_path / "set" / path.parent.name / name)
+    found = open_images(str(tmp_path / "set"), edition, ["standard"])
+    wnid = chosen[0].parent.name
+    assert found.images["image_id"].tolist()[-1 if wnid == chosen[-1].parent.name else 2] == f"{wnid}/mine.png"
+    assert set(found.images["image_id"]) >= {path.name[:23] for path in chosen[1:]}
+    assert list(found.classes) == sorted(set(found.images["class_index"]))
+    wanted = Wanted(["norm_robust"], str(tmp_path / "set"), tmp_path / "out", params_file(tmp_path))
+    result = evaluation.run(edition, wanted)
+    assert values(result.lines["corruptions"], "all", "norm_robust").keys() >= {("error", "contrast")}
+    out = StringIO()
+    Console(file=out, width=80).print(as_text(result), highlight=False)
+    lines = out.getvalue().splitlines()
+    assert "no manifest: which images these are was not checked" in lines
+    assert max(map(len, lines)) <= 80
+    assert "corruptions, 4 images: error in percent" in lines
+    answers = pd.read_parquet(tmp_path / "out" / "corruptions" / "norm_robust.parquet")
+    stored = pd.read_parquet(study_of(edition).answers.predictions("corruptions", "norm_robust"))
+    both = answers.merge(stored, on=["file", "change", "severity"])
+    assert len(both) == 3 * 4
+    assert (both["log_odds_x"] == both["log_odds_y"]).all()
+
+
+def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
+    """On all images and the common ones, as the role of the same weights is; it has no set of its own."""
+    study = study_of(edition)
+    answers = study.answers.predictions("corruptions", OTHER)
+    assert answers.read_bytes() == (evaluated[1] / "corruptions" / "norm_robust.parquet").read_bytes()
+    measure.run(study)
+    table = pd.read_csv(study.measures / "corruptions.csv")
+    assert set(table[table["model"] == OTHER]["selection"]) == {"union", "common"}
+    assert table[table["selection"] == "common"]["images"].unique().tolist() == [9]
+    same = [table[table["model"] == role].drop(columns="model") for role in (OTHER, "norm_robust")]
+    keys = ["selection", "measure", "change"]
+    both = same[0].merge(same[1], on=keys)
+    assert len(both) == len(same[0]) > 0
+    np.testing.assert_array_equal(both["value_x"], both["value_y"])
+    metrics = json.loads((study.metrics / "corruptions" / "mean_error.json").read_text())
+    assert list(metrics) == ["standard", "norm_robust", "corruption_robust", OTHER]
+    pages.run(study)
+    assert OTHER in soup(study.report / "index.html").select_one("#models").get_text()  # type: ignore[union-attr]
+
+
+def test_a_study_without_masks_has_no_scenarios(edition: Edition) -> None:
+    """Answers to no images, which are tables without rows."""
+    study = study_of(edition)
+    assert len(pd.read_parquet(study.answers.predictions("scenarios", OTHER))) == 0
+    assert not (study.report / "scenarios.html").exists()
+
+
+def test_the_documented_lines(edition: Edition, repository: Path) -> None:
+    done = shell(Checkout(edition.folder), block(repository, "mkdir -p build"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "standard: 34 images of 12 classes"
+    assert [line.split()[0] for line in lines if "norm_robust" in line] == ["norm_robust"]
+    assert (edition.folder / "build" / "robustness" / "metrics" / "corruptions" / "error" / "fog.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("models", "images_of", "params", "message"),
+    [
+        ([], "standard", None, "no --model"),
+        (["vgg"], "standard", None, "--model 'vgg': no such model"),
+        (["standard"], "nowhere", None, "nowhere: no set; expected one of the edition's roles"),
+        (["standard"], "standard", {"perturbations": {"reference": "robust"}}, "robust is no model; expected standard"),
+        (["standard"], "standard", {"scenarios": {"names": ["blur"]}}, "scenarios need masks"),
+        (["standard"], "standard", {"corruptions": {"trained_on": {"x": ["fog"]}}}, "x is no model; expected standard"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    edition: Edition, tmp_path: Path, models: list[str], images_of: str, params: dict[str, object] | None, message: str
+) -> None:
+    path = params_file(tmp_path, **params) if params else None
+    with pytest.raises(CleansetError) as error:
+        evaluation.run(edition, Wanted(models, images_of, tmp_path / "out", path))
+    assert message in str(error.value)
+
+
+def test_the_defaults() -> None:
+    params = evaluation._params(Wanted(["a"], "b", Path("out")), ["a"], [])
+    assert (len(params.corruptions.changes()), len(params.perturbations.changes())) == (75, 9 * 31 + 41)
+    assert params.scenarios.changes() == []
+
+
+def test_a_damaged_image(tmp_path: Path) -> None:
+    (tmp_path / "n01440764").mkdir()
+    Image.new("RGB", (300, 300)).save(tmp_path / "n01440764" / "a.png")
+    found = open_images(str(tmp_path), Edition(tmp_path), [])
+    assert found.images["image_id"].tolist() == ["n01440764/a.png"]
+    assert (found.selections, found.owners, found.edition) == (["all"], [], None)
