@@ -134,7 +134,7 @@ def make_edition(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME; repeat it for each model. "
+            help="ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME; repeat it for each. "
             "Without it: the models of the ImageNet edition."
         ),
     ] = None,
@@ -194,11 +194,14 @@ def evaluate(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="timm:NAME, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, or a role of the edition; "
-            "repeat it for each model."
+            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
+            "or a role of the edition; repeat it for each model."
         ),
     ] = None,
-    architecture: Annotated[str | None, typer.Option(help="Of a file of weights: timm's name of the network.")] = None,
+    architecture: Annotated[
+        str | None,
+        typer.Option(help="Of a file of weights: timm's name of the network."),
+    ] = None,
     images: Annotated[
         Path | None, typer.Option(help="Instead of a set: a CSV list of images and classes, read from the edition.")
     ] = None,
@@ -375,7 +378,8 @@ def models(
     ] = None,
     edition: Folder = HERE,
     add: Annotated[
-        list[str] | None, typer.Option(help="Add ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME to the ensemble.")
+        list[str] | None,
+        typer.Option(help="Add ROLE=SOURCE:NAME to the ensemble, as cleanset edition --model takes it."),
     ] = None,
     weights: Annotated[
         Path | None,

@@ -99,7 +99,7 @@ def test_nothing_is_left_when_it_cannot_be_made(tmp_path: Path, monkeypatch: pyt
     [
         ("robust=timm:no_such_net", "'no_such_net': .*expected a model name of timm"),
         ("Robust=timm:resnet18", r"models\.Robust"),
-        ("robust", "'robust': expected ROLE=timm:NAME or"),
+        ("robust", "'robust': expected ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or"),
     ],
 )
 def test_a_model_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, message: str) -> None:

@@ -318,7 +318,9 @@ def test_a_model_from_text(text: str, expected: tuple[str, dict[str, str]]) -> N
 
 @pytest.mark.parametrize("text", ["a", "a=b:c", "=timm:x", "a=timm:", "a=robustbench:x", "a=robustbench:Linf/", "a:b"])
 def test_no_model_from_other_text(text: str) -> None:
-    with pytest.raises(CleansetError, match=f"^'{text}': expected ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME"):
+    with pytest.raises(
+        CleansetError, match=f"^'{text}': expected ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=rob"
+    ):
         model_from_text(text)
 
 

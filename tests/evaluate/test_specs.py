@@ -19,6 +19,7 @@ def test_every_kind(tmp_path: Path) -> None:
     file = tmp_path / "my.safetensors"
     file.write_bytes(b"weights")
     texts = ["timm:resnet50.tv_in1k", "standard", "robustbench:Linf/Engstrom2019Robustness", str(file), "a.b_2:make"]
+    texts.append("torchvision:alexnet.IMAGENET1K_V1")
     engstrom = Model(source="robustbench", name="Engstrom2019Robustness", threat_model="Linf")
     mine = Model(source="timm", name="resnet50", weights=str(file), sha256=sha256(b"weights"))
     assert parse(*texts, architecture="resnet50") == [
@@ -27,7 +28,19 @@ def test_every_kind(tmp_path: Path) -> None:
         ZooModel(texts[2], engstrom, WEIGHTS),
         ZooModel(str(file), mine, tmp_path),
         ModuleModel("a.b_2:make", "a.b_2", "make"),
+        ZooModel(texts[5], Model(source="torchvision", name="alexnet.IMAGENET1K_V1"), WEIGHTS),
     ]
+
+
+def test_a_file_of_a_network_of_torchvision(tmp_path: Path) -> None:
+    file = tmp_path / "my.pth"
+    file.write_bytes(b"weights")
+    (found,) = parse(str(file), architecture="torchvision:vgg16.IMAGENET1K_V1")
+    digest = sha256(b"weights")
+    model = Model(source="torchvision", name="vgg16.IMAGENET1K_V1", weights=str(file), sha256=digest)
+    assert found == ZooModel(str(file), model, tmp_path)
+    with pytest.raises(CleansetError, match="--architecture 'robustbench:a': expected a name of timm, or torchvision"):
+        parse(str(file), architecture="robustbench:a")
 
 
 @pytest.mark.parametrize(

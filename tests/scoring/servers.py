@@ -106,6 +106,15 @@ class _Hub(_Handler):
             self.content(**etag, Content_Type="application/octet-stream")
 
 
+class _Web(_Handler):
+    def do_GET(self) -> None:
+        self.plan.asked.append(self.path)
+        if self.plan.page is not None:
+            self.web_page(404, self.plan.page)
+        else:
+            self.content(Content_Type="application/octet-stream")
+
+
 CONFIRM = (  # the form is one line, as Drive's is
     "<!DOCTYPE html><html><head><title>Google Drive - Virus scan warning</title></head><body>\n"
     '<form id="download-form" action="https://drive.usercontent.google.com/download" method="get">'
@@ -168,6 +177,13 @@ def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def web(plan: Plan) -> Iterator[str]:
+    """A server of one file; gives the file's address."""
+    with _serving(type("Web", (_Web,), {"plan": plan})) as address:
+        yield f"{address}/weights.pth"
 
 
 @contextmanager

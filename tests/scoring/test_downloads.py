@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from cleanset.scoring import downloads
-from cleanset.scoring.downloads import Drive, Hub, fetch, what_instead_of_weights
+from cleanset.scoring.downloads import Drive, Hub, Web, fetch, what_instead_of_weights
 from tests.scoring.conftest import Serving
-from tests.scoring.servers import COMMIT, QUOTA, Plan
+from tests.scoring.servers import COMMIT, QUOTA, Plan, web
 
 HUB = Hub("timm/resnet50.a1_in1k", "model.safetensors")
 DRIVE = Drive("1TmT5oGa1UvVjM3d-XeSj_XmKqBNRUg8r")
@@ -173,6 +173,39 @@ from cleanset.scoring import downloads
 from cleanset.scoring.downloads import Drive, Hub, fetch
 fetch(Hub(*sys.argv[2:]) if len(sys.argv) == 4 else Drive(sys.argv[2]), Path(sys.argv[1]))
 """
+
+
+class TestWeb:
+    """A file at an address, as torchvision names them."""
+
+    @pytest.fixture(autouse=True)
+    def directly(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+    def test_the_file(self, path: Path) -> None:
+        plan = Plan(content(MEGA))
+        with web(plan) as url:
+            fetch(Web(url, plan.sha256()[:8]), path)
+        assert path.read_bytes() == plan.content
+        assert plan.asked == ["/weights.pth"]
+
+    def test_it_breaks_off(self, path: Path) -> None:
+        plan = Plan(content(MEGA), breaks=[MEGA // 2])
+        with web(plan) as url:
+            fetch(Web(url), path)
+        assert path.read_bytes() == plan.content
+        assert len(plan.asked) == 2
+
+    def test_other_bytes(self, path: Path) -> None:
+        plan = Plan(content(1000))
+        with web(plan) as url, pytest.raises(ValueError, match=r"SHA-256 [0-9a-f]{64} arrived; expected .* 00000000"):
+            fetch(Web(url, "00000000"), path)
+        assert not path.exists()
+        assert len(plan.asked) == downloads.MAX_ATTEMPTS
+
+    def test_it_is_not_there(self, path: Path) -> None:
+        with web(Plan(b"", page="<html>gone</html>")) as url, pytest.raises(ValueError, match="404 Not Found"):
+            fetch(Web(url), path)
 
 
 def start(origin: Hub | Drive, path: Path, **options: object) -> "subprocess.Popen[bytes]":

@@ -18,19 +18,20 @@ Models = Mapping[str, Model]
 """The models of an edition by role, in the order of the ensemble."""
 
 _EXPECTED = (
-    "expected ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME, such as norm_robust=robustbench:Linf/Salman2020Do_R50"
+    "expected ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME, such as "
+    "norm_robust=robustbench:Linf/Salman2020Do_R50"
 )
 
 
 def model_from_text(text: str) -> tuple[str, Model]:
-    """Role and model of ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME, as commands take them."""
+    """Role and model of ROLE=SOURCE:NAME, of RobustBench ROLE=robustbench:THREAT/NAME, as commands take them."""
     role, _, address = text.partition("=")
     source, _, name = address.partition(":")
     fields: dict[str, Any] = {"source": source, "name": name}
     if source == "robustbench":
         threat_model, _, name = name.partition("/")
         fields |= {"threat_model": threat_model, "name": name}
-    if not (role and name) or source not in ("timm", "robustbench"):
+    if not (role and name) or source not in ("timm", "torchvision", "robustbench"):
         raise CleansetError(f"{shown(text)}: {_EXPECTED}")
     try:
         return role, Model.model_validate(fields)

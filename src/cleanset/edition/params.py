@@ -66,7 +66,7 @@ class Dataset(Section):
 class Model(Section):
     """One member of the ensemble: where it comes from, and its weights."""
 
-    source: Literal["timm", "robustbench"]
+    source: Literal["timm", "torchvision", "robustbench"]
     name: str
     threat_model: Literal["Linf", "L2", "corruptions"] | None = None
     weights: str | None = None

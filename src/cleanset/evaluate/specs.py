@@ -13,14 +13,14 @@ from cleanset.validation import first_problem, shown
 
 WEIGHTS = (".safetensors", ".pt", ".pth")
 EXPECTED = (
-    "expected timm:NAME, robustbench:THREAT/NAME, a file of weights (with --architecture), MODULE:CALLABLE, "
-    "or a role of the edition"
+    "expected timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights (with --architecture), "
+    "MODULE:CALLABLE, or a role of the edition"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ZooModel:
-    """A model of timm or RobustBench, or one of their networks with weights of a file.
+    """A model of timm, torchvision or RobustBench, or one of their networks with weights of a file.
 
     `text` is the name as it was given; `folder` is where its weights are, or will be downloaded to (see load_model).
     """
@@ -70,7 +70,7 @@ def _parse(text: str, architecture: str | None, roles: Mapping[str, Model], edit
     if _is_file(text, roles):
         return _file(text, architecture)
     source, colon, name = text.partition(":")
-    if colon and source in ("timm", "robustbench") and name:
+    if colon and source in ("timm", "torchvision", "robustbench") and name:
         return ZooModel(text, _of_zoo(text, source, name), weights)
     if colon and all(part.isidentifier() for part in (*source.split("."), name)):
         return ModuleModel(text, source, name)
@@ -99,5 +99,11 @@ def _file(text: str, architecture: str | None) -> ZooModel:
         raise CleansetError(f"--model {text}: a file of weights; expected --architecture, too, such as resnet50")
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    model = Model(source="timm", name=architecture, weights=str(path), sha256=digest)
+    source, _, name = architecture.rpartition(":")
+    if source not in ("", "timm", "torchvision") or not name:
+        raise CleansetError(
+            f"--architecture {shown(architecture)}: expected a name of timm, or torchvision:NAME.WEIGHTS"
+        )
+    fields = {"source": source or "timm", "name": name, "weights": str(path), "sha256": digest}
+    model = Model.model_validate(fields)
     return ZooModel(text, model, path.parent)

@@ -80,6 +80,10 @@ def inputs_of(model: Model) -> Inputs:
     preprocessing = preprocessing_of(model)
     if model.source == "robustbench":
         return Inputs(preprocessing, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    if model.source == "torchvision":
+        from cleanset.scoring.torchvision_zoo import normalisation_of
+
+        return Inputs(preprocessing, *normalisation_of(model.name))
     import timm
 
     config = timm.get_pretrained_cfg(model.name, allow_unregistered=False)

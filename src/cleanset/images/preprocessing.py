@@ -1,4 +1,4 @@
-"""The preprocessings of timm's and RobustBench's models, pixel for pixel as their torchvision transforms."""
+"""The preprocessings of timm's, torchvision's and RobustBench's models, pixel for pixel as their transforms."""
 
 import math
 from dataclasses import dataclass
@@ -70,4 +70,15 @@ def timm_preprocessing(size: int, crop_pct: float, interpolation: str, crop_mode
         raise ValueError(f"crop mode {crop_mode!r} with {interpolation!r}; expected center with bilinear or bicubic")
     resize = math.floor(size / crop_pct)
     name = f"timm-{interpolation}-{resize}-{size}"
+    return ResizeAndCrop(name, resize, size, "bicubic" if interpolation == "bicubic" else "bilinear")
+
+
+def torchvision_preprocessing(resize: int, size: int, interpolation: str) -> ResizeAndCrop:
+    """The preprocessing that torchvision publishes beside weights: short side to `resize`, central `size` pixels.
+
+    Raises ValueError for another interpolation than bilinear or bicubic.
+    """
+    if interpolation not in _FILTERS:
+        raise ValueError(f"interpolation {interpolation!r}; expected bilinear or bicubic")
+    name = f"torchvision-{interpolation}-{resize}-{size}"
     return ResizeAndCrop(name, resize, size, "bicubic" if interpolation == "bicubic" else "bilinear")

@@ -1,6 +1,7 @@
 """Checkpoints: loading the tensors of a weight file into a network, key by key."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from cleanset.errors import CleansetError, cut
 from cleanset.scoring.weight_files import MAX_NAME, read_tensors
 
 _CONSTANTS = ("normalize.mean", "normalize.std")
+_OLD_DENSE = re.compile(r"(.*denselayer\d+\.(?:norm|relu|conv))\.([12]\..*)")
+"""Keys of torchvision's DenseNets: modules were called norm.1 when they were saved, and are called norm1."""
 _COUNTER = ".num_batches_tracked"
 """End of the keys of counters that are only used in training: they may be missing, and of any type of number."""
 MAX_KEYS = 3
@@ -75,6 +78,9 @@ def _forms(tensors: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
         return
     while prefix := next((p for p in ("module.", "model.") if all(key.startswith(p) for key in tensors)), ""):
         tensors = {key.removeprefix(prefix): value for key, value in tensors.items()}
+        yield tensors
+    if any(_OLD_DENSE.fullmatch(key) for key in tensors):
+        tensors = {_OLD_DENSE.sub(r"\1\2", key): value for key, value in tensors.items()}
         yield tensors
     if "normalizer.new_mean" in tensors and "attacker.normalize.new_mean" in tensors:
         tensors = {key: value for key, value in tensors.items() if not key.startswith("attacker.")}

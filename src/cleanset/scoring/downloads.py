@@ -49,7 +49,18 @@ class Drive:
         return f"https://drive.google.com/uc?id={self.id}"
 
 
-def fetch(origin: Hub | Drive, path: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class Web:
+    """A file at an address; `digest`: how its SHA-256 begins, where that is known."""
+
+    url: str
+    digest: str | None = None
+
+
+Origin = Hub | Drive | Web
+
+
+def fetch(origin: Origin, path: Path) -> None:
     """Download to `path`, unless the file exists; a second process that wants it waits for the first.
 
     Leftovers of a killed run are removed. Raises ValueError with the reason if it fails.
@@ -95,9 +106,9 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _run(origin: Hub | Drive, path: Path) -> None:
+def _run(origin: Origin, path: Path) -> None:
     """Download to `path` in a process whose home is the folder of `path`. Raises ValueError if it fails."""
-    kind, *words = ("hub", origin.repository, origin.file) if isinstance(origin, Hub) else ("drive", origin.id)
+    kind, *words = _words(origin)
     home = str(path.parent)
     environment = os.environ | {
         "HOME": home,
@@ -113,6 +124,31 @@ def _run(origin: Hub | Drive, path: Path) -> None:
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise ValueError(done.stdout.strip() or f"the download ended with code {done.returncode}")
+
+
+def _words(origin: Origin) -> tuple[str, ...]:
+    """The origin as arguments of the process."""
+    match origin:
+        case Hub():
+            return "hub", origin.repository, origin.file
+        case Drive():
+            return "drive", origin.id
+        case Web():
+            return "web", origin.url, origin.digest or ""
+
+
+def _from_web(url: str, digest: str, path: Path) -> None:
+    import httpx
+
+    found = hashlib.sha256()
+    with httpx.stream("GET", url, follow_redirects=True, timeout=STALL_SECONDS) as response, path.open("wb") as file:
+        response.raise_for_status()
+        for piece in response.iter_bytes():
+            found.update(piece)
+            file.write(piece)
+    if not found.hexdigest().startswith(digest):
+        what = what_instead_of_weights(path) or f"SHA-256 {found.hexdigest()}"
+        raise ConnectionError(f"{what} arrived; expected a SHA-256 that begins with {digest}")
 
 
 def _from_hub(repository: str, name: str, path: Path) -> None:
@@ -162,6 +198,8 @@ def _main(stalled: str, kind: str, *words: str) -> None:
         try:
             if kind == "hub":
                 _from_hub(words[0], words[1], path)
+            elif kind == "web":
+                _from_web(words[0], words[1], path)
             else:
                 _from_drive(words[0], path)
             return

@@ -1,7 +1,7 @@
 """Models: weights, a named preprocessing, and the normalisation inside.
 
-A model comes from timm, by name and tag, or from RobustBench's ImageNet zoo; its weights are
-downloaded once or read from a local file.
+A model comes from timm, by name and tag, from torchvision, by name and weights, or from RobustBench's ImageNet zoo;
+its weights are downloaded once or read from a local file.
 """
 
 import hashlib
@@ -22,8 +22,9 @@ from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import RES256CROP224, ResizeAndCrop, timm_preprocessing
+from cleanset.scoring import torchvision_zoo
 from cleanset.scoring.checkpoints import load_checkpoint
-from cleanset.scoring.downloads import Drive, Hub, fetch, what_instead_of_weights
+from cleanset.scoring.downloads import Drive, Hub, Web, fetch, what_instead_of_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def load_model(model: Model, folder: Path) -> LoadedModel:
     plain tensors, or do not fit the model key by key.
     """
     preprocessing = preprocessing_of(model)
-    network = _timm_network(model) if model.source == "timm" else _robustbench_entry(model)["model"]()
+    network = _network(model)
     path = weights_at_hand(model, folder)
     found = sha256_of(path)
     if model.sha256 not in (None, found):
@@ -73,8 +74,10 @@ def load_model(model: Model, folder: Path) -> LoadedModel:
 def preprocessing_of(model: Model) -> ResizeAndCrop:
     """The preprocessing that belongs to a model; builds no network.
 
-    Raises CleansetError if timm or RobustBench has no such model, or none that can be used here.
+    Raises CleansetError if timm, torchvision or RobustBench has no such model, or none that can be used here.
     """
+    if model.source == "torchvision":
+        return torchvision_zoo.preprocessing_of(model.name)
     if model.source == "robustbench":
         entry = _robustbench_entry(model)
         if entry.get("preprocessing") != RES256CROP224.name:
@@ -98,6 +101,8 @@ def weights_path(model: Model, folder: Path) -> Path:
     weights = folder / "data" / "weights"
     if model.source == "timm":
         return weights / "timm" / model.name / "model.safetensors"
+    if model.source == "torchvision":
+        return weights / "torchvision" / f"{model.name}.pth"
     return weights / "imagenet" / str(model.threat_model) / f"{model.name}.pt"  # where RobustBench looks
 
 
@@ -140,8 +145,10 @@ def _download(model: Model, path: Path) -> None:
         ) from None
 
 
-def _origin(model: Model) -> Hub | Drive | None:
+def _origin(model: Model) -> Hub | Drive | Web | None:
     """Where a zoo keeps a model's weights; None if it names no address."""
+    if model.source == "torchvision":
+        return Web(*torchvision_zoo.address_of(model.name))
     if model.source == "robustbench":
         return Drive(_robustbench_entry(model)["gdrive_id"])
     config = _timm_config(model)
@@ -160,6 +167,18 @@ def _timm_config(model: Model) -> Any:
     if config.num_classes != CLASSES:
         raise CleansetError(f"{model.name}: {config.num_classes} classes; expected {CLASSES}, those of ImageNet-1k")
     return config
+
+
+def _network(model: Model) -> nn.Module:
+    """The network of a model without its weights, from pixels in [0, 1] to logits."""
+    if model.source == "robustbench":
+        network: nn.Module = _robustbench_entry(model)["model"]()
+        return network
+    if model.source == "timm":
+        return _timm_network(model)
+    return nn.Sequential(
+        Normalise(*torchvision_zoo.normalisation_of(model.name)), torchvision_zoo.network_of(model.name)
+    )
 
 
 def _timm_network(model: Model) -> nn.Module:

@@ -4,14 +4,15 @@ from importlib.metadata import version
 
 from cleanset.edition.versions import COMPUTING
 from cleanset.images import codec, jpeg, preprocessing
-from cleanset.scoring import checkpoints, decoding, logits, models, scorer, weight_files
+from cleanset.scoring import checkpoints, decoding, logits, models, scorer, torchvision_zoo, weight_files
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.shards import source_code
 
 
 def scoring_code() -> str:
     """A digest of the source files that turn an image into scores."""
-    return source_code([codec, jpeg, preprocessing, decoding, models, checkpoints, weight_files, scorer, logits])
+    loading = [models, torchvision_zoo, checkpoints, weight_files]
+    return source_code([codec, jpeg, preprocessing, decoding, *loading, scorer, logits])
 
 
 def library_versions() -> dict[str, str]:

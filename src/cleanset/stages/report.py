@@ -116,7 +116,7 @@ def network(model: Model) -> str:
     """Which network a model is: where it comes from, and its name there."""
     if model.source == "robustbench":
         return f"RobustBench {model.threat_model}/{model.name}"
-    return f"timm {model.name}" + (" (own weights)" if model.weights else "")
+    return f"{model.source} {model.name}" + (" (own weights)" if model.weights else "")
 
 
 def totals(edition: Edition) -> dict[str, dict[str, float]]:
