@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cleanset.edition.paths import Edition
-from cleanset.review_page.server import usual_port
 from cleanset.web.guard import Guard, is_loopback, own_hosts
+from cleanset.web.pages import usual_port
 from cleanset.web.serving import address, bind, bind_usual
 
 from .conftest import Open, Serve
@@ -155,10 +154,10 @@ def test_addresses() -> None:
 
 
 def test_the_usual_port(tmp_path: Path) -> None:
-    """Always the same for an edition and a reviewer, another for others; any free one while it is taken."""
-    ports = [usual_port(Edition(tmp_path), "ada"), usual_port(Edition(tmp_path), "ben"),
-             usual_port(Edition(tmp_path / "imagenet"), "ada")]  # fmt: skip
-    assert ports == [usual_port(Edition(tmp_path / "x" / ".."), "ada"), *ports[1:]]
+    """Always the same for a folder and a name, another for others; any free one while it is taken."""
+    ports = [usual_port(tmp_path, "ada"), usual_port(tmp_path, "ben"),
+             usual_port(tmp_path / "imagenet", "ada")]  # fmt: skip
+    assert ports == [usual_port(tmp_path / "x" / "..", "ada"), *ports[1:]]
     assert len(set(ports)) == 3
     assert all(20_000 <= port < 30_000 for port in ports)
     with bind("127.0.0.1", 0) as taken, bind_usual("127.0.0.1", taken.getsockname()[1]) as other:

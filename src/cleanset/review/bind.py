@@ -8,10 +8,10 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
-from cleanset.review.save import locked, replace_file
 from cleanset.review.store import check_reviews, read_reviews, review_file
 from cleanset.review.verdicts import parse_reviews
 from cleanset.review.yaml_edit import with_review
+from cleanset.saving import locked, replace_file
 from cleanset.tables import INDEX, read_table
 
 

@@ -1,10 +1,5 @@
 """Writing reviews: one verdict at a time into `reviews/<reviewer>/<wnid>.yaml`, losing nothing that is there."""
 
-import errno
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import EllipsisType
 
@@ -14,10 +9,7 @@ from cleanset.files import read_text
 from cleanset.review.store import check_note, review_file
 from cleanset.review.verdicts import Review, parse_reviews
 from cleanset.review.yaml_edit import with_review
-
-
-class ChangedMeanwhileError(CleansetError):
-    """A verdict is not the one that the caller last read: somebody else has changed it."""
+from cleanset.saving import ChangedMeanwhileError, locked, replace_file, sync_folder
 
 
 def save(
@@ -49,7 +41,7 @@ def save(
         raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
     if not path.parent.is_dir():
         path.parent.mkdir(exist_ok=True)
-        _sync_folder(reviews)
+        sync_folder(reviews)
     with locked(path.parent):
         text = read_text(path, "save it as UTF-8") if path.exists() else ""
         votes = parse_reviews(text, wnid, str(path))
@@ -69,46 +61,3 @@ def _shown(review: Review | None) -> str:
     if review is None:
         return "no verdict"
     return ", ".join(f"{name} {value}" for name, value in review.model_dump(exclude={"sha256"}).items() if value)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Nobody else writes in the folder meanwhile. A killed process lets go of it."""
-    with (folder / ".lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write the file, or remove it if there is nothing to write; on the disk when this returns.
-
-    After an OSError the file is the old one; the new one only where the disk failed at the folder.
-    """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        if data:
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        else:
-            path.unlink()
-        _sync_folder(path.parent)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        error.filename = str(path)
-        raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk, as far as its file system can: some mounts refuse it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)

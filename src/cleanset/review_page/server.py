@@ -1,15 +1,11 @@
 """The server: binds, prints its address, opens the browser, serves page and images until Ctrl+C."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from zlib import crc32
 
-import uvicorn
 from fastapi import FastAPI
-from nicegui import ui
 from starlette.staticfiles import StaticFiles
 
 from cleanset.dataset.ilsvrc import wnids
@@ -23,8 +19,7 @@ from cleanset.review_page.crop_scores import CropScores
 from cleanset.review_page.library import Library, open_library
 from cleanset.review_page.session import Session
 from cleanset.review_page.stored_votes import StoredVotes
-from cleanset.web.guard import Guard, is_loopback, own_hosts
-from cleanset.web.serving import ANY_HOST, AnnouncingServer, address, bind, bind_usual
+from cleanset.web.pages import add_nicegui, run_page, usual_port
 
 STATIC = Path(__file__).parent / "static"
 RESCAN_SECONDS = 5.0
@@ -33,35 +28,15 @@ RESCAN_SECONDS = 5.0
 RESCAN_CLASSES = 25
 """How many classes are looked at before a key is answered that was pressed meanwhile."""
 
-RECONNECT_SECONDS = 60.0
-"""How long tab and server wait for each other before the tab is loaded anew."""
-
-MAX_RESENT_MESSAGES = 200
-"""Kept for each tab in case its connection breaks: some 30 KB each."""
-
-FIRST_PORT, PORTS = 20_000, 10_000
-"""The usual ports lie here, below those that systems hand out."""
-
 
 def run(edition: Edition, reviewer: str, host: str, port: int | None, browser: bool) -> None:
     """Serve the review page of an edition to one reviewer; `port` None is the usual one, 0 any free one."""
-    bound = bind_usual(host, usual_port(edition, reviewer)) if port is None else bind(host, port)
-    port = bound.getsockname()[1]
-    token = None if is_loopback(host) else secrets.token_urlsafe(24)
-    session = open_session(edition, open_library(edition), reviewer)
-    hosts = None if host in ANY_HOST else own_hosts(host, port)
-    config = uvicorn.Config(
-        Guard(application(session), hosts, token), log_level="warning", access_log=False, timeout_graceful_shutdown=1
-    )
-    announcement = f"Review page: {address(host, port, token)}  (Ctrl+C ends it; every verdict is on disk)"
-    here = address("localhost" if host in ANY_HOST else host, port, token)
-    with suppress(KeyboardInterrupt):
-        AnnouncingServer(config, announcement, here if browser else None).run(sockets=[bound])
 
+    def made() -> FastAPI:
+        return application(open_session(edition, open_library(edition), reviewer))
 
-def usual_port(edition: Edition, reviewer: str) -> int:
-    """The port that is always the same for this edition and reviewer: a tab left open finds its own server again."""
-    return FIRST_PORT + crc32(f"{edition.folder.resolve()} {reviewer}".encode()) % PORTS
+    announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
+    run_page(made, announcement, host, port, usual_port(edition.folder, reviewer), browser)
 
 
 def open_session(edition: Edition, library: Library, reviewer: str) -> Session:
@@ -92,11 +67,7 @@ def application(session: Session) -> FastAPI:
     routes.serve(app, session.library)
     app.mount("/static", StaticFiles(directory=STATIC))
     page.build(session, lock)
-    ui.run_with(
-        app, title="cleanset review", favicon="🔍", language="en-US", show_welcome_message=False, tailwind=False,
-        binding_refresh_interval=None, gzip_middleware_factory=None, reconnect_timeout=RECONNECT_SECONDS,
-        message_history_length=MAX_RESENT_MESSAGES,
-    )  # fmt: skip
+    add_nicegui(app, "cleanset review")
     return app
 
 

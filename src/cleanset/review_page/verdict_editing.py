@@ -3,12 +3,12 @@
 from collections.abc import Collection, Sequence
 
 from cleanset.errors import CleansetError
-from cleanset.review.save import ChangedMeanwhileError
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.review_page.drafts import Draft
 from cleanset.review_page.keys import REASONS
 from cleanset.review_page.tab_state import Notice, Step, TabState
+from cleanset.saving import ChangedMeanwhileError
 
 _SETTLED = {
     "settled": "is settled.",

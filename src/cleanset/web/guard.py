@@ -62,13 +62,15 @@ def _in_address(name: str) -> str:
 class Guard:
     """Lets through what comes from the page itself, and answers everything else with 403.
 
-    `hosts`: the allowed values of Host; None: any, which only a token makes safe.
+    `hosts`: the allowed values of Host; None: any, which only a token makes safe. `command`: what started the server.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str] | None, token: str | None) -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: Collection[str] | None, token: str | None, command: str = "cleanset review"
+    ) -> None:
         if hosts is None and token is None:
             raise ValueError("any host without a token")
-        self._app, self._hosts, self._token = app, hosts, token
+        self._app, self._hosts, self._token, self._command = app, hosts, token, command
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request or handshake."""
@@ -81,25 +83,25 @@ class Guard:
             if scope["type"] == "http" and _same(_asked_token(scope), self._token):
                 await self._let_in(headers)(scope, receive, send)
                 return
-            refused = "a token is needed: open the address that cleanset review printed"
+            refused = f"a token is needed: open the address that {self._command} printed"
         if refused is not None:
-            await _refuse(refused, scope, receive, send)
+            await _refuse(self._command, refused, scope, receive, send)
             return
         await self._app(scope, receive, _with_headers(send))
 
     def _wrong_place(self, scope: Scope, headers: Headers) -> str | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or (self._hosts is not None and hosts[0].lower() not in self._hosts):
-            return "unknown Host: open the address that cleanset review printed"
+            return f"unknown Host: open the address that {self._command} printed"
         origins = headers.getlist("origin")
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
-            return "another Origin: only the review page itself may ask"
+            return "another Origin: only the page itself may ask"
         if scope["type"] == "websocket" and not origins:
-            return "no Origin: only the review page itself may ask"
+            return "no Origin: only the page itself may ask"
         site = headers.get("sec-fetch-site", "none")
         opened = scope.get("path") == "/" and headers.get("sec-fetch-mode") == "navigate"
         if site not in _FROM_HERE and not (opened and headers.get("sec-fetch-dest") == "document"):
-            return "asked by another site: only the review page itself may ask"
+            return "asked by another site: only the page itself may ask"
         return None
 
     def _knows_token(self, headers: Headers) -> bool:
@@ -129,12 +131,12 @@ def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(), expected.encode())
 
 
-async def _refuse(reason: str, scope: Scope, receive: Receive, send: Send) -> None:
+async def _refuse(command: str, reason: str, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await receive()  # the handshake; a close before accepting it is answered with 403
         await send({"type": "websocket.close", "code": 1008, "reason": reason})
     else:
-        await PlainTextResponse(f"cleanset review: {reason}\n", 403)(scope, receive, send)
+        await PlainTextResponse(f"{command}: {reason}\n", 403)(scope, receive, send)
 
 
 def _with_headers(send: Send) -> Send:

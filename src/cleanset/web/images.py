@@ -28,11 +28,11 @@ _CACHE_BYTES = 48 * 2**20
 class Photos:
     """Encoded images by image id, the last ones kept in memory. Safe in threads.
 
-    `faults`: by image id, why an image could not be shown when it was last asked for.
+    `faults`: by image id, why an image could not be shown when it was last asked for. `formats`: what may be read.
     """
 
-    def __init__(self, read: Read) -> None:
-        self.read = read
+    def __init__(self, read: Read, formats: tuple[str, ...] = ("JPEG",)) -> None:
+        self.read, self._formats = read, formats
         self.faults: dict[str, str] = {}
         self._kept: OrderedDict[tuple[str, int | None], bytes] = OrderedDict()
         self._size = 0
@@ -49,7 +49,7 @@ class Photos:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         try:
-            data = shown(self.read(image_id), longest)
+            data = shown(self.read(image_id), longest, self._formats)
         except (CleansetError, OSError, ValueError) as error:
             self.faults[image_id] = fault = reason(error)
             raise CleansetError(fault) from None
@@ -79,12 +79,12 @@ def reason(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def shown(data: bytes, longest: int | None) -> bytes:
+def shown(data: bytes, longest: int | None, formats: tuple[str, ...] = ("JPEG",)) -> bytes:
     """The stored pixels without metadata, made smaller if a side is longer than `longest`.
 
     PNG, which keeps every value; JPEG where that would be slow, for images of more than a megapixel.
     """
-    image = decode(data).convert("RGB")
+    image = decode(data, formats).convert("RGB")
     if longest is not None:
         image.thumbnail((longest, longest), Image.Resampling.LANCZOS)
     image.info = {}

@@ -1,0 +1,57 @@
+"""What saving an entry of a file needs, one at a time, while others may save too: reviews, and judges' answers."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+
+
+class ChangedMeanwhileError(CleansetError):
+    """An entry is not the one that the caller last read: somebody else has changed it."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Nobody else writes in the folder meanwhile. A killed process lets go of it."""
+    with (folder / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write the file, or remove it if there is nothing to write; on the disk when this returns.
+
+    After an OSError the file is the old one; the new one only where the disk failed at the folder.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        if data:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        else:
+            path.unlink()
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        error.filename = str(path)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk, as far as its file system can: some mounts refuse it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
