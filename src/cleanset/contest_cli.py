@@ -92,3 +92,41 @@ def standing(
         typer.echo(report.as_json(found), nl=False)
     else:
         Console().print(report.as_table(found), highlight=False)
+
+
+@app.command()
+def judge(
+    judge: Annotated[str, typer.Option("--judge", help="Your id in judges/roster.yaml.")],
+    on: Annotated[
+        str | None, typer.Option("--on", help=DAY + " The date of the answers.", show_default="today")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; others need the printed token.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="0: any free one; without it the one of this id and contest.")
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    contest: Folder = HERE,
+) -> None:
+    """Judge submitted images in the browser.
+
+    Asks about the images of the weeks that have ended, and saves each answer
+    at once in answers/<id>/<week>.yaml.
+    """
+    import datetime
+
+    from cleanset.judge_page import server
+
+    day = datetime.datetime.now(datetime.UTC).date() if on is None else _day(on)
+    server.run(contest, judge, day, host, port, browser)
+
+
+@app.command()
+def judges(contest: Folder = HERE) -> None:
+    """Show how each judge answers the control images. For organizers, not for judges."""
+    from rich.console import Console
+
+    from cleanset.contest.judge_scores import as_table, judge_scores, read_masks
+    from cleanset.contest.reading import read_contest
+
+    files = read_contest(contest)
+    Console().print(as_table(judge_scores(files, read_masks(contest, files))), highlight=False)

@@ -110,6 +110,18 @@ class Controls(Section):
     controls: dict[Sha256, Control]
 
 
+class Example(Answer):
+    """An image shown to judges beforehand, with its answers and why they are correct."""
+
+    because: Text
+
+
+class Examples(Section):
+    """All of judges/examples.yaml: by SHA-256, in the order in which they are shown."""
+
+    examples: dict[Sha256, Example]
+
+
 class AnswerFile(Section):
     """All of answers/<id>/<week>.yaml: one judge's answers, by the SHA-256 of the image."""
 

@@ -9,7 +9,18 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from cleanset.contest.days import parse_day
-from cleanset.contest.entries import AnswerFile, Board, Controls, Defence, JudgeEntry, Manifest, Roster, Run
+from cleanset.contest.entries import (
+    AnswerFile,
+    Board,
+    Controls,
+    Defence,
+    Example,
+    Examples,
+    JudgeEntry,
+    Manifest,
+    Roster,
+    Run,
+)
 from cleanset.contest.files import ContestFiles, JudgeAnswers, Submission
 from cleanset.contest.judging import Control
 from cleanset.contest.rules import ContestRules
@@ -71,6 +82,12 @@ def read_controls(folder: Path) -> Mapping[str, Control]:
     """The control images by their SHA-256; none where there is no file of them."""
     found = _optional(Controls, folder / "judges" / "controls.yaml")
     return {} if found is None else found.controls
+
+
+def read_examples(folder: Path) -> Mapping[str, Example]:
+    """The examples for judges by their SHA-256; none where there is no file of them."""
+    found = _optional(Examples, folder / "judges" / "examples.yaml")
+    return {} if found is None else found.examples
 
 
 def read_section(kind: type[_Kind], path: Path, remedy: str = REMEDY) -> _Kind:

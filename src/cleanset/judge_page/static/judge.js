@@ -1,0 +1,124 @@
+// The judge page in the browser. Keys and clicks go to the server one at a time, each when the one before is
+// answered; what is shown is the server's. A click on the image is a corner of the outline, in pixels of the image.
+const RESEND_MILLISECONDS = 3000;
+const LEFT_ALONE = new Set(["Shift", "Control", "Alt", "Meta", "Tab", "F5", "F11", "F12"]);
+const SCROLLING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End", " "]);
+
+const waiting = [];
+let unanswered = null;
+let sentAt = 0;
+
+const view = () => document.querySelector("#view");
+const drawing = () => document.querySelector("#outline");
+const isThere = (image) => image.complete && image.naturalWidth > 0;
+const shown = new Set(); // every answer draws the page anew; the browser may take a moment for an image it has
+const seen = () => [...document.querySelectorAll("img[data-image]")].map((image) => image.dataset.image).filter((each) => shown.has(each));
+
+function note(image) {
+  if (image.matches?.("img[data-image]") && isThere(image)) shown.add(image.dataset.image);
+}
+document.addEventListener("load", ({ target }) => note(target), true); // a load never reaches the window
+
+function press(key, more = {}) {
+  waiting.push({ key, seen: seen(), ...more });
+  work();
+}
+
+function work() {
+  if (unanswered !== null || waiting.length === 0 || !view()) return;
+  unanswered = { ...waiting.shift(), number: Number(view().dataset.pressed) + 1 };
+  sentAt = performance.now();
+  emitEvent("key", unanswered);
+}
+
+// A key that the connection lost is sent again; the server answers each number once.
+setInterval(() => {
+  if (unanswered === null || !window.socket?.connected || performance.now() - sentAt < RESEND_MILLISECONDS) return;
+  sentAt = performance.now();
+  emitEvent("key", unanswered);
+}, 1000);
+
+addEventListener(
+  "keydown",
+  (event) => {
+    if (!event.isTrusted || !view() || event.metaKey || event.altKey || event.ctrlKey || event.isComposing) return;
+    if (LEFT_ALONE.has(event.key) || SCROLLING.has(event.key)) return;
+    if (event.key === "Enter" && event.target.closest("button")) return; // the browser makes a click of it
+    event.preventDefault();
+    if (!event.repeat) press(event.key);
+  },
+  true,
+);
+
+// --- the outline ---------------------------------------------------------------------------------
+
+function position(event) {
+  const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing().getScreenCTM().inverse());
+  return [Math.round(point.x), Math.round(point.y)];
+}
+
+addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-key]");
+  if (button) press(button.dataset.key);
+  else if (event.target.closest("#outline.drawing")) press("corner", { point: position(event) });
+});
+addEventListener("mousedown", (event) => {
+  if (!event.target.closest("button[data-key], #outline")) return;
+  event.preventDefault(); // a button that is clicked does not take the keyboard's focus
+  document.activeElement.blur();
+});
+// the edge from the last corner to the mouse
+addEventListener("mousemove", (event) => {
+  const edge = document.querySelector("#next-edge");
+  if (!edge) return;
+  const over = event.target.closest("#outline.drawing");
+  edge.style.display = over ? "" : "none";
+  if (!over) return;
+  const [x, y] = position(event);
+  edge.setAttribute("x2", x);
+  edge.setAttribute("y2", y);
+});
+
+// --- what the server shows -----------------------------------------------------------------------
+
+let focused = null; // the key of the button with the keyboard's focus, which every new rendering would lose
+addEventListener("focusin", ({ target }) => (focused = target.closest("button[data-key]")?.dataset.key ?? null));
+
+const ahead = new Map();
+function loadAhead() {
+  const wanted = (view().dataset.ahead ?? "").split(" ").filter(Boolean);
+  for (const url of ahead.keys()) if (!wanted.includes(url)) ahead.delete(url);
+  for (const url of wanted) {
+    if (ahead.has(url)) continue;
+    const image = new Image();
+    image.src = url;
+    ahead.set(url, image);
+  }
+}
+
+let mode = "";
+function changed() {
+  if (!view()) return;
+  document.querySelectorAll("img[data-image]").forEach(note);
+  if (unanswered !== null && Number(view().dataset.pressed) >= unanswered.number) unanswered = null;
+  if (view().dataset.mode !== mode) {
+    mode = view().dataset.mode;
+    scrollTo(0, 0);
+  }
+  if (document.activeElement === document.body && focused !== null) {
+    document.querySelector(`button[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  }
+  loadAhead();
+  work();
+}
+
+let due = false;
+new MutationObserver(() => {
+  if (due) return;
+  due = true;
+  queueMicrotask(() => {
+    due = false;
+    changed();
+  });
+}).observe(document.body, { childList: true, subtree: true });
+changed();

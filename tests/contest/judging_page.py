@@ -1,0 +1,120 @@
+"""What a judge does at the page, and the server that they started."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from playwright.sync_api import Page
+
+ADA, BEN = "3f9c2a71", "8b04d6e5"
+DAY, WEEK = "2026-11-07", "2026-11-06"
+PATIENCE = 60_000
+"""Milliseconds."""
+
+
+class Server:
+    """`cleanset contest judge` in a process of its own."""
+
+    def __init__(self, contest: Path, judge: str, *options: str, on: str = DAY) -> None:
+        command = [str(Path(sys.executable).parent / "cleanset"), "contest", "judge", "--judge", judge, "--on", on]
+        self.errors = contest.parent / f"{judge}.stderr"
+        with self.errors.open("a") as errors:
+            self.process = subprocess.Popen(
+                [*command, "--no-browser", *options],
+                cwd=contest, env=os.environ, stdout=subprocess.PIPE, stderr=errors, text=True,
+            )  # fmt: skip
+        assert self.process.stdout is not None
+        found = re.search(r"http://\S+", self.process.stdout.readline())
+        assert found, self.errors.read_text()
+        self.address = found[0]
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+def unjudged(repository: Path, folder: Path) -> Path:
+    """The sample's contest before anybody has judged anything."""
+    shutil.copytree(
+        repository / "studies" / "contest", folder / "contest", ignore=shutil.ignore_patterns("answers", "board")
+    )
+    (folder / "contest" / "board").mkdir()
+    for name in ("stakes.yaml", "accepted.yaml"):
+        shutil.copy(repository / "studies" / "contest" / "board" / name, folder / "contest" / "board")
+    return folder / "contest"
+
+
+def answers(contest: Path, judge: str = ADA, week: str = WEEK) -> dict[str, dict[str, Any]]:
+    """What lies on disk."""
+    path = contest / "answers" / judge / f"{week}.yaml"
+    found: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())["answers"] if path.exists() else {}
+    return found
+
+
+class Judging:
+    """A tab, and a judge in front of it."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        page.goto(address)
+        self.ready()
+
+    def ready(self) -> None:
+        """The page is there with its images, and the server listens."""
+        self.page.wait_for_selector("#view", timeout=PATIENCE)
+        self.page.wait_for_function(
+            "window.did_handshake !== false && [...document.images].every(i => i.complete && i.naturalWidth > 0)",
+            timeout=PATIENCE,
+        )
+
+    def of_view(self, name: str) -> str:
+        return self.page.get_attribute("#view", f"data-{name}") or ""
+
+    @property
+    def step(self) -> str:
+        return self.of_view("step")
+
+    @property
+    def token(self) -> str:
+        return self.page.get_attribute("img[data-image]", "data-image") or ""
+
+    @property
+    def notice(self) -> str:
+        return " ".join(self.page.locator(".notice").all_inner_texts())
+
+    def press(self, *keys: str) -> None:
+        """Press keys, each when the one before was answered and the image is there."""
+        for key in keys:
+            before = self.of_view("pressed")
+            self.page.keyboard.press(key)
+            self.answered(before)
+
+    def answered(self, before: str) -> None:
+        self.page.wait_for_function(
+            "before => document.querySelector('#view').dataset.pressed !== before"
+            " && [...document.images].every(i => i.complete)",
+            arg=before, timeout=PATIENCE,
+        )  # fmt: skip
+
+    def click_corner(self, x: int, y: int) -> None:
+        """Click on a point of the image, given in its own pixels, the middle of which is on the screen."""
+        box = self.page.locator("#outline").bounding_box()
+        size = self.page.get_attribute("#outline", "viewBox")
+        assert box
+        assert size
+        width, height = map(int, size.split()[2:])
+        before = self.of_view("pressed")
+        self.page.mouse.click(box["x"] + x * box["width"] / width, box["y"] + y * box["height"] / height)
+        self.answered(before)
+
+    def draw(self, corners: Sequence[Sequence[int]]) -> None:
+        for x, y in corners:
+            self.click_corner(x, y)
