@@ -7,7 +7,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro published from-scores robustness remote test test-fast test-ray test-generate lint docs real edition review check-gpu bench lock
+.PHONY: help setup repro published from-scores robustness remote test test-fast test-ray test-generate lint docs real edition review judge check-gpu bench lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -92,6 +92,10 @@ edition: setup  ## make DIR=…: a new edition in that folder (params, empty rev
 review: setup  ## make REVIEWER=…: review images in the browser (EDITION: its folder, else this one)
 	@test -n "$(REVIEWER)" || { echo 'say who you are: make review REVIEWER=name'; exit 1; }
 	cd "$(EDITION)" && cleanset review --reviewer "$(REVIEWER)"
+
+judge: setup  ## make JUDGE=…: judge the images of the contest in the browser (EDITION: its folder, else this one)
+	@test -n "$(JUDGE)" || { echo 'say who you are: make judge JUDGE=id, as in judges/roster.yaml'; exit 1; }
+	cd "$(EDITION)" && cleanset contest judge --judge "$(JUDGE)" --contest studies/contest
 
 check-gpu: setup  ## prove the GPU path: the scores of the CPU, all precisions, rates (needs CUDA and CLEANSET_REAL)
 	python bench/check_gpu.py

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from cleanset.contest.reading import read_contest, read_rules
 from cleanset.contest.standing import standing
 from tests.checkouts import Checkout
 from tests.contest.made import day
+from tests.documents import block
 
 DEFENCES = ("tide/standard", "reef/corruption_robust", "reef/colors")
 
@@ -63,6 +65,17 @@ def with_data(built: Checkout, contest: Path, folder: Path) -> Path:
     (folder / "data" / "export").symlink_to(built.folder / "data" / "export")
     shutil.copytree(contest, folder / "studies" / "contest")
     return folder / "studies" / "contest"
+
+
+def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
+    """docs/contest.md, verbatim."""
+    with_data(built, contest, tmp_path)
+    lines = block(repository, "cleanset contest check --contest studies/contest")
+    done = subprocess.run(["bash", "-ec", lines], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "3 defences, 3 submissions with 4 images" in done.stdout
+    assert "Standing on 2026-11-14" in done.stdout
+    assert re.search(r"3f9c2a71 *│ *4 *│ *0 *│ *0 *│ *– *│ *–", done.stdout)
 
 
 @pytest.mark.parametrize("name", DEFENCES)

@@ -58,7 +58,11 @@ def project(repository: Path) -> dict[str, list[str]]:
     [
         ("", "cli fetching.fetch exports.load exports.verify exports.rebuild exports.webdataset exports.image_set"),
         ("torch", "exports.load exports.torch_dataset"),
-        ("review", "cli review_page.server review_page.page review.status review.agreement_report hints.worker"),
+        (
+            "review",
+            "cli judge_page.server review_page.server review_page.page review.status review.agreement_report "
+            "hints.worker",
+        ),
         (
             "build",
             "cli edition.create edition.doctor scoring.ensemble published.command report.pages exports.arrays "

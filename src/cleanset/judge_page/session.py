@@ -18,6 +18,7 @@ from cleanset.contest.reading import read_contest, read_examples, read_section
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
 from cleanset.judge_page.draft import Draft
+from cleanset.validation import shown
 from cleanset.web.images import Photos
 
 DRAFT = ".draft.json"
@@ -129,6 +130,12 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
         Photos(lambda digest: read_image(paths, digest), FORMATS),
         {digest: secrets.token_urlsafe(12) for digest in digests},
     )  # fmt: skip
+    for digest, example in examples.items():
+        if sorted(example.contains) != sorted(files.rules.classes):
+            raise CleansetError(
+                f"judges/examples.yaml: {digest[:12]}…: contains {', '.join(map(shown, example.contains))}; expected "
+                f"{', '.join(files.rules.classes)}"
+            )
     session.refresh()
     path = contest / "answers" / judge / DRAFT
     if path.is_file():

@@ -1,0 +1,55 @@
+"""Draw docs/judge_*.webp: the judge page of the sample's contest, in Chromium.
+
+Run `python docs/judge_screenshots.py` in the root. Nothing is written into `studies/contest`.
+"""
+
+import io
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.conftest import CHROMIUM_OPTIONS
+from tests.contest.judging_page import ADA, Judging, Server, unjudged
+
+DOCS, ROOT = Path("docs"), Path()
+SIZE = {"width": 1280, "height": 800}
+CORNERS = [
+    [85, 80],
+    [96, 55],
+    [118, 47],
+    [160, 60],
+    [180, 80],
+    [205, 102],
+    [200, 130],
+    [160, 150],
+    [105, 180],
+    [92, 175],
+]
+
+
+def main() -> None:
+    """Write the images."""
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        server = Server(unjudged(ROOT, Path(name)), ADA)
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS)
+        at = Judging(browser.new_page(viewport=SIZE), server.address)  # type: ignore[arg-type]
+        at.press("Enter", "4")
+        save(at.page, "judge_question")
+        at.press("1")
+        at.draw(CORNERS)
+        save(at.page, "judge_outline")
+        server.kill()
+
+
+def save(page: Page, name: str) -> None:
+    """Store what is on the screen."""
+    Image.open(io.BytesIO(page.screenshot())).save(DOCS / f"{name}.webp", quality=80, method=6)
+
+
+if __name__ == "__main__":
+    main()
