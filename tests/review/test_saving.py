@@ -13,9 +13,10 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.review.cache import ReviewCache
-from cleanset.review.save import ChangedMeanwhileError, save
+from cleanset.review.save import save
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review
+from cleanset.saving import ChangedMeanwhileError
 from tests.small_disks import small_disk_at
 
 TENCH, TENCH_INDEX = "n01440764", 0
@@ -192,6 +193,7 @@ import os, signal, sys
 from pathlib import Path
 from cleanset.review import save as review_writing
 from cleanset.review.verdicts import Review
+from cleanset.saving import ChangedMeanwhileError
 
 reviews, kind = Path(sys.argv[1]), sys.argv[2]
 target = reviews / "ann" / "n01440764.yaml"
@@ -301,6 +303,7 @@ import sys
 from pathlib import Path
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review
+from cleanset.saving import ChangedMeanwhileError
 sys.stdin.read()
 for number in range(int(sys.argv[2]), 401, 2):
     review = Review(verdict={"1": "clean", "2": "unsure"}[sys.argv[2]], sha256="a" * 64)
