@@ -167,3 +167,26 @@ def evaluate(
 
     wanted = evaluation.Wanted(model, images, out, params, architecture, precision, device)
     Console().print(printing.as_text(evaluation.run(Edition(edition), wanted)), highlight=False)
+
+
+@app.command()
+def masks(
+    one: Annotated[Path, typer.Argument(help="Folder of masks, named by image id.")],
+    other: Annotated[Path, typer.Argument(help="Another one.")],
+    mask_format: Annotated[str, typer.Option("--format", help="png, coco, labelme or imagenet_s.")] = "png",
+    other_format: Annotated[str, typer.Option(help="Of the other folder.")] = "png",
+    out: Annotated[Path | None, typer.Option(help="CSV with the value of each image.")] = None,
+    study: Folder = HERE,
+) -> None:
+    """Compare two folders of masks by intersection over union."""
+    from cleanset.robustness.mask_agreement import MaskFolder, agreement
+    from cleanset.robustness.study import Study
+    from cleanset.stages.robustness.images import wnids_of
+
+    found = agreement(MaskFolder(one, mask_format), MaskFolder(other, other_format), wnids_of(Study(study)))
+    if out is not None:
+        from cleanset.files import write_text
+
+        write_text(out, found.to_csv(index=False, lineterminator="\n"))
+    smallest, image_id = min(zip(found["iou"].tolist(), found["image_id"].tolist(), strict=True))
+    print(f"{len(found):,} images: mean IoU {found['iou'].mean():.3f}, smallest {smallest:.3f} ({image_id})")

@@ -1,5 +1,6 @@
 """Stage images: the images of all finished sets, each once, checked against their manifests, and their masks."""
 
+from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.exports.folder import read_entries, read_image
 from cleanset.robustness.changed_images import files_of
@@ -8,7 +9,7 @@ from cleanset.robustness.image_masks import MASKS
 from cleanset.robustness.images import STUDY_IMAGES, joined
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import Study
-from cleanset.tables import write_table
+from cleanset.tables import read_table, write_table
 
 
 def run(study: Study) -> None:
@@ -27,3 +28,12 @@ def run(study: Study) -> None:
     masks = masks_found(images, files_of(edition, images), study, wanted)
     write_table(study.images, images, STUDY_IMAGES)
     write_table(study.masks_table, masks, MASKS)
+
+
+def wnids_of(study: Study) -> dict[str, str]:
+    """The class of each of the study's images, by image id; none where the stage has not run."""
+    if not study.images.is_file():
+        return {}
+    images, names = read_table(study.images, STUDY_IMAGES), wnids()
+    pairs = zip(images["image_id"], images["class_index"], strict=True)
+    return {image_id: names[class_index] for image_id, class_index in pairs}
