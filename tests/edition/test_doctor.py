@@ -13,9 +13,11 @@ import pytest
 from cleanset.edition.doctor import as_text, examine
 from cleanset.edition.locks import is_whole, repair_locks
 from cleanset.errors import CleansetError
+from tests.forked_commands import forking
 
 pytestmark = pytest.mark.slow
 
+SOURCE = Path(__file__).parents[2] / "src"
 PIPELINE = """\
 stages:
   one:
@@ -36,8 +38,9 @@ stages:
 
 
 def run(folder: Path, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {
-        "GIT_CONFIG_GLOBAL": os.devnull, "DVC_SITE_CACHE_DIR": str(folder / ".dvc" / "tmp" / "site"),
+    environment = os.environ | forking() | {
+        "PYTHONPATH": str(SOURCE), "GIT_CONFIG_GLOBAL": os.devnull,
+        "DVC_SITE_CACHE_DIR": str(folder / ".dvc" / "tmp" / "site"),
         "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
         "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
     }  # fmt: skip
