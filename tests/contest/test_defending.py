@@ -65,7 +65,9 @@ def script(tmp_path: Path, code: str) -> tuple[list[str], Path]:
     return [sys.executable, "run.py"], folder
 
 
-def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path) -> None:
+def test_a_command_is_given_the_folder_of_images(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And nothing of this process's environment but its path and language; its home is empty."""
     command, folder = script(
         tmp_path,
@@ -75,7 +77,7 @@ def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path) -
             print(f"{name}, {'bird' if name == 'a.png' else 'abstain'}")
         """,
     )
-    assert "PYTHONPATH" in os.environ
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
 
 

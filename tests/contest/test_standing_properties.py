@@ -160,11 +160,11 @@ def test_shares_add_up(files: ContestFiles, date: datetime.date) -> None:
 
 @pytest.mark.slow
 def test_the_drawn_contests_have_all_there_is() -> None:
-    """Broken and won defences, appealed and confirmed images, and refused files are among the first few hundred."""
+    """Broken and won defences, appealed and confirmed images, and refused files are among the first thousand."""
     seen: set[str] = set()
 
     @given(contests())
-    @examples(200)
+    @examples(1000)
     def look(files: ContestFiles) -> None:
         found = on(files, LAST)
         if isinstance(found, str):

@@ -107,5 +107,5 @@ def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert done.stderr == (
             f"error: {module}: not installed, and this command needs it: pip install 'cleanset[{extra}]' "
-            "(build: what the stages need; review: the review page)\n"
+            "(build: what the stages need; review: the review page; robustness and attacks: studies)\n"
         )
