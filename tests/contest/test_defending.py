@@ -1,7 +1,6 @@
 """Running defences: commands that fail in every way, a real model of the sample, the record of a run."""
 
 import json
-import os
 import shutil
 import sys
 import textwrap
@@ -65,9 +64,7 @@ def script(tmp_path: Path, code: str) -> tuple[list[str], Path]:
     return [sys.executable, "run.py"], folder
 
 
-def test_a_command_is_given_the_folder_of_images(
-    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_is_given_the_folder_of_images(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing of this process's environment but its path and language; its home is empty."""
     command, folder = script(
         tmp_path,
