@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleanset.options import HERE, StudyFolder
+
 if TYPE_CHECKING:
     from cleanset.robustness.study import Study
 
 app = typer.Typer()
 
-Folder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
 Role = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
-HERE = Path()
 
 
 def _study(folder: Path) -> "Study":
@@ -29,7 +29,7 @@ def _study(folder: Path) -> "Study":
 def attacks(
     model: Role,
     attack: Annotated[str, typer.Option("--attack", help="Name of the attack in the study's params.yaml.")],
-    study: Folder = HERE,
+    study: StudyFolder = HERE,
 ) -> None:
     """Attack one model by one attack."""
     from cleanset.stages.robustness import attacks as stage
@@ -38,7 +38,7 @@ def attacks(
 
 
 @app.command("attack-results")
-def attack_results(study: Folder = HERE) -> None:
+def attack_results(study: StudyFolder = HERE) -> None:
     """Measure all attacks on all models."""
     from cleanset.stages.robustness import attack_results as stage
 
@@ -46,7 +46,7 @@ def attack_results(study: Folder = HERE) -> None:
 
 
 @app.command("attack-warnings")
-def attack_warnings(model: Role, study: Folder = HERE) -> None:
+def attack_warnings(model: Role, study: StudyFolder = HERE) -> None:
     """Look for signs that a model only looks strong."""
     from cleanset.stages.robustness import attack_warnings as stage
 

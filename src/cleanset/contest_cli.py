@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleanset.options import HERE, LOOPBACK, Browser, Host, Port
+
 if TYPE_CHECKING:
     import datetime
 
 app = typer.Typer(no_args_is_help=True, help="Run a contest of models that abstain, judged by people.")
 
 Folder = Annotated[Path, typer.Option("--contest", help="Folder of the contest.", show_default="the current one")]
-HERE = Path()
 DAY = "A day such as 2026-11-27, in UTC."
 
 
@@ -100,11 +101,9 @@ def judge(
     on: Annotated[
         str | None, typer.Option("--on", help=DAY + " The date of the answers.", show_default="today")
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; others need the printed token.")] = "127.0.0.1",
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="0: any free one; without it the one of this id and contest.")
-    ] = None,
-    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    host: Host = LOOPBACK,
+    port: Port = None,
+    browser: Browser = True,
     contest: Folder = HERE,
 ) -> None:
     """Judge submitted images in the browser.

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cleanset.edition.paths import Edition
-from cleanset.options import HERE, Folder
+from cleanset.options import HERE, LOOPBACK, Browser, Folder, Host, Port
 
 app = typer.Typer(
     invoke_without_command=True, help="Review images in the browser, or show the progress of the reviews."
@@ -21,11 +21,9 @@ def review(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --status: print JSON.")] = False,
     reviewer: Annotated[str | None, typer.Option(help="Your name; your verdicts are saved in reviews/<name>/.")] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; others need the printed token.")] = "127.0.0.1",
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="0: any free one; without it the one of this name and edition.")
-    ] = None,
-    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    host: Host = LOOPBACK,
+    port: Port = None,
+    browser: Browser = True,
     edition: Folder = HERE,
 ) -> None:
     """Review images in the browser, or show the progress of the reviews."""

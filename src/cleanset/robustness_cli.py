@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleanset.options import HERE, StudyFolder
+
 if TYPE_CHECKING:
     from cleanset.robustness.study import Study
 
@@ -12,8 +14,6 @@ app = typer.Typer(
     no_args_is_help=True, help="Measure robustness on finished sets: the stages of a study, and what is run by hand."
 )
 
-Folder = Annotated[Path, typer.Option("--study", help="Folder of the study.", show_default="the current one")]
-HERE = Path()
 ModelRole = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
 
 
@@ -27,7 +27,7 @@ def _study(folder: Path) -> "Study":
 
 
 @app.command()
-def images(study: Folder = HERE) -> None:
+def images(study: StudyFolder = HERE) -> None:
     """Join the images of all finished sets."""
     from cleanset.stages.robustness import images as stage
 
@@ -35,7 +35,7 @@ def images(study: Folder = HERE) -> None:
 
 
 @app.command()
-def digests(study: Folder = HERE) -> None:
+def digests(study: StudyFolder = HERE) -> None:
     """Keep the SHA-256 of every changed image."""
     from cleanset.stages.robustness import digests as stage
 
@@ -43,7 +43,7 @@ def digests(study: Folder = HERE) -> None:
 
 
 @app.command()
-def corruptions(model: ModelRole, study: Folder = HERE) -> None:
+def corruptions(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Keep one model's answers to the corrupted images."""
     from cleanset.stages.robustness import corruptions as stage
 
@@ -51,7 +51,7 @@ def corruptions(model: ModelRole, study: Folder = HERE) -> None:
 
 
 @app.command()
-def perturbations(model: ModelRole, study: Folder = HERE) -> None:
+def perturbations(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Keep one model's answers to the frames of perturbation sequences."""
     from cleanset.stages.robustness import perturbations as stage
 
@@ -59,7 +59,7 @@ def perturbations(model: ModelRole, study: Folder = HERE) -> None:
 
 
 @app.command()
-def scenarios(model: ModelRole, study: Folder = HERE) -> None:
+def scenarios(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Keep one model's answers to images with another background or object."""
     from cleanset.stages.robustness import scenarios as stage
 
@@ -69,7 +69,7 @@ def scenarios(model: ModelRole, study: Folder = HERE) -> None:
 @app.command()
 def further(
     model: Annotated[str, typer.Option("--model", help="Role of the model in further_models of the study.")],
-    study: Folder = HERE,
+    study: StudyFolder = HERE,
 ) -> None:
     """Keep the answers of a model that is not one of the edition's."""
     from cleanset.stages.robustness import further as stage
@@ -78,7 +78,7 @@ def further(
 
 
 @app.command()
-def measure(study: Folder = HERE) -> None:
+def measure(study: StudyFolder = HERE) -> None:
     """Measure all models from their answers."""
     from cleanset.stages.robustness import measure as stage
 
@@ -86,7 +86,7 @@ def measure(study: Folder = HERE) -> None:
 
 
 @app.command()
-def pages(study: Folder = HERE) -> None:
+def pages(study: StudyFolder = HERE) -> None:
     """Make the study's pages."""
     from cleanset.stages.robustness import pages as stage
 
@@ -100,7 +100,7 @@ def generate(
     steps: Annotated[int, typer.Option(min=1)] = 50,
     guidance: Annotated[float, typer.Option(min=0)] = 7.5,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
-    study: Folder = HERE,
+    study: StudyFolder = HERE,
 ) -> None:
     """Make the images with generated backgrounds that are missing."""
     from cleanset.stages.robustness import generate as stage
@@ -110,7 +110,7 @@ def generate(
 
 
 @app.command()
-def verify(study: Folder = HERE) -> None:
+def verify(study: StudyFolder = HERE) -> None:
     """Make every changed image again; exit code 1 if one is not as it was.
 
     Names each that differs, and the versions of the libraries that make them.
@@ -176,7 +176,7 @@ def masks(
     mask_format: Annotated[str, typer.Option("--format", help="png, coco, labelme or imagenet_s.")] = "png",
     other_format: Annotated[str, typer.Option(help="Of the other folder.")] = "png",
     out: Annotated[Path | None, typer.Option(help="CSV with the value of each image.")] = None,
-    study: Folder = HERE,
+    study: StudyFolder = HERE,
 ) -> None:
     """Compare two folders of masks by intersection over union."""
     from cleanset.robustness.mask_agreement import MaskFolder, agreement

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from playwright.sync_api import Page
+
+from tests.browser_tab import Tab
 
 ADA, BEN = "3f9c2a71", "8b04d6e5"
 DAY, WEEK = "2026-11-07", "2026-11-06"
-PATIENCE = 60_000
-"""Milliseconds."""
 
 
 class Server:
@@ -59,24 +58,8 @@ def answers(contest: Path, judge: str = ADA, week: str = WEEK) -> dict[str, dict
     return found
 
 
-class Judging:
+class Judging(Tab):
     """A tab, and a judge in front of it."""
-
-    def __init__(self, page: Page, address: str) -> None:
-        self.page = page
-        page.goto(address)
-        self.ready()
-
-    def ready(self) -> None:
-        """The page is there with its images, and the server listens."""
-        self.page.wait_for_selector("#view", timeout=PATIENCE)
-        self.page.wait_for_function(
-            "window.did_handshake !== false && [...document.images].every(i => i.complete && i.naturalWidth > 0)",
-            timeout=PATIENCE,
-        )
-
-    def of_view(self, name: str) -> str:
-        return self.page.get_attribute("#view", f"data-{name}") or ""
 
     @property
     def step(self) -> str:
@@ -85,24 +68,6 @@ class Judging:
     @property
     def token(self) -> str:
         return self.page.get_attribute("img[data-image]", "data-image") or ""
-
-    @property
-    def notice(self) -> str:
-        return " ".join(self.page.locator(".notice").all_inner_texts())
-
-    def press(self, *keys: str) -> None:
-        """Press keys, each when the one before was answered and the image is there."""
-        for key in keys:
-            before = self.of_view("pressed")
-            self.page.keyboard.press(key)
-            self.answered(before)
-
-    def answered(self, before: str) -> None:
-        self.page.wait_for_function(
-            "before => document.querySelector('#view').dataset.pressed !== before"
-            " && [...document.images].every(i => i.complete)",
-            arg=before, timeout=PATIENCE,
-        )  # fmt: skip
 
     def click_corner(self, x: int, y: int) -> None:
         """Click on a point of the image, given in its own pixels, the middle of which is on the screen."""

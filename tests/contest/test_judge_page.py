@@ -249,7 +249,7 @@ GIVES_AWAY = {
     "what is a control": rb"(?<!cache-)control|mask",
     "a week": rb"2026-11",
 }
-LIBRARIES = ("/_nicegui/", "/static/")
+LIBRARIES = ("/_nicegui/", "/static/", "/web/")
 
 
 def test_nothing_that_the_browser_receives_gives_an_image_away(contest: Path, start: Start, visit: Visit) -> None:

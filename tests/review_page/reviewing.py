@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from playwright.sync_api import Page
 
+from tests.browser_tab import PATIENCE, Tab
 from tests.forked_commands import forking
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -21,8 +21,6 @@ REASONS = {
     "drawing": "d", "too_small": "i", "artificial_background": "a", "modification": "m", "wrong_class": "g",
     "several_objects": "s", "duplicate": "k", "other": "h",
 }  # fmt: skip
-PATIENCE = 60_000
-"""Milliseconds."""
 
 
 class Server:
@@ -71,24 +69,10 @@ def reviews(edition: Path, reviewer: str = "ada") -> dict[str, dict[str, Any]]:
     return found
 
 
-class Reviewing:
+class Reviewing(Tab):
     """A tab, and a reviewer in front of it."""
 
-    def __init__(self, page: Page, address: str) -> None:
-        self.page = page
-        page.goto(address)
-        self.ready()
-
-    def ready(self) -> None:
-        """The class is there with all its images, and the server listens."""
-        self.page.wait_for_selector("#view[data-wnid]", timeout=PATIENCE, state="attached")
-        self.page.wait_for_function(
-            "window.did_handshake !== false && [...document.querySelectorAll('#view img')].every(i => i.complete)",
-            timeout=PATIENCE,
-        )
-
-    def of_view(self, name: str) -> str:
-        return self.page.get_attribute("#view", f"data-{name}") or ""
+    OPENED = "#view[data-wnid]"
 
     @property
     def wnid(self) -> str:
@@ -99,15 +83,6 @@ class Reviewing:
         return self.of_view("focus")
 
     @property
-    def mode(self) -> str:
-        return self.of_view("mode")
-
-    @property
-    def notice(self) -> str:
-        """What the page tells, as words."""
-        return " ".join(dict.fromkeys(self.page.locator(".notice").all_inner_texts()))
-
-    @property
     def shown(self) -> list[str]:
         """The image ids of the images side by side."""
         ids: list[str] = self.page.eval_on_selector_all("[data-card]", "cards => cards.map(c => c.dataset.card)")
@@ -116,21 +91,6 @@ class Reviewing:
     def caption(self, image_id: str) -> str:
         """What is saved of an image."""
         return self.page.inner_text(f"[data-card='{image_id}'] .line b")
-
-    def press(self, *keys: str) -> None:
-        """Press keys, each when the one before was answered and the images are there."""
-        for key in keys:
-            before = self.of_view("pressed")
-            self.page.keyboard.press(key)
-            self.answered(before)
-
-    def answered(self, before: str) -> None:
-        """Wait for the answer to a key or click."""
-        self.page.wait_for_function(
-            "before => document.querySelector('#view').dataset.pressed !== before"
-            " && [...document.querySelectorAll('#view img')].every(i => i.complete)",
-            arg=before, timeout=PATIENCE,
-        )  # fmt: skip
 
     def go(self, wnid: str) -> None:
         """Search for a class and go there."""

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.browser_tab import PATIENCE
+
 from .conftest import Open, Serve
-from .reviewing import PATIENCE, Server, command, reviews
+from .reviewing import Server, command, reviews
 
 GOLDFISH, LADYBUG = "n01443537", "n02165456"
 CLEAN = {"verdict": "clean"}

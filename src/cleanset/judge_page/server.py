@@ -5,11 +5,10 @@ import datetime
 from pathlib import Path
 
 from fastapi import FastAPI
-from starlette.staticfiles import StaticFiles
 
 from cleanset.judge_page import page
 from cleanset.judge_page.session import JudgeSession, open_session
-from cleanset.web.pages import add_nicegui, run_page, usual_port
+from cleanset.web.pages import run_page, serve_page, usual_port
 
 STATIC = Path(__file__).parent / "static"
 
@@ -26,7 +25,6 @@ def application(session: JudgeSession) -> FastAPI:
     """Page, images and static files."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     page.serve_images(app, session)
-    app.mount("/static", StaticFiles(directory=STATIC))
     page.build(session, asyncio.Lock())
-    add_nicegui(app, "Judging images")
+    serve_page(app, STATIC, "Judging images")
     return app

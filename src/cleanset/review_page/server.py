@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from fastapi import FastAPI
-from starlette.staticfiles import StaticFiles
 
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.official import images_are_official
@@ -19,7 +18,7 @@ from cleanset.review_page.crop_scores import CropScores
 from cleanset.review_page.library import Library, open_library
 from cleanset.review_page.session import Session
 from cleanset.review_page.stored_votes import StoredVotes
-from cleanset.web.pages import add_nicegui, run_page, usual_port
+from cleanset.web.pages import run_page, serve_page, usual_port
 
 STATIC = Path(__file__).parent / "static"
 RESCAN_SECONDS = 5.0
@@ -65,9 +64,8 @@ def application(session: Session) -> FastAPI:
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     routes.serve(app, session.library)
-    app.mount("/static", StaticFiles(directory=STATIC))
     page.build(session, lock)
-    add_nicegui(app, "cleanset review")
+    serve_page(app, STATIC, "cleanset review")
     return app
 
 

@@ -9,9 +9,12 @@ from zlib import crc32
 import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
+from starlette.staticfiles import StaticFiles
 
 from cleanset.web.guard import Guard, is_loopback, own_hosts
 from cleanset.web.serving import ANY_HOST, AnnouncingServer, address, bind, bind_usual
+
+STATIC = Path(__file__).parent / "static"
 
 RECONNECT_SECONDS = 60.0
 """How long tab and server wait for each other before the tab is loaded anew."""
@@ -53,8 +56,10 @@ def run_page(
         server.run(sockets=[bound])
 
 
-def add_nicegui(app: FastAPI, title: str) -> None:
-    """Let NiceGUI serve the pages that were built, in an application."""
+def serve_page(app: FastAPI, static: Path, title: str) -> None:
+    """Let an application serve the pages that were built with NiceGUI, their static files and those of all pages."""
+    app.mount("/static", StaticFiles(directory=static))
+    app.mount("/web", StaticFiles(directory=STATIC))
     ui.run_with(
         app, title=title, favicon="🔍", language="en-US", show_welcome_message=False, tailwind=False,
         binding_refresh_interval=None, gzip_middleware_factory=None, reconnect_timeout=RECONNECT_SECONDS,

@@ -1,14 +1,12 @@
 // The judge page in the browser. Keys and clicks go to the server one at a time, each when the one before is
 // answered; what is shown is the server's. A click on the image is a corner of the outline, in pixels of the image.
-const RESEND_MILLISECONDS = 3000;
+import { emitKey, isUnanswered, loadAhead, view, whenDrawn } from "/web/view.js";
+
 const LEFT_ALONE = new Set(["Shift", "Control", "Alt", "Meta", "Tab", "F5", "F11", "F12"]);
 const SCROLLING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End", " "]);
 
 const waiting = [];
-let unanswered = null;
-let sentAt = 0;
 
-const view = () => document.querySelector("#view");
 const drawing = () => document.querySelector("#outline");
 const isThere = (image) => image.complete && image.naturalWidth > 0;
 const shown = new Set(); // every answer draws the page anew; the browser may take a moment for an image it has
@@ -25,18 +23,9 @@ function press(key, more = {}) {
 }
 
 function work() {
-  if (unanswered !== null || waiting.length === 0 || !view()) return;
-  unanswered = { ...waiting.shift(), number: Number(view().dataset.pressed) + 1 };
-  sentAt = performance.now();
-  emitEvent("key", unanswered);
+  if (isUnanswered() || waiting.length === 0 || !view()) return;
+  emitKey(waiting.shift());
 }
-
-// A key that the connection lost is sent again; the server answers each number once.
-setInterval(() => {
-  if (unanswered === null || !window.socket?.connected || performance.now() - sentAt < RESEND_MILLISECONDS) return;
-  sentAt = performance.now();
-  emitEvent("key", unanswered);
-}, 1000);
 
 addEventListener(
   "keydown",
@@ -84,23 +73,9 @@ addEventListener("mousemove", (event) => {
 let focused = null; // the key of the button with the keyboard's focus, which every new rendering would lose
 addEventListener("focusin", ({ target }) => (focused = target.closest("button[data-key]")?.dataset.key ?? null));
 
-const ahead = new Map();
-function loadAhead() {
-  const wanted = (view().dataset.ahead ?? "").split(" ").filter(Boolean);
-  for (const url of ahead.keys()) if (!wanted.includes(url)) ahead.delete(url);
-  for (const url of wanted) {
-    if (ahead.has(url)) continue;
-    const image = new Image();
-    image.src = url;
-    ahead.set(url, image);
-  }
-}
-
 let mode = "";
-function changed() {
-  if (!view()) return;
+whenDrawn(() => {
   document.querySelectorAll("img[data-image]").forEach(note);
-  if (unanswered !== null && Number(view().dataset.pressed) >= unanswered.number) unanswered = null;
   if (view().dataset.mode !== mode) {
     mode = view().dataset.mode;
     scrollTo(0, 0);
@@ -108,17 +83,6 @@ function changed() {
   if (document.activeElement === document.body && focused !== null) {
     document.querySelector(`button[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
-  loadAhead();
+  loadAhead(view().dataset.ahead);
   work();
-}
-
-let due = false;
-new MutationObserver(() => {
-  if (due) return;
-  due = true;
-  queueMicrotask(() => {
-    due = false;
-    changed();
-  });
-}).observe(document.body, { childList: true, subtree: true });
-changed();
+});

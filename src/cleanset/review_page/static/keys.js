@@ -1,17 +1,14 @@
 // Keys in their order. Each is handled when the one before is answered, so that it means what the page
 // shows then; none is dropped. A verdict goes with the images that were shown when its key was pressed:
 // the server takes none on others.
+import { emitKey, isUnanswered, view } from "/web/view.js";
 import { box, isReady, moveBox, pan, zoomByKey } from "./viewer.js";
 
-const RESEND_MILLISECONDS = 3000;
 const REPEATED = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "n", "p", "PageUp", "PageDown"]);
 const LEFT_ALONE = new Set(["Shift", "Control", "Tab", "F5", "F11", "F12"]);
 
 const waiting = [];
-let unanswered = null;
-let sentAt = 0;
 
-const view = () => document.querySelector("#view");
 const mode = () => view()?.dataset.mode ?? "";
 const isTyping = () => mode() === "search" || mode() === "note";
 const field = () => document.querySelector(".q-dialog input, .q-dialog textarea");
@@ -24,7 +21,7 @@ const seen = () =>
     .filter((image) => isThere(image) || (shown.wnid === view().dataset.wnid && shown.images.has(image.dataset.image)))
     .map((image) => image.dataset.image);
 
-export const isBusy = () => unanswered !== null || waiting.length > 0;
+export const isBusy = () => isUnanswered() || waiting.length > 0;
 
 // Queue a key, or what a click means. `more`: the card that it is about.
 export function press(name, more = {}, modifiers = {}) {
@@ -32,14 +29,9 @@ export function press(name, more = {}, modifiers = {}) {
   work();
 }
 
-// Look whether the last key is answered, and go on with the next.
-export function answer() {
-  if (unanswered !== null && Number(view().dataset.pressed) >= unanswered.number) unanswered = null;
-  work();
-}
-
-function work() {
-  while (waiting.length > 0 && unanswered === null && (isTyping() ? field() : isReady())) handle(waiting.shift());
+// Go on with the next key, if the last is answered.
+export function work() {
+  while (waiting.length > 0 && !isUnanswered() && (isTyping() ? field() : isReady())) handle(waiting.shift());
 }
 
 function handle(key) {
@@ -50,17 +42,8 @@ function handle(key) {
 }
 
 function send(key, more = {}) {
-  unanswered = { key: key.name, number: Number(view().dataset.pressed) + 1, seen: key.seen, box: box(), ...key.more, ...more };
-  sentAt = performance.now();
-  emitEvent("key", unanswered);
+  emitKey({ key: key.name, seen: key.seen, box: box(), ...key.more, ...more });
 }
-
-// A key that the connection lost is sent again; the server answers each number once.
-setInterval(() => {
-  if (unanswered === null || !window.socket?.connected || performance.now() - sentAt < RESEND_MILLISECONDS) return;
-  sentAt = performance.now();
-  emitEvent("key", unanswered);
-}, 1000);
 
 // What was typed before the field was there.
 function typeInto(element, key) {
@@ -80,7 +63,7 @@ function typeInto(element, key) {
   element.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-addEventListener(
+document.addEventListener( // a load never reaches the window
   "load",
   ({ target }) => {
     if (!(target instanceof HTMLImageElement) || !target.matches("#view img[data-image]")) return;

@@ -1,25 +1,8 @@
 // The page in the browser. What is shown and what is saved is for the server to decide: nothing here
 // changes a verdict on the page.
-import { answer, isBusy, press } from "./keys.js";
+import { loadAhead, view, whenDrawn } from "/web/view.js";
+import { isBusy, press, work } from "./keys.js";
 import { showViewer } from "./viewer.js";
-
-const view = () => document.querySelector("#view");
-
-// --- images of the classes that come next, decoded and held -----------------------------------
-
-const ahead = new Map();
-
-function loadAhead() {
-  const wanted = (document.querySelector("#ahead")?.dataset.images ?? "").split(" ").filter(Boolean);
-  for (const url of ahead.keys()) if (!wanted.includes(url)) ahead.delete(url);
-  for (const url of wanted) {
-    if (ahead.has(url)) continue;
-    const image = new Image();
-    image.src = url;
-    ahead.set(url, image);
-    image.decode().catch(() => ahead.delete(url));
-  }
-}
 
 // --- the browser's Back: to the class before, or out of what lies over the class ---------------
 
@@ -104,27 +87,16 @@ addEventListener("dblclick", (event) => {
 
 // --- what the server shows ---------------------------------------------------------------------
 
-function changed() {
-  if (!view()) return;
+let focusBefore = null;
+whenDrawn(() => {
   showViewer(document.querySelector("#overlay img[data-look]"));
   noteClass();
   noteClass.begun = true;
   const focus = document.querySelector("[data-card].focus");
-  if (focus && focus.dataset.card !== changed.focus) focus.scrollIntoView({ block: "nearest" });
-  changed.focus = focus?.dataset.card;
+  if (focus && focus.dataset.card !== focusBefore) focus.scrollIntoView({ block: "nearest" });
+  focusBefore = focus?.dataset.card;
   restoreFocus();
   countBelow();
-  loadAhead();
-  answer();
-}
-
-let due = false;
-new MutationObserver(() => {
-  if (due) return;
-  due = true;
-  queueMicrotask(() => {
-    due = false;
-    changed();
-  });
-}).observe(document.body, { childList: true, subtree: true });
-changed();
+  loadAhead(document.querySelector("#ahead")?.dataset.images);
+  work();
+});
