@@ -43,7 +43,7 @@ robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's fin
 remote: setup  ## URL=https://…: the address that finished sets are read from, in both editions
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
 	dvc remote modify origin url "$(URL)"
-	for folder in imagenet studies/robustness imagenet/studies/robustness; do \
+	for folder in imagenet studies/robustness studies/contest imagenet/studies/robustness imagenet/studies/contest; do \
 	(cd $$folder && dvc remote modify origin url "$(URL)") || exit 1; done
 
 # files stay on one process, in the order that tests/conftest.py gives them

@@ -108,7 +108,8 @@ def compare_with_list(index: pd.DataFrame, scores: pd.DataFrame, listed: pd.Data
     `pool: model`. Raises CleansetError unless the scores are of exactly the images of the index.
     """
     published = _by_class(listed)
-    found = {order: _surest(index, scores, order) for order in ORDERS}
+    is_correct = correct(index, scores)
+    found = {order: _surest(index, is_correct, scores, order) for order in ORDERS}
     return ListComparison(
         {order: _agreement(published, of_model) for order, of_model in found.items()},
         sorted(found["float32"].keys() - published.keys()),
@@ -129,8 +130,8 @@ def compare_confidences(scores: pd.DataFrame, listed: pd.DataFrame) -> Confidenc
     return ConfidenceComparison(len(listed), joined.loc[~is_correct, "image_id"].tolist(), both[columns])
 
 
-def _surest(index: pd.DataFrame, scores: pd.DataFrame, order: Order) -> dict[int, list[str]]:
-    every = candidates(index, correct(index, scores), scores, range(CLASSES), Rule(MOST, "model", order))
+def _surest(index: pd.DataFrame, is_correct: pd.DataFrame, scores: pd.DataFrame, order: Order) -> dict[int, list[str]]:
+    every = candidates(index, is_correct, scores, range(CLASSES), Rule(MOST, "model", order))
     return _by_class(every[every["tier"] == "top5"])
 
 

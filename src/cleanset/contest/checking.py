@@ -40,7 +40,8 @@ def _edition(contest: Path) -> Edition:
 def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> str:
     for submission in sorted(files.submissions, key=str):
         _check_date(submission, on)
-    standing(files, last_day(files))  # which checks the files against each other
+    if files.defences or files.submissions:
+        standing(files, last_day(files))  # which checks the files against each other
     _check_judges(files)
     for name in sorted(files.defences):
         check_defence(contest / "defences" / name, files.defences[name])

@@ -72,7 +72,7 @@ def covered(confidence: Floats, names: Sequence[str], coverage: float, ranking: 
 
 
 def images_of(coverage: float, images: int) -> int:
-    """So many of the images are the share `coverage` of them, rounded down; .29 of 100 are 29, not 28."""
+    """As many images as the share `coverage` of them, rounded down: .29 of 100 is 29, not 28."""
     return int(Fraction(str(float(coverage))) * images)
 
 

@@ -61,21 +61,26 @@ def _shares(shares: Shares) -> dict[str, str]:
     return {team: str(share) for team, share in sorted(shares.items())}
 
 
+COLUMNS = ("defence", "status", "staked", "broken in", "shares", "why", "over-fitting")
+
+
 def as_table(standing: Standing) -> Table:
-    """The defences of a standing, a line each.
+    """The defences of a standing, a line each; a column that would be empty is left out.
 
     Over-fitting: accuracy on the eligibility list less that on the one that is not published.
     """
-    table = Table(
-        "defence", "status", "staked", "broken in", "shares", "why", "over-fitting", title=f"Standing on {standing.on}"
-    )
+    rows = []
     for each in standing.defences:
         why = ", ".join((*each.reasons, *(f"waits for {one}" for one in each.waits_for)))
         shares = ", ".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
         unsettled = " (not settled)" if each.status == "broken" and not each.settled else ""
         overfit = "" if each.overfitting is None else f"{100 * float(each.overfitting):+.1f} %"
         dates = (_day(each.staked_on) or "", _day(each.broken_in) or "")
-        table.add_row(each.name, each.status, *dates, shares + unsettled, why, overfit)
+        rows.append((each.name, each.status, *dates, shares + unsettled, why, overfit))
+    filled = [number for number in range(len(COLUMNS)) if number < 2 or any(row[number] for row in rows)]
+    table = Table(*(COLUMNS[number] for number in filled), title=f"Standing on {standing.on}")
+    for row in rows:
+        table.add_row(*(row[number] for number in filled))
     return table
 
 

@@ -11,21 +11,29 @@ from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-STUDY = Path("studies", "robustness")
+STUDY, CONTEST = Path("studies", "robustness"), Path("studies", "contest")
 COPIED = (
     "raw.md5", ".dvcignore", ".dvc/.gitignore", "data/README.md",
-    *((STUDY / name).as_posix() for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore")),
+    *(
+        (project / name).as_posix()
+        for project in (STUDY, CONTEST)
+        for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore")
+    ),
     *((STUDY / name / "README.md").as_posix() for name in ("masks", "backgrounds", "generated")),
+    *((CONTEST / name).as_posix() for name in ("params.yaml", "contest.yaml")),
+    *((CONTEST / name / "README.md").as_posix() for name in ("defences", "submissions", "judges", "answers", "board")),
 )  # fmt: skip
 """Files that a new edition takes from the ImageNet edition as they are."""
 IGNORED = "/data/*\n!/data/README.md\n/report/\nbuild/\ndvc_plots/\n*.partial\n.lock\n"
 """The .gitignore of a new edition."""
 _SHARED_CACHE = re.compile(r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n")
-"""The section of the ImageNet edition's .dvc/config, and its study's, by which they share the checkout's cache."""
+"""The section of the ImageNet edition's .dvc/config, and its studies', by which they share the checkout's cache."""
 
 
 def make_edition(folder: Path, models: Models | None = None) -> None:
     """Make `folder` an edition with the ImageNet edition's params, checksums and DVC remote, and with empty reviews.
+
+    In it are its study of robustness and a contest, projects of their own.
 
     `models`: the ensemble, else that of the ImageNet edition. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty or this is not a checkout.
@@ -45,18 +53,18 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         study = re.sub(r"(?m)^  reference: (?!alexnet)\w+ +#", "  reference: null                 #", study)
     study = re.sub(r"\A#.*\n", "# See docs/robustness.md for what to put where.\n", study)
     config = _dvc_config(template, folder.resolve())
-    study_config = _study_config(config, folder.resolve())
     with new_folder(folder) as partial:
-        for name in ("reviews", "data/raw", ".dvc", f"{STUDY.as_posix()}/.dvc"):
+        for name in ("reviews", "data/raw", ".dvc"):
             (partial / name).mkdir(parents=True)
         for name in COPIED:
-            (partial / name).parent.mkdir(exist_ok=True)
+            (partial / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(template / name, partial / name)
         write_text(partial / "params.yaml", params)
         write_text(partial / "dvc.yaml", pipeline)
         write_text(partial / ".dvc" / "config", config)
         write_text(partial / STUDY / "params.yaml", study)
-        write_text(partial / STUDY / ".dvc" / "config", study_config)
+        for project in (STUDY, CONTEST):
+            write_text(partial / project / ".dvc" / "config", _project_config(config, folder.resolve(), project))
         write_text(partial / "reviews" / ".gitkeep", "")
         write_text(partial / ".gitignore", IGNORED)
 
@@ -79,10 +87,10 @@ def _dvc_config(template: Path, folder: Path) -> str:
     return _SHARED_CACHE.sub(cache if git_root == CHECKOUT else "", config)
 
 
-def _study_config(config: str, folder: Path) -> str:
-    """The `.dvc/config` of the study of the edition in `folder`, which shares the edition's cache."""
+def _project_config(config: str, folder: Path, project: Path) -> str:
+    """The `.dvc/config` of a project in the edition in `folder`, which shares the edition's cache."""
     shared = _SHARED_CACHE.search(config) is not None
-    cache = _cache_section((CHECKOUT if shared else folder) / ".dvc" / "cache", folder / STUDY)
+    cache = _cache_section((CHECKOUT if shared else folder) / ".dvc" / "cache", folder / project)
     return _SHARED_CACHE.sub("", config).replace("['remote", f"{cache}['remote", 1)
 
 

@@ -12,7 +12,6 @@ from cleanset.robustness.measures.corruptions import (
     corruption_errors,
     error_table,
     mean_corruption_error,
-    mean_errors,
     relative_ce,
     relative_corruption_errors,
 )
@@ -46,7 +45,7 @@ def means(misclassified: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> dic
 
 def test_mean_errors() -> None:
     found = means(OWN)
-    assert {name: each.value for name, each in found.items()} == pytest.approx(mean_errors(table(OWN)).to_dict())
+    assert {name: each.value for name, each in found.items()} == pytest.approx(table(OWN).mean(axis=1).to_dict())
     assert found["fog"].draws == pytest.approx(RESAMPLES.means(OWN)[:, CORRUPTIONS.index("fog")].mean(axis=-1))
 
 
@@ -81,7 +80,7 @@ def test_relative_ce() -> None:
 
 
 def test_ce_by_the_published_reference() -> None:
-    published = {name: constant(value, RESAMPLES) for name, value in mean_errors(ALEXNET.errors).items()}
+    published = {name: constant(value, RESAMPLES) for name, value in ALEXNET.errors.mean(axis=1).items()}
     estimates = corruption_errors(table(OWN), ALEXNET)
     found = sampled_ces(means(OWN), {str(name): each for name, each in published.items()}, estimates)
     assert [each.value for each in found.values()] == pytest.approx(estimates.tolist())

@@ -14,7 +14,7 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.robustness.measures.alexnet import ALEXNET_CLEAN_ERROR, ALEXNET_ERRORS
-from cleanset.robustness.names import ALL_CORRUPTIONS, CORRUPTION_GROUPS, CORRUPTIONS, SEVERITIES, corruptions_of
+from cleanset.robustness.names import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES, corruptions_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,22 +71,6 @@ def error_table(
     """
     errors = misclassified.sum(axis=0, dtype=np.int64) / len(misclassified)
     return pd.DataFrame(errors, index=list(corruptions), columns=list(severities))
-
-
-def mean_errors(errors: pd.DataFrame) -> pd.Series:
-    """The mean error over the severities, by corruption."""
-    return errors.mean(axis=1)
-
-
-def group_errors(errors: pd.DataFrame) -> pd.Series:
-    """The mean error over severities and corruptions, by group; groups with a corruption missing are left out."""
-    means = mean_errors(errors)
-    found = {
-        group: float(means[list(members)].mean())
-        for group, members in CORRUPTION_GROUPS.items()
-        if set(members) <= set(means.index)
-    }
-    return pd.Series(found, dtype="float64")
 
 
 def ce(errors: Floats, reference: Floats) -> Floats:
