@@ -17,7 +17,7 @@ from tests.checkouts import Checkout
 from tests.contest.made import day
 from tests.documents import block
 
-DEFENCES = ("tide/standard", "reef/corruption_robust", "reef/colors")
+DEFENCES = ("tide/standard", "reef/corruption_robust", "reef/colors", "reef/uninteresting")
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_p
     lines = block(repository, "cleanset contest check --contest studies/contest")
     done = subprocess.run(["bash", "-ec", lines], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "3 defences, 3 submissions with 4 images" in done.stdout
+    assert "4 defences, 3 submissions with 4 images" in done.stdout
     assert "Standing on 2026-11-14" in done.stdout
     assert re.search(r"3f9c2a71 *│ *4 *│ *0 *│ *0 *│ *– *│ *–", done.stdout)
 
@@ -86,7 +86,7 @@ def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Pa
     (recorded,) = [each for each in files.runs if (each.defence, each.date) == (name, day("2026-11-14"))]
     found = run_defence(copy, files, name, day("2026-11-14"))
     assert found.model_copy(update={"images_per_minute": 0.0}) == recorded.model_copy(update={"images_per_minute": 0.0})
-    assert run(copy, None, day("2026-11-30")) == "3 defences, 3 submissions with 4 images"
+    assert run(copy, None, day("2026-11-30")) == "4 defences, 3 submissions with 4 images"
 
 
 def test_what_colors_alone_get_right(built: Checkout, contest: Path) -> None:

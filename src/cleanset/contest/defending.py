@@ -5,7 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -150,9 +150,11 @@ class _ModelDefence:
     def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
         from cleanset.scoring.engine import settings_for
         from cleanset.scoring.models import load_model
+        from cleanset.scoring.wrappers import Uninteresting
 
         params = read_params(edition.folder)
-        self._model = load_model(params.model(wanted.role), edition.folder)
+        model = load_model(params.model(wanted.role), edition.folder)
+        self._model = replace(model, network=Uninteresting(model.network)) if wanted.wrapper else model
         self._settings, self._wanted, self._groups = settings_for(params.score), wanted, groups
 
     def __call__(self, paths: Mapping[str, Path]) -> tuple[Answers, Mapping[str, float]]:

@@ -33,9 +33,13 @@ class NamedFile(Section):
 
 
 class ModelOfEdition(Section):
-    """A model of the edition that abstains below a threshold of its confidence."""
+    """A model of the edition that abstains below a threshold of its confidence.
+
+    `wrapper`: uninteresting, the defence that only looks strong, of source 004's appendix E, around the model.
+    """
 
     role: Role
+    wrapper: Literal["uninteresting"] | None = None
     confidence: Confidence
     threshold: Annotated[float, Field(allow_inf_nan=False)]
 

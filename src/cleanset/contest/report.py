@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from cleanset.contest.files import ContestFiles, team_of, until
@@ -61,7 +62,7 @@ def _shares(shares: Shares) -> dict[str, str]:
     return {team: str(share) for team, share in sorted(shares.items())}
 
 
-COLUMNS = ("defence", "status", "staked", "broken in", "shares", "why", "over-fitting")
+COLUMNS = ("defence", "status", "dates", "shares", "why", "over-fitting")
 
 
 def as_table(standing: Standing) -> Table:
@@ -71,14 +72,15 @@ def as_table(standing: Standing) -> Table:
     """
     rows = []
     for each in standing.defences:
-        why = ", ".join((*each.reasons, *(f"waits for {one}" for one in each.waits_for)))
-        shares = ", ".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
+        why = "\n".join((*each.reasons, *(f"waits for {one}" for one in each.waits_for))).replace("_", " ")
+        shares = "\n".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
         unsettled = " (not settled)" if each.status == "broken" and not each.settled else ""
         overfit = "" if each.overfitting is None else f"{100 * float(each.overfitting):+.1f} %"
-        dates = (_day(each.staked_on) or "", _day(each.broken_in) or "")
-        rows.append((each.name, each.status, *dates, shares + unsettled, why, overfit))
+        since = (("staked", each.staked_on), ("broken", each.broken_in))
+        dates = "\n".join(f"{what} {date}" for what, date in since if date)
+        rows.append((each.name, each.status, dates, shares + unsettled, why, overfit))
     filled = [number for number in range(len(COLUMNS)) if number < 2 or any(row[number] for row in rows)]
-    table = Table(*(COLUMNS[number] for number in filled), title=f"Standing on {standing.on}")
+    table = Table(*(COLUMNS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
     for row in rows:
         table.add_row(*(row[number] for number in filled))
     return table
