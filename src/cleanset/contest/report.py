@@ -81,6 +81,8 @@ def as_table(standing: Standing) -> Table:
         rows.append((each.name, each.status, dates, shares + unsettled, why, overfit))
     filled = [number for number in range(len(COLUMNS)) if number < 2 or any(row[number] for row in rows)]
     table = Table(*(COLUMNS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
+    for column in table.columns[:3]:
+        column.no_wrap = True
     for row in rows:
         table.add_row(*(row[number] for number in filled))
     return table
