@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cleanset.options import LOOPBACK, Browser, Host, Port
+
 app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")
 
 Bound = Annotated[float, typer.Option(min=0.001, max=4, help="Largest difference, in steps, that makes none.")]
@@ -61,6 +63,23 @@ def plan(
 
     wish = planning.Wish(people, real, modified, attention, pairs, Question(bound, alpha, effect), power, side, seed)
     typer.echo(planning.printed(planning.run(set_folder, attacked, out, wish, pilot), wish, out))
+
+
+@app.command()
+def serve(
+    plan: Annotated[Path, typer.Option(help="The plan's folder.")],
+    host: Host = LOOPBACK,
+    port: Port = None,
+    browser: Browser = True,
+) -> None:
+    """Serve a plan's page from this machine, and keep the answers in its folder.
+
+    Who opens the address gets the next list that nobody has answered; the
+    answers are saved in answers/, and no file has to be sent.
+    """
+    from cleanset.study import serving
+
+    serving.run(plan, host, port, browser)
 
 
 @app.command()

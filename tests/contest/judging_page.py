@@ -18,21 +18,25 @@ ADA, BEN = "3f9c2a71", "8b04d6e5"
 DAY, WEEK = "2026-11-07", "2026-11-06"
 
 
+def started(folder: Path, *command: str) -> tuple["subprocess.Popen[str]", str]:
+    """A `cleanset` command that serves a page, in a process of its own, and the address that it prints."""
+    log = folder.parent / f"{folder.name}.stderr"
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).parent / "cleanset"), *command, "--no-browser"],
+            cwd=folder, env=os.environ, stdout=subprocess.PIPE, stderr=errors, text=True,
+        )  # fmt: skip
+    assert process.stdout is not None
+    found = re.search(r"http://\S+", process.stdout.readline())
+    assert found, log.read_text()
+    return process, found[0]
+
+
 class Server:
     """`cleanset contest judge` in a process of its own."""
 
     def __init__(self, contest: Path, judge: str, *options: str, on: str = DAY) -> None:
-        command = [str(Path(sys.executable).parent / "cleanset"), "contest", "judge", "--judge", judge, "--on", on]
-        self.errors = contest.parent / f"{judge}.stderr"
-        with self.errors.open("a") as errors:
-            self.process = subprocess.Popen(
-                [*command, "--no-browser", *options],
-                cwd=contest, env=os.environ, stdout=subprocess.PIPE, stderr=errors, text=True,
-            )  # fmt: skip
-        assert self.process.stdout is not None
-        found = re.search(r"http://\S+", self.process.stdout.readline())
-        assert found, self.errors.read_text()
-        self.address = found[0]
+        self.process, self.address = started(contest, "contest", "judge", "--judge", judge, "--on", on, *options)
 
     def kill(self) -> None:
         """kill -9."""

@@ -52,8 +52,8 @@
     <p>A change may be small, and may be anywhere in the image. Small size, blur or an odd scene alone do not mean that
     an image was modified. There is no time limit; do not look for the images elsewhere.</p>
     <p>First you are shown a few images in two versions, and say which was modified. Now and then a check of attention
-    asks for a certain answer. At the end your browser saves a file with your answers: send it to those who asked you.
-    </p></div>`;
+    asks for a certain answer. ${STUDY.saved_at ? "At the end your answers are saved." :
+    "At the end your browser saves a file with your answers: send it to those who asked you."}</p></div>`;
 
   function shown(trial) {
     if (trial.kind === "pair")
@@ -86,13 +86,30 @@
     }));
   }
 
-  function finish(who, list) {
-    removeEventListener("beforeunload", onLeaving);
+  // Whether a local server, `cleanset study serve`, has kept the answers.
+  async function kept(name, csv) {
+    if (!STUDY.saved_at) return false;
+    for (const seconds of [0, 1, 3, 10]) {
+      await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+      const answer = await fetch(`${STUDY.saved_at}/${name}`, { method: "PUT", body: csv }).catch(() => null);
+      if (answer?.ok) return true;
+    }
+    return false;
+  }
+
+  async function finish(who, list) {
     const csv = [COLUMNS, ...answers].map((row) => row.join(",") + "\n").join("");
+    const name = `answers-${list}-${who}.csv`;
+    const isKept = await kept(name, csv);
+    removeEventListener("beforeunload", onLeaving);
+    if (isKept) main.innerHTML = "<h1>Thank you</h1><p>Your answers are saved. You may close this page.</p>";
+    else giveFile(name, csv);
+  }
+
+  function giveFile(name, csv) {
     const address = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
     main.innerHTML = `<h1>Thank you</h1><p>Your answers are in the file <strong id="file"></strong>, which your browser
       has just saved. If it has not, save it here:</p><p><a class="button">Save my answers</a></p>`;
-    const name = `answers-${list}-${who}.csv`;
     const link = main.querySelector("a");
     main.querySelector("#file").textContent = name;
     link.href = address;
