@@ -41,7 +41,7 @@ NOT_RUN = {
     "tests/study draws some",
     "cleanset study analyse answers-*.csv --plan build/study --out build/analysis": "needs answers: "
     "tests/study gives some, in a browser too",
-    "cleanset study serve --plan build/study": "serves a page until it is stopped: tests/study/test_serving.py starts it",
+    "cleanset study serve --plan build/study": "serves a page until it is stopped: tests/study starts it",
     "make published": "docs/published_set.md: tests/published runs `cleanset published`, which is all that it does",
 }
 """The blocks marked console, and why no test runs them."""
