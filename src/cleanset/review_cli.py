@@ -21,6 +21,9 @@ def review(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --status: print JSON.")] = False,
     reviewer: Annotated[str | None, typer.Option(help="Your name; your verdicts are saved in reviews/<name>/.")] = None,
+    look_again: Annotated[
+        Path | None, typer.Option(help="look_again.csv of a study: its images are shown among the conflicts.")
+    ] = None,
     host: Host = LOOPBACK,
     port: Port = None,
     browser: Browser = True,
@@ -32,7 +35,7 @@ def review(
     if reviewer is not None:
         from cleanset.review_page import server
 
-        server.run(Edition(edition), reviewer, host, port, browser)
+        server.run(Edition(edition), reviewer, host, port, browser, look_again)
         return
     if not status:
         typer.echo(context.get_help())

@@ -16,6 +16,7 @@ import yaml
 from cleanset.dataset.class_names import class_names, found
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
 from cleanset.review.queue import Candidate
 from cleanset.review.save import save
@@ -432,3 +433,24 @@ def test_the_end_is_no_class(edition: Path, library: Library) -> None:
     tab.press("p", [])
     assert f'data-wnid="{tab.wnid}"' in render(tab)["view"]
     assert tab.wnid != ""
+
+
+def test_images_that_people_took_for_modified_are_looked_at_again(
+    edition: Path, library: Library, tmp_path: Path
+) -> None:
+    """As conflicts: in that filter, and shown with what people said, also where nothing else is asked."""
+    class_index = next(iter(library.classes))
+    image_id = list(library.candidates(class_index))[-1]
+    wnid = library.names[class_index].wnid
+    path = tmp_path / "look_again.csv"
+    header = "image_type,image_id,wnid,ratings,negative,share,low,high,mean"
+    path.write_text(f"{header}\nreal,{wnid}/{image_id}.JPEG,{wnid},13,8,0.6154,0.3552,0.8229,-0.4615\n")
+    tab = Tab(open_session(Edition(edition), library, "ada", path))
+    tab.start()
+    assert tab.order.matching("conflicts") == [class_index]
+    tab.go_to(class_index)
+    assert image_id in tab.images()
+    assert "".join(render(tab).values()).count("8 of 13 people took it for modified: look again") == 1
+    path.write_text(f"{header}\nreal,17,{wnid},13,8,0.6154,0.3552,0.8229,-0.4615\n")
+    with pytest.raises(CleansetError, match=r"look_again\.csv, line 2: '17' of class 'n\d+'; expected a candidate"):
+        open_session(Edition(edition), library, "ada", path)

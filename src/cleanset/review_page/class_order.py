@@ -20,7 +20,7 @@ class ClassOrder:
             "all": lambda status: True,
             "unsettled": lambda status: bool(status.questions or status.broken),
             "short": lambda status: status.state == "short",
-            "conflicts": lambda status: bool(status.conflicts),
+            "conflicts": lambda status: bool(status.conflicts or status.look_again),
             "mine": lambda status: any(self.session.reviewer in votes for votes in status.votes.values()),
         }
         match = matches[name or self.filter]

@@ -22,7 +22,7 @@ class Cursor:
         return self.session.statuses[self.class_index]
 
     def images(self) -> list[str]:
-        """Image ids that are shown: reviewed by this reviewer or still asked for; with `every`, all candidates."""
+        """Image ids that are shown: reviewed by this reviewer, asked for, to be looked at again; `every`: all."""
         ids = list(self.session.library.candidates(self.class_index))
         if self.every:
             return ids
@@ -30,7 +30,7 @@ class Cursor:
         if not asked and self.status.questions:
             asked = [self.status.questions[0].image_id]
         own = {image_id for (_, image_id), votes in self.status.votes.items() if self.session.reviewer in votes}
-        wanted = own.union(asked, {self.focus} if self.focus else ())
+        wanted = own.union(asked, self.status.look_again, {self.focus} if self.focus else ())
         return [image_id for image_id in ids if image_id in wanted] or ids[:3]
 
     def image(self) -> IndexedImage | None:

@@ -16,6 +16,7 @@ from cleanset.review.store import review_file, reviewer_folders
 from cleanset.review_page import page, routes
 from cleanset.review_page.crop_scores import CropScores
 from cleanset.review_page.library import Library, open_library
+from cleanset.review_page.look_again import read_look_again
 from cleanset.review_page.session import Session
 from cleanset.review_page.stored_votes import StoredVotes
 from cleanset.web.pages import run_page, serve_page, usual_port
@@ -28,17 +29,22 @@ RESCAN_CLASSES = 25
 """How many classes are looked at before a key is answered that was pressed meanwhile."""
 
 
-def run(edition: Edition, reviewer: str, host: str, port: int | None, browser: bool) -> None:
-    """Serve the review page of an edition to one reviewer; `port` None is the usual one, 0 any free one."""
+def run(
+    edition: Edition, reviewer: str, host: str, port: int | None, browser: bool, look_again: Path | None = None
+) -> None:
+    """Serve the review page of an edition to one reviewer; `port` None is the usual one, 0 any free one.
+
+    `look_again`: a file of images as `read_look_again` takes it.
+    """
 
     def made() -> FastAPI:
-        return application(open_session(edition, open_library(edition), reviewer))
+        return application(open_session(edition, open_library(edition), reviewer, look_again))
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
     run_page(made, announcement, host, port, usual_port(edition.folder, reviewer), browser)
 
 
-def open_session(edition: Edition, library: Library, reviewer: str) -> Session:
+def open_session(edition: Edition, library: Library, reviewer: str, look_again: Path | None = None) -> Session:
     """The session of one reviewer, with every class read. Raises CleansetError for a name that is none."""
     review_file(edition.reviews, reviewer, wnids()[0])
     reviewer_folders(edition.reviews)
@@ -46,7 +52,9 @@ def open_session(edition: Edition, library: Library, reviewer: str) -> Session:
     official = images_are_official(edition, library.params.dataset.images)
     min_crop_pixels = library.params.review.min_crop_pixels
     stored = StoredVotes(edition.reviews, reviewer, library.index, min_crop_pixels, official)
-    session = Session(library, stored, reviewer, crop_scores, BackgroundHints(library.photos.read))
+    known = {index: library.candidates(index).keys() for index in library.classes}
+    again = {} if look_again is None else read_look_again(look_again, known)
+    session = Session(library, stored, reviewer, crop_scores, BackgroundHints(library.photos.read), again)
     session.refresh()
     return session
 

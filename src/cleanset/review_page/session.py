@@ -12,6 +12,7 @@ from cleanset.review.store import Votes, reviews_of_reviewer
 from cleanset.review.verdicts import Review
 from cleanset.review_page.crop_scores import CropScores
 from cleanset.review_page.library import Library
+from cleanset.review_page.look_again import LookAgain
 from cleanset.review_page.pace import Pace
 from cleanset.review_page.stored_votes import StoredVotes
 from cleanset.selection.decision import UNREVIEWED
@@ -23,7 +24,8 @@ class ClassStatus:
 
     `kept`: by model, how many images it has so far; `conflicts`: images on which the reviewers differ;
     `clean`: images that the reviewers decided to be clean. `broken` is what is wrong with the class's
-    review files, if anything is: then nothing is asked, and nothing can be saved.
+    review files, if anything is: then nothing is asked, and nothing can be saved. `look_again`: by image id, what
+    people in a study said of images that are to be looked at again.
     """
 
     votes: Votes
@@ -33,6 +35,7 @@ class ClassStatus:
     conflicts: tuple[str, ...] = ()
     clean: frozenset[str] = frozenset()
     broken: str | None = None
+    look_again: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -47,6 +50,7 @@ class Session:
     reviewer: str
     crop_scores: CropScores
     hints: BackgroundHints
+    look_again: LookAgain = field(default_factory=dict)
     statuses: dict[int, ClassStatus] = field(default_factory=dict)
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
@@ -123,4 +127,5 @@ class Session:
             {role: each.kept for role, each in of_models.items()},
             tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),
             frozenset(image_id for image_id, each in by_image.items() if each.verdict == "clean"),
+            look_again=self.look_again.get(class_index, {}),
         )

@@ -46,6 +46,7 @@ class Card:
     box_asked: bool
     hints: "Sequence[Hint]"
     misclassified_by: Sequence[str]
+    look_again: str | None
     unsaved_note: str | None
     fault: str | None
 
@@ -85,6 +86,7 @@ def cards(tab: Tab) -> list[Card]:
                 box_asked=image_id in boxes,
                 hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
                 misclassified_by=_misclassified_by(tab, image_id, own),
+                look_again=status.look_again.get(image_id),
                 unsaved_note=session.notes.get((tab.class_index, image_id)),
                 fault=session.library.photos.faults.get(image_id),
             )

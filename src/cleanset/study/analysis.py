@@ -18,9 +18,7 @@ from cleanset.study.described import (
 from cleanset.study.equivalence import ALPHA, BOUND, Equivalence, equivalence
 from cleanset.study.exclusions import ALLOWED, Exclusions, exclusions, without
 from cleanset.study.mixed import Degrees, Fit, Random, fit
-from cleanset.study.ratings import KINDS, Answers, Kind, Stimulus
-
-IMAGE_COLUMNS = ("image_type", "image_id", "wnid", "ratings", "negative", "share", "low", "high", "mean")
+from cleanset.study.ratings import IMAGE_COLUMNS, KINDS, Answers, Kind, Stimulus
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "s
 RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds")
 KEY_COLUMNS = ("stimulus", "kind", "image", "expected", "wnid", "sha256")
+IMAGE_COLUMNS = ("image_type", "image_id", "wnid", "ratings", "negative", "share", "low", "high", "mean")
 TRIALS = (*KINDS, "attention", "pair")
 """The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
 SIDES = ("left", "right")
