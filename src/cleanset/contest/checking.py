@@ -6,6 +6,7 @@ from pathlib import Path
 from cleanset.contest.consistency import check_submissions
 from cleanset.contest.files import ContestFiles, Submission, last_day
 from cleanset.contest.folder_checks import check_defence, check_submission, check_unchanged, clean_pixels
+from cleanset.contest.judge_checks import check_judges_folder
 from cleanset.contest.reading import DEFENCE_YAML, MANIFEST_YAML, read_contest
 from cleanset.contest.standing import standing
 from cleanset.edition.paths import Edition
@@ -43,6 +44,7 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
     if files.defences or files.submissions:
         standing(files, last_day(files))  # which checks the files against each other
     _check_judges(files)
+    check_judges_folder(contest, files)
     for name in sorted(files.defences):
         check_defence(contest / "defences" / name, files.defences[name])
     clean = clean_pixels(_edition(contest)) if files.submissions else frozenset()

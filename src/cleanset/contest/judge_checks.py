@@ -1,0 +1,55 @@
+"""Checks of what lies in judges/: controls, examples, their images and masks."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from PIL import Image
+
+from cleanset.contest.files import ContestFiles
+from cleanset.contest.folder_checks import decoded, file_sha256
+from cleanset.contest.judge_images import MASKS, image_paths
+from cleanset.contest.reading import IMAGES, read_examples, visible
+from cleanset.errors import CleansetError
+
+
+def check_judges_folder(contest: Path, files: ContestFiles) -> None:
+    """Check that controls and examples answer for both groups, that their images are there, and that masks fit.
+
+    Raises CleansetError for the first problem.
+    """
+    folder, groups = contest / "judges", set(files.rules.classes)
+    examples = read_examples(contest)
+    for digest, control in sorted(files.controls.items()):
+        _check_groups(f"{folder / 'controls.yaml'}: {digest[:12]}…", control.contains, groups)
+    for digest, example in sorted(examples.items()):
+        _check_groups(f"{folder / 'examples.yaml'}: {digest[:12]}…", example.contains, groups)
+    wanted = files.controls.keys() | examples.keys()
+    paths = image_paths(contest, files, wanted)
+    sizes = {digest: decoded(paths[digest], paths[digest].read_bytes()).size for digest in sorted(wanted)}
+    for path in visible(folder / IMAGES):
+        if not path.is_file() or file_sha256(path) not in wanted:
+            raise CleansetError(f"{path}: no control and no example; expected a line in controls.yaml or examples.yaml")
+    for path in visible(folder / MASKS):
+        _check_mask(path, files, sizes)
+
+
+def _check_groups(where: str, given: Mapping[str, object], groups: Collection[str]) -> None:
+    if set(given) != set(groups):
+        raise CleansetError(
+            f"{where}: contains {', '.join(sorted(given)) or 'nothing'}; expected {', '.join(sorted(groups))}"
+        )
+
+
+def _check_mask(path: Path, files: ContestFiles, sizes: Mapping[str, tuple[int, int]]) -> None:
+    if path.suffix != ".png" or path.stem not in files.controls:
+        raise CleansetError(f"{path}: the mask of no control; expected <SHA-256 of a control's image>.png: remove it")
+    try:
+        with Image.open(path, formats=["PNG"]) as mask:
+            size = mask.size
+            white = mask.convert("L").point(lambda value: 255 if value > 127 else 0).getbbox()
+    except (OSError, ValueError, SyntaxError) as error:
+        raise CleansetError(f"{path}: {error}; expected a PNG, white where the object is") from None
+    if size != sizes[path.stem]:
+        raise CleansetError(f"{path}: {size[0]} x {size[1]} pixels; expected those of its image, {sizes[path.stem]}")
+    if white is None:
+        raise CleansetError(f"{path}: nothing in it is white; expected white where the object is")
