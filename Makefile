@@ -50,7 +50,7 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # two processes share two cores: each computes on one thread; and memory once taken is kept, which halves the time of a
 # network on the CPU
 PYTEST := OMP_NUM_THREADS=1 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
-test: setup lint  ## lint, type check, the tests of whose programs none is missing (20 minutes on two cores)
+test: setup lint  ## lint, type check, the tests of whose programs none is missing (under 12 minutes on two cores once the sample is built)
 	$(PYTEST)
 
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (under a minute)

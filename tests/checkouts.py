@@ -63,6 +63,15 @@ class Checkout:
         checkout.run("dvc", "checkout", "--quiet")
         return checkout
 
+    def pull_what_is_in(self, cache: Path, project: str = ".") -> None:
+        """Pull what another cache has of the outputs of a DVC project in this checkout; no cache, nothing."""
+        if not (cache / "files").is_dir():
+            return
+        settings = self.folder / project / ".dvc" / "config.local"
+        settings.write_text(f"['remote \"other\"']\n    url = {cache}\n")
+        self.run("dvc", "pull", "--quiet", "--remote", "other", check=False, cwd=project)
+        settings.unlink()
+
     def with_environment(self) -> "Checkout":
         """This checkout, with the environment that runs the tests as its .venv, so that `make` sets none up.
 

@@ -35,8 +35,8 @@ NEEDS = {
 """By marker: the fixtures that bring what it stands for."""
 COSTLY = (*NEEDS, "hostile")
 """The markers of all tests that `make test-fast` leaves out."""
-FIRST = ("project/test_guard.py", "real/test_real.py")
-"""The files that take longest: one builds what others wait for, the other has the most to compute."""
+FIRST = ("project/test_guard.py", "real/test_real.py", "robustness/test_pipeline.py", "published/test_replay.py")
+"""The files that take longest: the first builds what others wait for, the others have the most to compute."""
 
 
 def real_folder() -> Path | None:
@@ -141,10 +141,7 @@ def built(repository: Path, request: pytest.FixtureRequest, tmp_path_factory: py
     def make(folder: Path) -> None:
         pristine: Checkout = request.getfixturevalue("pristine")
         clone = pristine.clone(folder / "cleanset")
-        settings = clone.folder / ".dvc" / "config.local"
-        settings.write_text(f"['remote \"checkout\"']\n    url = {cache}\n")
-        clone.run("dvc", "pull", "--quiet", "--remote", "checkout", check=False)  # as much as is there
-        settings.unlink()
+        clone.pull_what_is_in(cache)
         clone.run("dvc", "repro")
 
     return Checkout(once(tmp_path_factory, "built", make) / "cleanset")

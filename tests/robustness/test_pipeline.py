@@ -33,11 +33,13 @@ ROLES = ("standard", "norm_robust", "corruption_robust")
 def shown(built: Checkout, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
     """A clone in which the documented lines have run, and what they printed.
 
-    It has the edition's finished sets and scores, but no archive and no index.
+    It has the edition's finished sets and scores, but no archive and no index; and of the study what the checkout's
+    own cache holds, in a fresh clone nothing.
     """
     clone = built.clone_with_data(tmp_path_factory.mktemp("studied") / "cleanset").with_environment()
     shutil.rmtree(clone.folder / "data" / "raw")
     (clone.folder / "data" / "index.parquet").unlink()
+    clone.pull_what_is_in(repository / ".dvc" / "cache", STUDY)
     done = shell(clone, block(repository, "make robustness"))
     assert done.returncode == 0, done.stderr
     return clone, done.stdout
