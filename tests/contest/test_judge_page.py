@@ -329,7 +329,7 @@ def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
 def test_who_is_no_judge(contest: Path, judge: str, message: str) -> None:
     with pytest.raises(AssertionError):
         Server(contest, judge)
-    found = (contest.parent / f"{judge}.stderr").read_text().replace("'", "")
+    found = (contest.parent / f"{contest.name}.stderr").read_text().replace("'", "")
     assert found == message
 
 

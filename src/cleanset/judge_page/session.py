@@ -82,8 +82,10 @@ class JudgeSession:
         answer = draft.answer(self.groups, self.on)
         try:
             save_answer(self.contest, self.judge, task.week, task.sha256, answer, None)
-        finally:
+        except (CleansetError, OSError):
             self.refresh()
+            raise
+        self.answers[task.sha256] = answer  # the file need not be read again
         self.draft = None
         (self.contest / "answers" / self.judge / DRAFT).unlink(missing_ok=True)
 

@@ -1,0 +1,160 @@
+"""The judge page on a week of 700 submitted images, of which 300 are answered: how it goes on, and its memory."""
+
+import datetime
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import yaml
+from playwright.sync_api import Page, sync_playwright
+
+from cleanset.contest.answering import answer_file, as_yaml
+from cleanset.contest.folder_checks import manifest_entry
+from cleanset.contest.judging import Answer
+from measuring import BIN, print_machine, print_table, scratch, share
+from page import OPTIONS, peak_mib, photograph
+
+TEAMS, IMAGES_A_DAY, DAYS = 14, 10, 5
+ANSWERED, MEASURED = 300, 60
+MONDAY = datetime.date(2026, 11, 2)
+WEEK, ON = MONDAY + datetime.timedelta(4), MONDAY + datetime.timedelta(5)
+JUDGE = "3f9c2a71"
+LOOKING_SECONDS = 0.7
+LIMIT_MILLISECONDS, LIMIT_MIB = 100.0, 500.0
+GROUPS = ("bird", "bicycle")
+RULES = {
+    "classes": {"bird": ["n01514668"], "bicycle": ["n02835271"]},
+    "teams": [f"team{number}" for number in range(TEAMS)],
+    "board": {"chair": {}},
+}
+NEITHER = Answer.model_validate({"date": str(ON), "contains": dict.fromkeys(GROUPS, "definitely_no")})
+
+WATCH = """
+() => { window.answered = (key) => new Promise((done) => {
+  const shown = () => document.querySelector("img[data-image]");
+  const before = shown().dataset.image;
+  const start = performance.now();
+  const look = () => {
+    const image = shown();
+    const there = image && image.dataset.image !== before && image.complete && image.naturalWidth;
+    // the frame in which it is there has been painted when the next one begins
+    if (there) requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - start)));
+    else setTimeout(look, 2);
+  };
+  addEventListener("keydown", look, { once: true, capture: true });
+}); }
+"""
+
+
+def main() -> None:
+    with scratch() as edition:
+        contest = edition / "studies" / "contest"
+        digests = write_contest(contest)
+        path = answer_file(contest, JUDGE, WEEK)
+        path.parent.mkdir(parents=True)
+        path.write_text(as_yaml(dict.fromkeys(digests[:ANSWERED], NEITHER)))
+        print_machine()
+        with server(contest) as (process, address):
+            took = milliseconds(address)
+            peak = peak_mib(process.pid)
+    rows = [
+        (f"next image, median of {len(took)}, ms", statistics.median(took), LIMIT_MILLISECONDS),
+        ("next image, 95 % of them, ms", float(np.percentile(took, 95)), LIMIT_MILLISECONDS),
+        ("memory of the server, peak, MiB", peak, LIMIT_MIB),
+    ]
+    print_table(
+        f"{len(digests)} images of a week, {ANSWERED} of them answered",
+        ("what", "measured", "limit", "of the limit"),
+        [(what, f"{value:.0f}", f"{limit:.0f}", share(value, limit)) for what, value, limit in rows],
+    )
+
+
+def write_contest(contest: Path) -> list[str]:
+    """A contest with a defence and a week of submissions; the SHA-256 of their images."""
+    digests, number = [], 0
+    write(contest / "contest.yaml", RULES)
+    write(contest / "judges" / "roster.yaml", {"judges": {JUDGE: {"joined": str(MONDAY)}}})
+    model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
+    write(contest / "defences/team0/wall/defence.yaml", {"submitted": str(MONDAY), "open": True, "model": model})
+    stake = {"batch": "first", "date": str(MONDAY), "by": "board", "defences": ["team0/wall"]}
+    write(contest / "board" / "stakes.yaml", [stake])
+    for day in range(DAYS):
+        for team in range(TEAMS):
+            date = MONDAY + datetime.timedelta(day)
+            folder = contest / "submissions" / f"team{team}" / f"{date}-1"
+            (folder / "images").mkdir(parents=True)
+            entries = []
+            for place in range(IMAGES_A_DAY):
+                path = folder / "images" / f"{place}.jpg"
+                path.write_bytes(photograph(number))
+                entries.append(manifest_entry(path))
+                number += 1
+            digests += [str(each["sha256"]) for each in entries]
+            content = {"submitted": f"{date}T12:00:00Z", "target": "team0/wall", "images": entries}
+            write(folder / "manifest.yaml", content)
+    return digests
+
+
+def write(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+@contextmanager
+def server(contest: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """`cleanset contest judge` and its address."""
+    command = [str(BIN / "cleanset"), "contest", "judge", "--judge", JUDGE, "--on", str(ON), "--no-browser"]
+    process = subprocess.Popen(command, cwd=contest, stdout=subprocess.PIPE, text=True, env=os.environ)
+    assert process.stdout is not None
+    address = re.search(r"http://\S+", process.stdout.readline())
+    if address is None:
+        sys.exit(f"cleanset contest judge: exit code {process.wait()}")
+    try:
+        yield process, address[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
+def milliseconds(address: str) -> list[float]:
+    """From the second answer to an image until the next image is painted."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        sys.exit("no Chromium: install the package chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(address)
+        page.wait_for_selector("#view")
+        page.evaluate(WATCH)
+        page.keyboard.press("Enter")  # past the instructions
+        page.wait_for_selector("img[data-image]")
+        time.sleep(2)
+        took = [answered(page) for _ in range(MEASURED)]
+        browser.close()
+    return took
+
+
+def answered(page: Page) -> float:
+    """Say of both groups that they are absent, after a look at the image."""
+    time.sleep(LOOKING_SECONDS)
+    before = page.get_attribute("#view", "data-pressed")
+    page.keyboard.press("4")
+    page.wait_for_function("before => document.querySelector('#view').dataset.pressed !== before", arg=before)
+    page.evaluate("() => { window.answering = window.answered() }")
+    page.keyboard.press("4")
+    took: float = page.evaluate("() => window.answering")
+    return took
+
+
+if __name__ == "__main__":
+    main()
