@@ -16,10 +16,13 @@ from rich.console import Console
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.robustness import evaluation, predicting
+from cleanset.robustness.changed_images import ChangeName
 from cleanset.robustness.evaluation import Evaluated, Wanted
+from cleanset.robustness.families import Sources, family_of
 from cleanset.robustness.image_sets import open_images
 from cleanset.robustness.printing import as_text
 from cleanset.robustness.results import Line
+from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import FAMILIES, Study
 from cleanset.scoring import engine
 from cleanset.stages.robustness import corruptions, further, images, measure, pages
@@ -242,3 +245,48 @@ def test_a_damaged_image(tmp_path: Path) -> None:
     found = open_images(str(tmp_path), Edition(tmp_path), [])
     assert found.images["image_id"].tolist() == ["n01440764/a.png"]
     assert (found.selections, found.owners, found.edition) == (["all"], [], None)
+
+
+def test_published_images_give_the_answers_of_made_ones(edition: Edition, tmp_path: Path) -> None:
+    """Bit for bit, in a study's stages and outside DVC, of the images that are whole."""
+    study, made = Study(edition.folder / "studies" / "published"), study_of(edition)
+    table, folder = pd.read_parquet(made.images), study.folder / "images of the benchmark"
+    params = read_study_params(made.params_yaml, ["standard", "norm_robust", "corruption_robust"])
+    sources = Sources.read(made)
+    family = family_of("corruptions", sources, params)
+    changed, whole = family.changed_images(sources.files, params), table[table["crop"].isna()]
+    for file in whole["file"]:
+        for change, severity in family.changes:
+            path = folder / change / str(severity) / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            changed(str(ChangeName(file, change, severity))).save(path, format="PNG")
+    published = {"corruptions": PARAMS["corruptions"] | {"published": folder.name}, "jpeg": 85}  # type: ignore[operator]
+    study.params_yaml.write_text(yaml.safe_dump(PARAMS | published))
+    images.run(study)
+    corruptions.run(study, "standard")
+    stored, found = (pd.read_parquet(each.answers.predictions("corruptions", "standard")) for each in (made, study))
+    is_made = stored["file"].isin(whole["file"]) & (stored["change"] != "unchanged")
+    is_read = found["change"] != "unchanged"  # which has the JPEG step
+    assert is_read.sum() == is_made.sum() == 3 * len(whole)
+    pd.testing.assert_frame_equal(
+        found[is_read].reset_index(drop=True), stored[is_made].reset_index(drop=True), check_exact=True
+    )
+    for role in ("norm_robust", "corruption_robust"):
+        shutil.copy(
+            study.answers.predictions("corruptions", "standard"), study.answers.predictions("corruptions", role)
+        )
+    measure.run(study)
+    pages.run(study)
+    notice = soup(study.report / "index.html").select_one(".notice").get_text()  # type: ignore[union-attr]
+    left_out = len(table) - len(whole)
+    assert notice == (
+        "Published images, but not all of ImageNet-C: no official numbers. Published images are whole: "
+        f"{left_out} that are cropped in the sets are left out."
+    )
+    wanted = Wanted(["standard"], str(edition.folder), tmp_path / "out", study.params_yaml)
+    printed = StringIO()
+    Console(file=printed, width=80).print(as_text(evaluation.run(edition, wanted)), highlight=False)
+    answers = tmp_path / "out" / "corruptions" / "standard.parquet"
+    assert answers.read_bytes() == study.answers.predictions("corruptions", "standard").read_bytes()
+    assert "no official numbers" in " ".join(printed.getvalue().split())
+    assert "own implementation" not in printed.getvalue()

@@ -74,6 +74,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("masks: [{folder: a, origin: nobody}]", "masks.0.origin"),
         ("scenarios: {names: [image_pink]}", "scenarios.names: 'image_pink' is no scenario"),
         ("scenarios: {names: [blur]}", "scenarios.names: scenarios need masks"),
+        ("scenarios: {published: a, names: [In Rain]}", "scenarios.names: 'In Rain' cannot name a scenario"),
+        ("scenarios: {published: a, names: [clean]}", "scenarios.names: 'clean' cannot name a scenario"),
+        ("corruptions: {published: ''}", "corruptions.published"),
+        ("corruptions: {published: a, names: [rain]}", "corruptions.names: 'rain' is no corruption"),
         ("scenarios: {matte: pink}", "'pink' is no matte; expected one of black, white, grey, mean"),
         ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected a smallest above 0"),
         ("scenarios: {baselines: {model: vgg}}", "scenarios.baselines.model: vgg is no model; expected standard"),
@@ -167,7 +171,7 @@ def test_frames_and_levels() -> None:
     names = ["noise", "translate", "speckle_noise"]
     wanted = Perturbations.model_validate({"names": names, "difficulty": 3})
     assert wanted.frame_counts() == {"gaussian_noise": 31, "shot_noise": 31, "translate": 41, "speckle_noise": 31}
-    assert [wanted.level(name) for name in wanted.frame_counts()] == [3, 3, 1, 3]
+    assert list(wanted.levels().values()) == [3, 3, 1, 3]
     assert len(wanted.changes()) == 134
     as_written = Perturbations.model_validate({"names": names, "frames": "as_written"})
     assert set(as_written.frame_counts().values()) == {30}

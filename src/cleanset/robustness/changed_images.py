@@ -69,23 +69,24 @@ class SetImages:
 class ChangedImages:
     """Changed images of 224 x 224 pixels, by the text of a ChangeName; a callable that can be pickled.
 
-    `jpeg`: the quality at which each is stored and read again; None leaves that out. `seed`: that of the study.
+    `jpeg`: the quality at which each is stored and read again; None leaves that out, as `is_published` does for all
+    but the unchanged ones. `seed`: that of the study.
     """
 
     files: Mapping[str, StudyFile]
     change: Change
     jpeg: int | None
     seed: int
+    is_published: bool = False
 
     def __call__(self, name: str) -> Image.Image:
         """The changed image. Raises CleansetError if the file's bytes are not those of the manifest."""
         file, change, step = ChangeName.parsed(name)
         source = self.files[file]
         if change == UNCHANGED:
-            pixels = base_pixels(source)
-        else:
-            pixels = self.change(source, change, step, image_seed(self.seed, source.image_id))
-        return Image.fromarray(through_jpeg(pixels, self.jpeg))
+            return Image.fromarray(through_jpeg(base_pixels(source), self.jpeg))
+        pixels = self.change(source, change, step, image_seed(self.seed, source.image_id))
+        return Image.fromarray(pixels if self.is_published else through_jpeg(pixels, self.jpeg))
 
 
 @lru_cache(maxsize=4)  # the changes of an image follow each other

@@ -141,10 +141,8 @@ class DigestRun:
                     yield sha256(pixels.transpose(1, 2, 0).tobytes())
 
     def _images(self) -> FamilyImages:
-        files, jpeg, seed = self.sources.files_in, self.wanted.jpeg, self.wanted.seed
-        return FamilyImages(
-            {each.name: ChangedImages(files(each.images), each.change, jpeg, seed) for each in self.families}
-        )
+        files = self.sources.files_in
+        return FamilyImages({each.name: each.changed_images(files(each.images), self.wanted) for each in self.families})
 
 
 def tables_of(digests: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -18,6 +18,7 @@ from cleanset.robustness.families import Family, Sources, family_of, masks_found
 from cleanset.robustness.image_sets import ImageSet, open_images
 from cleanset.robustness.measuring import Studied, measure
 from cleanset.robustness.names import CORRUPTION_GROUPS, PERTURBATION_GROUPS
+from cleanset.robustness.notices import notice
 from cleanset.robustness.results import Line
 from cleanset.robustness.settings import StudyParams, families_of, read_study_params
 from cleanset.robustness.study import FAMILIES, AnswerFiles, Study
@@ -47,11 +48,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """The images, the params, and the lines of each family."""
+    """The images, the params, and by family the lines, and what a reader of them has to know."""
 
     images: ImageSet
     params: StudyParams
     lines: dict[str, list[Line]]
+    notices: dict[str, str]
 
 
 def run(edition: Edition, wanted: Wanted) -> Evaluated:
@@ -84,8 +86,9 @@ def run(edition: Edition, wanted: Wanted) -> Evaluated:
         _Answering(spec, stem, images, params, answers, edition).run(families, settings)
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
-    names = [family.name for family in families]
-    return Evaluated(images, params, measure(studied, names, wanted.out / "measures", wanted.out / "metrics"))
+    notices = {family.name: notice(family, images.images) for family in families}
+    lines = measure(studied, list(notices), wanted.out / "measures", wanted.out / "metrics")
+    return Evaluated(images, params, lines, notices)
 
 
 def _params(wanted: Wanted, names: list[str], roles: list[str]) -> StudyParams:

@@ -10,7 +10,14 @@ import pandas as pd
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.files import sha256
 from cleanset.robustness.backgrounds import generated_files, photograph_files
-from cleanset.robustness.changed_images import Change, ChangeName, SetImages, StudyFile, files_of
+from cleanset.robustness.changed_images import (
+    Change,
+    ChangedImages,
+    ChangeName,
+    SetImages,
+    StudyFile,
+    files_of,
+)
 from cleanset.robustness.changes import PerturbedImage, SceneImage, SceneMask, StoredFile, corrupted_image
 from cleanset.robustness.image_masks import (
     MASKS,
@@ -20,8 +27,10 @@ from cleanset.robustness.image_masks import (
     has_scenarios,
     mask_table,
 )
-from cleanset.robustness.images import STUDY_IMAGES, box_of, first_images
-from cleanset.robustness.names import UNCHANGED, perturbations_of, scenarios_of
+from cleanset.robustness.images import STUDY_IMAGES, box_of
+from cleanset.robustness.measured_images import measured_images
+from cleanset.robustness.names import UNCHANGED
+from cleanset.robustness.published_benchmarks import published_benchmark
 from cleanset.robustness.scenarios import Placing
 from cleanset.robustness.settings import GENERATED, RANDOM, Scenarios, StudyParams
 from cleanset.robustness.study import Study
@@ -32,7 +41,8 @@ from cleanset.tables import read_table
 class Family:
     """What one of FAMILIES changes: rows of STUDY_IMAGES, the changes of each by name and step, and how.
 
-    `settings`: what the changed pixels depend on beside image, name, step, seed and JPEG quality.
+    `settings`: what the changed pixels depend on beside image, name, step, seed and JPEG quality. `is_published`: the
+    changed images are read instead of made; `is_official`: a whole benchmark is, and these are all its images.
     """
 
     name: str
@@ -40,6 +50,12 @@ class Family:
     changes: Sequence[tuple[str, int]]
     change: Change
     settings: Mapping[str, Any]
+    is_published: bool = False
+    is_official: bool = False
+
+    def changed_images(self, files: Mapping[str, StudyFile], wanted: StudyParams) -> ChangedImages:
+        """The changed images, from where the images of the family lie, by file."""
+        return ChangedImages(files, self.change, wanted.jpeg, wanted.seed, self.is_published)
 
     def names(self) -> list[str]:
         """The names of all changed images and of the unchanged ones, sorted."""
@@ -83,29 +99,32 @@ class Sources:
 def family_of(name: str, sources: Sources, wanted: StudyParams) -> Family:
     """One of FAMILIES on all images that it is measured on.
 
-    Raises CleansetError for photographs and generated images that scenarios cannot use.
+    Raises CleansetError for photographs and generated images that scenarios cannot use, and as `find_published` does.
     """
-    return _MADE[name](sources, wanted)
+    images = measured_images(name, sources.images, sources.masks, wanted)
+    if (folder := wanted.published(name)) is not None:
+        files = list(sources.files_in(images).values())
+        found = published_benchmark(name, sources.study.folder / folder, files, wanted)
+        changes = wanted.changes(name)
+        return Family(name, images, changes, found.change, found.settings(), True, found.is_official)
+    return _MADE[name](sources, images, wanted)
 
 
-def _corruptions(sources: Sources, wanted: StudyParams) -> Family:
-    return Family("corruptions", sources.images, wanted.corruptions.changes(), corrupted_image, {})
+def _corruptions(_: Sources, images: pd.DataFrame, wanted: StudyParams) -> Family:
+    return Family("corruptions", images, wanted.changes("corruptions"), corrupted_image, {})
 
 
-def _perturbations(sources: Sources, wanted: StudyParams) -> Family:
-    perturbations = wanted.perturbations
-    images = first_images(sources.images, perturbations.max_images)
-    levels = {name: perturbations.level(name) for name in perturbations_of(perturbations.names)}
-    return Family("perturbations", images, perturbations.changes(), PerturbedImage(levels), {"levels": levels})
+def _perturbations(_: Sources, images: pd.DataFrame, wanted: StudyParams) -> Family:
+    levels = wanted.perturbations.levels()
+    return Family("perturbations", images, wanted.changes("perturbations"), PerturbedImage(levels), {"levels": levels})
 
 
-def _scenarios(sources: Sources, wanted: StudyParams) -> Family:
-    images = has_scenarios(sources.images, sources.masks)
+def _scenarios(sources: Sources, images: pd.DataFrame, wanted: StudyParams) -> Family:
     scenes = scene_images(sources, wanted.scenarios)
-    return Family("scenarios", images, wanted.scenarios.changes(), scenes, settings_of(wanted.scenarios, scenes))
+    return Family("scenarios", images, wanted.changes("scenarios"), scenes, settings_of(wanted.scenarios, scenes))
 
 
-_MADE: dict[str, Callable[[Sources, StudyParams], Family]] = {
+_MADE: dict[str, Callable[[Sources, pd.DataFrame, StudyParams], Family]] = {
     "corruptions": _corruptions,
     "perturbations": _perturbations,
     "scenarios": _scenarios,
@@ -115,7 +134,7 @@ _MADE: dict[str, Callable[[Sources, StudyParams], Family]] = {
 def scene_images(sources: Sources, wanted: Scenarios) -> SceneImage:
     """The scenarios of the images that have a mask; photographs are compared with all images."""
     images, study = has_scenarios(sources.images, sources.masks), sources.study
-    changes = scenarios_of(wanted.names)
+    changes = wanted.expanded()
     photographs: tuple[StoredFile, ...] = ()
     if RANDOM in changes:
         ids = {file: each.image_id for file, each in sources.files.items()}
@@ -145,7 +164,8 @@ def settings_of(wanted: Scenarios, scenes: SceneImage) -> dict[str, Any]:
     used = [each.file for each in scenes.masks.values()] + list(scenes.photographs)
     used += list((scenes.generated or {}).values())
     digests = "\n".join(f"{each.path.name} {each.sha256}" for each in used)
-    return {**wanted.model_dump(exclude={"names", "answers", "baselines"}), "files_sha256": sha256(digests.encode())}
+    params = wanted.model_dump(exclude={"published", "names", "answers", "baselines"})
+    return {**params, "files_sha256": sha256(digests.encode())}
 
 
 def masks_found(
@@ -168,5 +188,5 @@ def masks_found(
         size = read(file).size if image_id in masks else (0, 0)  # of an image without a mask nothing is asked
         masked.append(MaskedImage(file, image_id, names[class_index], size, box_of(crop)))
     if is_placed is None:
-        is_placed = GENERATED in scenarios_of(wanted.scenarios.names)
+        is_placed = wanted.scenarios.published is None and GENERATED in wanted.scenarios.expanded()
     return mask_table(masked, masks, is_placed=is_placed)

@@ -13,10 +13,10 @@ from cleanset.metrics import write_metrics
 from cleanset.robustness import corruption_results, perturbation_results, scenario_results
 from cleanset.robustness.answers import PREDICTIONS
 from cleanset.robustness.corruption_results import CorruptionStudy
-from cleanset.robustness.image_masks import has_scenarios
-from cleanset.robustness.images import first_images, is_seen
+from cleanset.robustness.images import is_seen
+from cleanset.robustness.measured_images import measured_images
 from cleanset.robustness.measures.bootstrap import Bootstrap
-from cleanset.robustness.names import corruptions_of, perturbations_of, scenarios_of
+from cleanset.robustness.names import corruptions_of, perturbations_of
 from cleanset.robustness.perturbation_results import PerturbationStudy
 from cleanset.robustness.results import Difference, Line, StudiedImages
 from cleanset.robustness.scenario_results import ScenarioStudy
@@ -92,11 +92,12 @@ def measure(studied: Studied, families: Iterable[str], measures: Path, metrics: 
 
 
 def _study(family: str, studied: Studied) -> FamilyStudy:
+    images = measured_images(family, studied.images, studied.masks, studied.params)
     if family == "corruptions":
-        return corruption_study(studied, studied.images)
+        return corruption_study(studied, images)
     if family == "perturbations":
-        return perturbation_study(studied, first_images(studied.images, studied.params.perturbations.max_images))
-    return scenario_study(studied, has_scenarios(studied.images, studied.masks))
+        return perturbation_study(studied, images)
+    return scenario_study(studied, images)
 
 
 def _write_details(folder: Path, params: StudyParams, study: FamilyStudy) -> None:
@@ -136,7 +137,7 @@ def perturbation_study(studied: Studied, images: pd.DataFrame) -> PerturbationSt
 def scenario_study(studied: Studied, images: pd.DataFrame) -> ScenarioStudy:
     """The scenarios of the params, with the answers to them."""
     wanted = studied.params.scenarios
-    names = scenarios_of(wanted.names)
+    names = wanted.expanded()
     answers = {
         name: scenario_results.read_answers(seen_images, predictions, names, wanted.answers, seen)
         for name, seen, seen_images, predictions in studied.answers("scenarios", images)

@@ -11,7 +11,7 @@ import pandas as pd
 from cleanset.dataset.class_names import class_names
 from cleanset.report.pages import page_environment
 from cleanset.robustness.measures.published import PUBLISHED_MODELS
-from cleanset.robustness.names import UNCHANGED, corruptions_of, perturbations_of, scenarios_of
+from cleanset.robustness.names import UNCHANGED, corruptions_of, perturbations_of
 from cleanset.robustness.settings import StudyParams
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -61,13 +61,14 @@ class SheetImage:
 class PagesData:
     """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
 
-    `sheets`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
+    `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
     """
 
     roles: Sequence[str]
     params: StudyParams
     tables: Mapping[str, pd.DataFrame]
     sheets: Mapping[str, Sequence[SheetImage]]
+    notices: Mapping[str, str]
     origins: Mapping[str, int]
     left_out: Mapping[str, int]
 
@@ -90,7 +91,13 @@ def pages(data: PagesData) -> dict[str, str]:
         contexts["perturbations.html"] = _perturbations(data)
     if data.params.scenarios.names:
         contexts["scenarios.html"] = _scenarios(data)
-    common = {"roles": data.roles, "params": data.params, "headlines": HEADLINES, "pages": list(contexts)}
+    common = {
+        "roles": data.roles,
+        "params": data.params,
+        "headlines": HEADLINES,
+        "pages": list(contexts),
+        "notices": data.notices,
+    }
     return {
         name: environment.get_template(f"study_{name}").render(common | {"page": name} | context)
         for name, context in contexts.items()
@@ -120,7 +127,7 @@ def _images(data: PagesData) -> dict[str, Any]:
         "changes": {
             "corruptions": corruptions_of(wanted.corruptions.names),
             "perturbations": perturbations_of(wanted.perturbations.names),
-            "scenarios": [UNCHANGED, *scenarios_of(wanted.scenarios.names)],
+            "scenarios": [UNCHANGED, *wanted.scenarios.expanded()],
         },
         "columns": columns,
     }
@@ -149,7 +156,7 @@ def _scenarios(data: PagesData) -> dict[str, Any]:
     regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")
     counts = cells[(cells["model"] == data.roles[0]) & (cells["scenario"] == UNCHANGED)]
     return _measures(data, "scenario") | {
-        "scenarios": [UNCHANGED, *scenarios_of(data.params.scenarios.names)],
+        "scenarios": [UNCHANGED, *data.params.scenarios.expanded()],
         "classes": [(index, class_names()[index].name) for index in sorted(worst.tolist())],
         "all_classes": len(totals),
         "cells": _shares(cells, ["model", "scenario", "class_index"], "correct"),

@@ -11,7 +11,7 @@ from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.progress import print_notice, rate_bar
 from cleanset.robustness.answers import NAMED_ANSWERS, PREDICTIONS, ReadAnswers, by_name
-from cleanset.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
+from cleanset.robustness.changed_images import ChangeName, SetImages, StudyFile
 from cleanset.robustness.families import Family
 from cleanset.robustness.names import CLEAN
 from cleanset.robustness.settings import StudyParams
@@ -81,7 +81,7 @@ def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[
     names, record, stem = family.names(), target.record(wanted, family), target.stem or target.name
     folder = target.answers.partial(family.name, stem)
     shards = Shards(folder, target.label(record), names, settings.batch_size, table=NAMED_ANSWERS)
-    changed = ChangedImages(files, family.change, wanted.jpeg, wanted.seed)
+    changed = family.changed_images(files, wanted)
     with rate_bar(len(names), f"{family.name} {target.name}") as done:
         done(shards.finished_images(), 0.0)
         score_shards(_of_squares(target.model), changed, settings, shards, done, print_notice, read_off)

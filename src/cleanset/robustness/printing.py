@@ -32,7 +32,7 @@ IN_UNITS = ("mean_t5d", "score_as_published")
 """Measures that are no shares, and are not shown in percent."""
 
 KINDS = {"corruptions": "error in percent", "perturbations": "flips in percent", "scenarios": "accuracy in percent"}
-MEANING = "Intervals of 95 % by bootstrap over images. No official numbers of ImageNet-C, ImageNet-P or XIMAGENET-12."
+MEANING = "Intervals of 95 % by bootstrap over images."
 
 
 def as_text(evaluated: Evaluated) -> Group:
@@ -47,6 +47,7 @@ def as_text(evaluated: Evaluated) -> Group:
             parts += [Text(), Text(f"{family}, {chosen[0].images:,} images: {KINDS[family]}"), _table(family, chosen)]
         else:  # of some changes there is no mean
             parts += [Text(), Text(f"{family}: no measures over all changes; measures/{family}.csv has those of each")]
+        parts.append(Text(evaluated.notices[family]))
     return Group(*parts, Text(), Text(MEANING))
 
 

@@ -1,20 +1,25 @@
 """A study's `params.yaml`, checked on reading."""
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from cleanset.attacks.settings import AttackSettings
 from cleanset.edition.params import Model, Role, Section
 from cleanset.errors import CleansetError
 from cleanset.robustness.mask_formats import FORMATS
 from cleanset.robustness.names import (
+    CLEAN,
     CORRUPTIONS,
     LEVELS,
     NOISE_PERTURBATIONS,
+    SCENARIO_GROUPS,
+    SCENARIOS,
     SEVERITIES,
+    UNCHANGED,
     corruptions_of,
     frame_count,
     perturbations_of,
@@ -22,12 +27,17 @@ from cleanset.robustness.names import (
 )
 from cleanset.robustness.scenarios import MATTES
 from cleanset.robustness.scenarios import Definition as ScenarioDefinition
-from cleanset.validation import check_known, first_problem
+from cleanset.validation import check_known, first_problem, shown
 from cleanset.yaml_files import read_yaml
 
+_Folder = Annotated[str, Field(min_length=1)]
+"""A path, relative to the folder of params.yaml."""
 _Severity = Annotated[int, Field(ge=1, le=5)]
 PUBLISHED_REFERENCE = "alexnet"
 """The table of AlexNet's errors that source 003 published."""
+
+_FOLDER_NAME = re.compile("[a-z][a-z0-9_]*")
+"""As changes are named in tables."""
 
 GENERATED = "generated_background"
 RANDOM = "random_background"
@@ -37,13 +47,15 @@ class Corruptions(Section):
     """The corruptions of source 003 that are measured, by name or group, and what CE is relative to.
 
     `reference`: `alexnet`, the published table, or a role of the edition. `trained_on`: by role, the corruptions that
-    a model was trained with; mCE is given without them, too.
+    a model was trained with; mCE is given without them, too. `published`: a folder of ImageNet-C's images, which are
+    read instead of made; None: they are made.
     """
 
     names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS))]
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES))]
     reference: str = PUBLISHED_REFERENCE
     trained_on: Annotated[dict[str, list[str]], Field(default_factory=dict)]
+    published: _Folder | None = None
 
     @field_validator("names")
     @classmethod
@@ -66,6 +78,7 @@ class Perturbations(Section):
     `difficulty`: the level of noise, and the step between the frames that are compared of all others. `frames`: 31, of
     translate 41 (`as_published`), or 30 of each (`as_written`). `max_images`: only so many, the first of each
     class, then the second, and so on; None: all. `reference`: the role that FR is relative to; None: no FR.
+    `published`: a folder of ImageNet-P's videos, which are read instead of made; None: they are made.
     """
 
     names: Annotated[list[str], Field(default_factory=list)]
@@ -73,15 +86,17 @@ class Perturbations(Section):
     frames: Literal["as_published", "as_written"] = "as_published"
     max_images: Annotated[int, Field(ge=1)] | None = None
     reference: str | None = None
+    published: _Folder | None = None
 
     @field_validator("names")
     @classmethod
     def _known(cls, names: list[str]) -> list[str]:
         return _checked(names, perturbations_of)
 
-    def level(self, name: str) -> int:
-        """The level at which a perturbation is made; the difficulty of what is no noise is not in its frames."""
-        return self.difficulty if name in NOISE_PERTURBATIONS else 1
+    def levels(self) -> dict[str, int]:
+        """The level at which each perturbation is made; the difficulty of what is no noise is not in its frames."""
+        noise = dict.fromkeys(NOISE_PERTURBATIONS, self.difficulty)
+        return {name: noise.get(name, 1) for name in perturbations_of(self.names)}
 
     def frame_counts(self) -> dict[str, int]:
         """The number of frames of each perturbation, in the order of the benchmark."""
@@ -113,12 +128,16 @@ class MaskFolder(Section):
 class Scenarios(Section):
     """The scenarios of source 002 that are measured, by name or group, on the images that have a mask.
 
+    `published`: a folder of images, which are read instead of made, of all images of the sets that are whole; `names`
+    are then of its folders; None: they are made.
+
     `definition`: the paper's text or its published code. `matte`: what transparent_image is seen over.
     `object_scales`, `object_weight` and `object_moved` are those of random_background. `answers`: correct if the
     class is the most probable one of all 1,000 (all), or of the edition's classes (restricted). `baselines`: the
     model, scenario and class index that the regression compares with; those left out are the first ones.
     """
 
+    published: _Folder | None = None  # before names, which are checked by it
     names: Annotated[list[str], Field(default_factory=list)]
     definition: ScenarioDefinition = "as_written"
     matte: str = "black"
@@ -130,8 +149,16 @@ class Scenarios(Section):
 
     @field_validator("names")
     @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
-        return _checked(names, scenarios_of)
+    def _known(cls, names: list[str], info: ValidationInfo) -> list[str]:
+        if info.data.get("published") is None:
+            return _checked(names, scenarios_of)
+        for name in names:
+            if name in (CLEAN, UNCHANGED) or not _FOLDER_NAME.fullmatch(name):
+                raise ValueError(
+                    f"{shown(name)} cannot name a scenario; expected a folder in published, of small letters, digits "
+                    f"and _, other than {CLEAN} and {UNCHANGED}"
+                )
+        return names
 
     @model_validator(mode="after")
     def _consistent(self) -> "Scenarios":
@@ -142,8 +169,13 @@ class Scenarios(Section):
         return self
 
     def changes(self) -> list[tuple[str, int]]:
-        """Each scenario, in the order of the benchmark."""
-        return [(name, 0) for name in scenarios_of(self.names)]
+        """Each scenario, in the order of `expanded`."""
+        return [(name, 0) for name in self.expanded()]
+
+    def expanded(self) -> tuple[str, ...]:
+        """The scenarios, groups replaced by their members: in the order of the benchmark, others of a folder last."""
+        others = [name for name in self.names if name not in (*SCENARIOS, *SCENARIO_GROUPS)]
+        return (*scenarios_of(name for name in self.names if name not in others), *dict.fromkeys(others))
 
 
 class Baselines(Section):
@@ -185,6 +217,18 @@ class StudyParams(Section):
         if PUBLISHED_REFERENCE in models:
             raise ValueError(f"{PUBLISHED_REFERENCE} names the published table; expected another role")
         return models
+
+    def published(self, family: str) -> str | None:
+        """The folder of published images of one of FAMILIES; None: its images are made."""
+        return self._section(family).published
+
+    def changes(self, family: str) -> list[tuple[str, int]]:
+        """Each change of one of FAMILIES, and its step."""
+        return self._section(family).changes()
+
+    def _section(self, family: str) -> Corruptions | Perturbations | Scenarios:
+        section: Corruptions | Perturbations | Scenarios = getattr(self, family)
+        return section
 
     def models(self, roles: Iterable[str]) -> list[str]:
         """The models that are measured: those of the edition, then the further ones."""
@@ -234,7 +278,7 @@ def read_study_params(
                 f"{path}: {key}: {named} sees other images than the models that it is the reference of, with "
                 f"images: own; expected {' or '.join(_without_role(key))}, or images: union"
             )
-    if params.scenarios.names and not params.masks:
+    if params.scenarios.names and params.scenarios.published is None and not params.masks:
         raise CleansetError(f"{path}: scenarios.names: scenarios need masks; expected folders of them in masks")
     return params
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from time import monotonic
 from typing import Any
@@ -45,12 +46,11 @@ from cleanset.files import replacing, sha256, write_text
 from cleanset.images.base import Resized
 from cleanset.progress import print_notice, tracked
 from cleanset.robustness.answers import PREDICTIONS, ReadAnswers
-from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName, SetImages, StudyFile, files_of
-from cleanset.robustness.changes import SceneImage, corrupted_image
+from cleanset.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
 from cleanset.robustness.clean import check_clean
-from cleanset.robustness.families import Sources, scene_images
+from cleanset.robustness.families import Sources, family_of
 from cleanset.robustness.images import STUDY_IMAGES, first_images, images_for
-from cleanset.robustness.names import CLEAN, SCENARIOS
+from cleanset.robustness.names import CLEAN, UNCHANGED
 from cleanset.robustness.settings import StudyParams, read_study_params
 from cleanset.robustness.study import Study
 from cleanset.scoring import differentiable
@@ -157,30 +157,20 @@ def guess_of(study: Study, wanted: StudyParams, target: Target) -> Guess:
         read_table(study.predictions(family, target.role), PREDICTIONS[family]) for family in GUESSED
     )
     mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
-    whole = Resized(target.model.preprocessing.size)
-    change: Change = corrupted_image
-    if any(name in SCENARIOS for _, name, _ in mistakes.values()):
-        change = EitherChange(scene_images(Sources.read(study), wanted.scenarios))
-    changed = ChangedImages(target.files, change, wanted.jpeg, wanted.seed)
+    whole, sources = Resized(target.model.preprocessing.size), Sources.read(study)
+
+    @cache
+    def changed(family: str) -> ChangedImages:
+        return family_of(family, sources, wanted).changed_images(target.files, wanted)
 
     def pixels(file: str, name: str, severity: int) -> Pixels:
         if name == CLEAN:
             return target.pixels(file)
-        return whole(changed(str(ChangeName(file, name, severity))))
+        # of all families the unchanged images are the same; severities begin with 1
+        family = "corruptions" if severity or name == UNCHANGED else "scenarios"
+        return whole(changed(family)(str(ChangeName(file, name, severity))))
 
     return Guess(mistakes, pixels)
-
-
-@dataclass(frozen=True, slots=True)
-class EitherChange:
-    """A scenario or a corruption, by its name."""
-
-    scenes: SceneImage
-
-    def __call__(self, file: StudyFile, change: str, step: int, seed: int) -> Pixels:
-        """The changed base image."""
-        made_by: Change = self.scenes if change in SCENARIOS else corrupted_image
-        return made_by(file, change, step, seed)
 
 
 def record_of(

@@ -15,6 +15,7 @@ from cleanset.robustness.changed_images import ChangedImages, ChangeName
 from cleanset.robustness.families import Family, Sources, family_of
 from cleanset.robustness.image_masks import unsuitable_counts
 from cleanset.robustness.names import UNCHANGED
+from cleanset.robustness.notices import notice
 from cleanset.robustness.pages import PagesData, SheetImage, pages
 from cleanset.robustness.settings import StudyParams, families_of, read_study_params
 from cleanset.robustness.study import Study
@@ -34,22 +35,27 @@ def run(study: Study) -> None:
     masks = sources.masks
     tables = {path.stem: pd.read_csv(path) for path in sorted(study.measures.glob("*.csv"))}
     usable = masks[masks["left_out"].isna()]
+    families = [family_of(name, sources, params) for name in families_of(params)]
+    notices = {family.name: notice(family, sources.images) for family in families}
     with replacing(study.report) as folder:
-        sheets = save_sheets(sources, params, folder)
+        sheets = save_sheets(families, sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
-        data = PagesData(params.models(roles), params, tables, sheets, origins, unsuitable_counts(masks))
+        left_out = unsuitable_counts(masks)
+        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out)
         for name, text in pages(data).items():
             write_text(folder / name, text)
 
 
-def save_sheets(sources: Sources, params: StudyParams, folder: Path) -> dict[str, list[SheetImage]]:
-    """Write small copies of some images with the changes of each family that is measured."""
+def save_sheets(
+    families: Sequence[Family], sources: Sources, params: StudyParams, folder: Path
+) -> dict[str, list[SheetImage]]:
+    """Write small copies of some images with the changes of each family."""
     found = {}
-    for name in families_of(params):
-        family = family_of(name, sources, params)
+    for family in families:
+        name = family.name
         rows = spread(family.images, SHEET_SEQUENCES if name == "perturbations" else SHEET_CLASSES)
         if len(rows):
-            changed = ChangedImages(sources.files_in(rows), family.change, params.jpeg, params.seed)
+            changed = family.changed_images(sources.files_in(rows), params)
             found[name] = save_sheet(changed, rows, shown_changes(family), folder, f"images/{name}")
     return found
 
