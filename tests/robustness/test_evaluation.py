@@ -66,6 +66,7 @@ def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Editio
         for role in ("norm_robust", "corruption_robust", "standard"):
             if not files.predictions(family, role).exists():
                 shutil.copy(files.predictions(family, OTHER), files.predictions(family, role))
+                shutil.copy(files.record(family, OTHER), files.record(family, role))
     return edition
 
 
@@ -272,9 +273,8 @@ def test_published_images_give_the_answers_of_made_ones(edition: Edition, tmp_pa
         found[is_read].reset_index(drop=True), stored[is_made].reset_index(drop=True), check_exact=True
     )
     for role in ("norm_robust", "corruption_robust"):
-        shutil.copy(
-            study.answers.predictions("corruptions", "standard"), study.answers.predictions("corruptions", role)
-        )
+        for path_of in (study.answers.predictions, study.answers.record):
+            shutil.copy(path_of("corruptions", "standard"), path_of("corruptions", role))
     measure.run(study)
     pages.run(study)
     notice = soup(study.report / "index.html").select_one(".notice").get_text()  # type: ignore[union-attr]

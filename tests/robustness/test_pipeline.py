@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from playwright.sync_api import Browser
@@ -17,6 +18,7 @@ from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName
 from cleanset.robustness.changes import PerturbedImage, corrupted_image
 from cleanset.robustness.families import Sources, scene_images
 from cleanset.robustness.images import STUDY_IMAGES
+from cleanset.robustness.measures.published import PUBLISHED_MODELS
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import FAMILIES, Study
 from cleanset.scoring.decoding import SharedBatches
@@ -225,13 +227,51 @@ def test_the_pages_show_the_measures(studied: Checkout) -> None:
         assert [row[0] for row in table[1:4]] == ["gaussian noise", "shot noise", "impulse noise"]
         mean = np.mean([[float(cell) for cell in row[1:]] for row in table[1:]])
         assert mean == pytest.approx(100 * metric(studied, "mean_error")[ROLES.index(role)], abs=0.5)
+    bars = page.select("#published svg rect")
+    lengths = [float(str(bar["width"])) for bar in bars]
+    assert len(bars) == 3 + 12
+    values = [*(100 * value for value in metric(studied, "mce")), *(mce for _, mce in PUBLISHED_MODELS.values())]
+    np.testing.assert_allclose(
+        np.array(lengths) / lengths[-1], np.array(values) / 100, atol=2e-3
+    )  # the last is AlexNet
+    ends = [(line["x1"], line["x2"]) for line in page.select("#published svg g line")]
+    low, high = (np.array([float(str(end)) for end in side]) - 190 for side in zip(*ends, strict=True))
+    np.testing.assert_allclose(low / lengths[-1], metric(studied, "mce_low"), atol=2e-3)
+    np.testing.assert_allclose(high / lengths[-1], metric(studied, "mce_high"), atol=2e-3)
     assert len(page.select("#errors td.seen")) == 25
     assert "No official ImageNet-C numbers" in page.select_one(".notice").get_text()  # type: ignore[union-attr]
 
 
+def test_the_scenarios_page_has_the_size_of_the_models_and_of_the_images(studied: Checkout) -> None:
+    folder = studied.folder / STUDY
+    page = soup(folder / "report" / "scenarios.html")
+    sizes = next(row[1:] for row in tables(page, "accuracy")[0] if row[0] == "parameters, millions")
+    records = [json.loads((folder / "data" / "scenarios" / f"{role}.json").read_text()) for role in ROLES]
+    assert sizes == [f"{record['parameters'] / 1e6:.2f}" for record in records]
+    assert "the same 71 images of 12 classes" in page.select_one("#cells").get_text()  # type: ignore[union-attr]
+    assert "it is absent here" in page.select_one("#models").get_text()  # type: ignore[union-attr]
+
+
+def test_what_is_drawn_by_dvc_plots(studied: Checkout) -> None:
+    """A line for each model, by severity and by frame, whose mean is the measure."""
+    drawn = json.loads(studied.run("dvc", "plots", "show", "--json", cwd=STUDY).stdout)["data"]
+    points = {name: chart["content"]["data"]["values"] for name, (chart,) in drawn.items()}
+    assert set(points) == {"data/measures/errors_by_severity.csv", "data/measures/flips_by_frame.csv"}
+    errors, flips = (pd.DataFrame(points[name]) for name in sorted(points))
+    assert len(errors) == 3 * 15 * 5
+    assert len(flips) == 3 * (9 * 30 + 40)
+    for role, error, flipped in zip(
+        ROLES, metric(studied, "mean_error"), metric(studied, "mean_fp", "perturbations"), strict=True
+    ):
+        mean = errors[errors["model"] == role]["error"].astype(float).mean()
+        assert mean == pytest.approx(error, abs=1e-5)
+        of_role = flips[flips["model"] == role].astype({"flips": float})
+        assert of_role.groupby("change")["flips"].mean().mean() == pytest.approx(flipped, abs=1e-5)
+
+
 def test_every_edition_has_the_same_pipeline(repository: Path) -> None:
     folders = [repository / STUDY, repository / "imagenet" / STUDY]
-    for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore"):
+    for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore", ".dvc/plots/line_per_model.json"):
         assert len({(folder / name).read_bytes() for folder in folders}) == 1
 
 

@@ -19,6 +19,7 @@ COPIED = (
         for project in (STUDY, CONTEST)
         for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore")
     ),
+    (STUDY / ".dvc" / "plots" / "line_per_model.json").as_posix(),
     *((STUDY / name / "README.md").as_posix() for name in ("masks", "backgrounds", "generated")),
     *((CONTEST / name).as_posix() for name in ("params.yaml", "contest.yaml")),
     *((CONTEST / name / "README.md").as_posix() for name in ("defences", "submissions", "judges", "answers", "board")),

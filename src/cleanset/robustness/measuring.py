@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cleanset.files import replacing, write_text
+from cleanset.errors import CleansetError
+from cleanset.files import read_text, replacing, write_text
 from cleanset.metrics import write_metrics
+from cleanset.parsing import parse_json
 from cleanset.robustness import corruption_results, perturbation_results, scenario_results
 from cleanset.robustness.answers import PREDICTIONS
 from cleanset.robustness.corruption_results import CorruptionStudy
@@ -29,6 +31,8 @@ WITH_INTERVALS = (
     "mean_accuracy", "score_as_published", "score_as_written",
 )  # fmt: skip
 """The measures whose intervals are metrics, too."""
+
+REMEDY = "run dvc checkout, or the model's stage again"
 
 FamilyStudy = CorruptionStudy | PerturbationStudy | ScenarioStudy
 
@@ -58,6 +62,19 @@ class Studied:
             predictions = read_table(self.files.predictions(family, stem), PREDICTIONS[family])
             yield name, seen, images[seen], predictions
 
+    def parameters(self, families: Iterable[str]) -> pd.DataFrame:
+        """How many parameters each model has, from the record of its answers to the first of the families."""
+        rows = []
+        for family in list(families)[:1]:
+            for name, stem in self.models.items():
+                path = self.files.record(family, stem)
+                record = parse_json(read_text(path, REMEDY), str(path), f"the record of answers: {REMEDY}")
+                count = record.get("parameters") if isinstance(record, dict) else None
+                if not isinstance(count, int):
+                    raise CleansetError(f"{path}: no number of parameters; expected the record of answers: {REMEDY}")
+                rows.append((name, count))
+        return pd.DataFrame(rows, columns=["model", "parameters"])
+
     def images_of(self, family: str, images: pd.DataFrame) -> StudiedImages:
         """The images of a family as its measures take them."""
         return StudiedImages(
@@ -77,8 +94,10 @@ def measure(studied: Studied, families: Iterable[str], measures: Path, metrics: 
     """
     found: dict[str, list[Line]] = {}
     written: dict[str, Mapping[str, float | None]] = {}
+    families = list(families)
     with replacing(measures) as folder:
         folder.mkdir()
+        write_table_csv(folder / "models.csv", studied.parameters(families))
         for name in families:
             study = _study(name, studied)
             found[name] = list(study.lines())
@@ -103,11 +122,22 @@ def _study(family: str, studied: Studied) -> FamilyStudy:
 def _write_details(folder: Path, params: StudyParams, study: FamilyStudy) -> None:
     """Write what a family has by severity, frame or class."""
     if isinstance(study, CorruptionStudy):
-        write_table_csv(folder / "corruption_errors.csv", corruption_results.by_severity(study))
+        cells = corruption_results.by_severity(study)
+        write_table_csv(folder / "corruption_errors.csv", cells)
+        write_table_csv(folder / "errors_by_severity.csv", shares(cells, "severity", "errors", "error"))
     elif isinstance(study, PerturbationStudy):
-        write_table_csv(folder / "perturbation_frames.csv", perturbation_results.by_frame(study))
+        frames = perturbation_results.by_frame(study)
+        write_table_csv(folder / "perturbation_frames.csv", frames)
+        as_written = frames[frames["definition"] == "as_written"]
+        write_table_csv(folder / "flips_by_frame.csv", shares(as_written, "frame", "flips", "flips"))
     else:
         write_scenarios(folder, params, study)
+
+
+def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:
+    """The share of the images that are counted, by model, change and step, as `dvc plots` draws it; 0 to 1."""
+    sums = cells.groupby(["model", "change", step], sort=False)[["images", counted]].sum().reset_index()
+    return sums[["model", "change", step]].assign(**{name: (sums[counted] / sums["images"]).round(6)})
 
 
 def corruption_study(studied: Studied, images: pd.DataFrame) -> CorruptionStudy:

@@ -42,6 +42,8 @@ HEADLINES = {
 IN_UNITS = ("mean_t5d", "t5d", "score")
 """How the names of measures begin that are no shares, and are not shown in percent."""
 
+LARGEST_PUBLISHED_MCE = max(mce for _, mce in PUBLISHED_MODELS.values())
+
 SHOWN_CLASSES = 40
 """Classes in a map of accuracies; of more, those that the models are worst at."""
 
@@ -111,7 +113,8 @@ def _corruptions(data: PagesData) -> dict[str, Any]:
         "severities": sorted(set(wanted.severities)),
         "cells": _shares(data.tables["corruption_errors"], ["model", "change", "severity"], "errors"),
         "seen": {role: set(corruptions_of(names)) for role, names in wanted.trained_on.items()},
-        "largest_ce": _largest_ce(lines, lines["selection"].iloc[0]),
+        "largest_ce": _largest(lines, lines["selection"].iloc[0], "ce"),
+        "largest_mce": max(_largest(lines, lines["selection"].iloc[0], "mce"), LARGEST_PUBLISHED_MCE),
         "published": PUBLISHED_MODELS,
     }
 
@@ -159,12 +162,14 @@ def _scenarios(data: PagesData) -> dict[str, Any]:
         "scenarios": [UNCHANGED, *data.params.scenarios.expanded()],
         "classes": [(index, class_names()[index].name) for index in sorted(worst.tolist())],
         "all_classes": len(totals),
+        "total_images": int(counts["images"].sum()),
         "cells": _shares(cells, ["model", "scenario", "class_index"], "correct"),
         "class_images": dict(zip(counts["class_index"].tolist(), counts["images"].tolist(), strict=True)),
         "baselines": [] if fitted is None else _baselines(data, cells),
         "regression": [] if regression is None else _terms(regression),
         "anova": [] if regression is None else data.tables["scenario_anova"].replace({np.nan: None}).to_dict("records"),
         "fitted": [] if fitted is None else list(zip(fitted["accuracy"], fitted["fitted"], strict=True)),
+        "parameters": dict(zip(data.tables["models"]["model"], data.tables["models"]["parameters"], strict=True)),
         "origins": data.origins,
         "left_out": data.left_out,
     }
@@ -229,7 +234,7 @@ def _shares(table: pd.DataFrame, keys: list[str], counted: str) -> dict[tuple[An
     return dict(zip(named, (100 * sums[counted] / sums["images"]).tolist(), strict=True))
 
 
-def _largest_ce(lines: pd.DataFrame, selection: str) -> float:
-    """Where the axis of CE ends, in percent: a multiple of 25 that no interval exceeds."""
-    ces = lines[(lines["selection"] == selection) & (lines["measure"] == "ce")][["value", "high"]].max().max()
+def _largest(lines: pd.DataFrame, selection: str, measure: str) -> float:
+    """Where the axis of CE or mCE ends, in percent: a multiple of 25 that no interval exceeds."""
+    ces = lines[(lines["selection"] == selection) & (lines["measure"] == measure)][["value", "high"]].max().max()
     return 25 * float(np.ceil(4 * ces)) if np.isfinite(ces) else 0.0
