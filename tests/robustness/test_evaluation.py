@@ -1,10 +1,15 @@
 """Models on images outside a study, and further models in one: the sample's networks on a few changes."""
 
 import json
+import multiprocessing
 import shutil
+import signal
+import time
 from collections.abc import Iterator
+from functools import partial
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,8 +28,9 @@ from cleanset.robustness.image_sets import open_images
 from cleanset.robustness.printing import as_text
 from cleanset.robustness.results import Line
 from cleanset.robustness.settings import read_study_params
-from cleanset.robustness.study import FAMILIES, Study
+from cleanset.robustness.study import FAMILIES, AnswerFiles, Study
 from cleanset.scoring import engine
+from cleanset.scoring.shards import Shards
 from cleanset.stages.robustness import corruptions, further, images, measure, pages
 from tests.checkouts import Checkout
 from tests.documents import block, shell
@@ -66,8 +72,15 @@ def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Editio
         for role in ("norm_robust", "corruption_robust", "standard"):
             if not files.predictions(family, role).exists():
                 shutil.copy(files.predictions(family, OTHER), files.predictions(family, role))
-                shutil.copy(files.record(family, OTHER), files.record(family, role))
+                copy_record(study, family, (OTHER, role), models)
     return edition
+
+
+def copy_record(study: Study, family: str, roles: tuple[str, str], models: dict[str, Any]) -> None:
+    """The record of one role as that of another, whose weights it names."""
+    record = json.loads(study.answers.record(family, roles[0]).read_text())
+    changed = record | {"role": roles[1], "weights_sha256": models[roles[1]]["sha256"]}
+    study.answers.record(family, roles[1]).write_text(json.dumps(changed))
 
 
 def study_of(edition: Edition) -> Study:
@@ -248,6 +261,64 @@ def test_a_damaged_image(tmp_path: Path) -> None:
     assert (found.selections, found.owners, found.edition) == (["all"], [], None)
 
 
+def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was finished is not computed again, and the answers are the same bytes."""
+    study, whole = Study(edition.folder / "studies" / "killed"), study_of(edition)
+    study.folder.mkdir()
+    shutil.copy(whole.params_yaml, study.params_yaml)
+    images.run(study)
+    monkeypatch.setattr(predicting, "Shards", partial(Shards, min_images=64))
+    shards = study.answers.partial("corruptions", "standard")
+
+    def finished() -> list[str]:
+        return sorted(path.name for path in shards.glob("*/[0-9]*.parquet"))
+
+    process = multiprocessing.get_context("fork").Process(target=corruptions.run, args=(study, "standard"))
+    process.start()
+    while not finished() and process.is_alive():
+        time.sleep(0.005)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert not study.predictions("corruptions", "standard").exists()
+    kept, keep, before = list[str](), Shards.keep, finished()
+    assert 1 <= len(before) < 4  # of 213 answers
+
+    def counted(self: Shards, number: int, table: pd.DataFrame) -> None:
+        kept.append(f"{number:05}.parquet")
+        keep(self, number, table)
+
+    monkeypatch.setattr(Shards, "keep", counted)
+    corruptions.run(study, "standard")
+    assert sorted(kept + before) == [f"{number:05}.parquet" for number in range(4)]
+    for path_of in (AnswerFiles.predictions, AnswerFiles.record):
+        files = [path_of(each.answers, "corruptions", "standard") for each in (study, whole)]
+        assert files[0].read_bytes() == files[1].read_bytes()
+    assert not shards.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("seed", 3, "answers with seed 3; expected 0, as in this study"),
+        ("jpeg", 85, "answers with jpeg 85; expected None, as in this study"),
+        ("weights_sha256", "0" * 64, f"answers with weights_sha256 '{'0' * 64}'; expected '005427ace323"),
+        ("images_sha256", "0" * 64, f"answers with images_sha256 '{'0' * 64}'; expected '"),
+        ("parameters", "many", "no record of answers; expected weights, parameters, seed and images"),
+    ],
+)
+def test_answers_with_something_else_are_not_measured(edition: Edition, key: str, value: object, expected: str) -> None:
+    study = study_of(edition)
+    path = study.answers.record("corruptions", "standard")
+    before = path.read_text()
+    path.write_text(json.dumps(json.loads(before) | {key: value}))
+    with pytest.raises(CleansetError) as error:
+        measure.run(study)
+    path.write_text(before)
+    assert f"{path}: {expected}" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 def test_published_images_give_the_answers_of_made_ones(edition: Edition, tmp_path: Path) -> None:
     """Bit for bit, in a study's stages and outside DVC, of the images that are whole."""
     study, made = Study(edition.folder / "studies" / "published"), study_of(edition)
@@ -273,8 +344,9 @@ def test_published_images_give_the_answers_of_made_ones(edition: Edition, tmp_pa
         found[is_read].reset_index(drop=True), stored[is_made].reset_index(drop=True), check_exact=True
     )
     for role in ("norm_robust", "corruption_robust"):
-        for path_of in (study.answers.predictions, study.answers.record):
-            shutil.copy(path_of("corruptions", "standard"), path_of("corruptions", role))
+        shutil.copy(study.predictions("corruptions", "standard"), study.predictions("corruptions", role))
+        models = yaml.safe_load(edition.params_yaml.read_text())["models"]
+        copy_record(study, "corruptions", ("standard", role), models)
     measure.run(study)
     pages.run(study)
     notice = soup(study.report / "index.html").select_one(".notice").get_text()  # type: ignore[union-attr]

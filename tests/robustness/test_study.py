@@ -136,6 +136,14 @@ def test_what_is_read_off() -> None:
     assert found["class_of_edition"].tolist() == [7, 9]
 
 
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_a_logit_that_is_no_number(broken: float) -> None:
+    logits = np.zeros((2, 1000))
+    logits[1, 4] = broken
+    with pytest.raises(ValueError, match=r"^a logit is NaN or infinite$"):
+        ReadAnswers([7])(logits)
+
+
 @pytest.mark.parametrize(
     ("family", "keys"),
     [

@@ -31,6 +31,7 @@ from cleanset.robustness.images import STUDY_IMAGES, box_of
 from cleanset.robustness.measured_images import measured_images
 from cleanset.robustness.names import UNCHANGED
 from cleanset.robustness.published_benchmarks import published_benchmark
+from cleanset.robustness.records import images_sha256
 from cleanset.robustness.scenarios import Placing
 from cleanset.robustness.settings import GENERATED, RANDOM, Scenarios, StudyParams
 from cleanset.robustness.study import Study
@@ -69,7 +70,7 @@ class Family:
             steps.setdefault(name, []).append(step)
         return {
             "images": len(images),
-            "images_sha256": sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode()),
+            "images_sha256": images_sha256(images),
             "changes": {name: " ".join(map(str, found)) for name, found in steps.items()},
             "settings": dict(self.settings),
         }

@@ -2,16 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from cleanset.errors import CleansetError
-from cleanset.files import read_text, replacing, write_text
+from cleanset.files import replacing, write_text
 from cleanset.metrics import write_metrics
-from cleanset.parsing import parse_json
 from cleanset.robustness import corruption_results, perturbation_results, scenario_results
 from cleanset.robustness.answers import PREDICTIONS
 from cleanset.robustness.corruption_results import CorruptionStudy
@@ -20,6 +18,7 @@ from cleanset.robustness.measured_images import measured_images
 from cleanset.robustness.measures.bootstrap import Bootstrap
 from cleanset.robustness.names import corruptions_of, perturbations_of
 from cleanset.robustness.perturbation_results import PerturbationStudy
+from cleanset.robustness.records import check_record, images_sha256, read_record
 from cleanset.robustness.results import Difference, Line, StudiedImages
 from cleanset.robustness.scenario_results import ScenarioStudy
 from cleanset.robustness.settings import StudyParams
@@ -32,8 +31,6 @@ WITH_INTERVALS = (
 )  # fmt: skip
 """The measures whose intervals are metrics, too."""
 
-REMEDY = "run dvc checkout, or the model's stage again"
-
 FamilyStudy = CorruptionStudy | PerturbationStudy | ScenarioStudy
 
 
@@ -42,7 +39,8 @@ class Studied:
     """What is measured: models on images, with their answers.
 
     `images` and `masks`: rows of STUDY_IMAGES and MASKS. `models`: by name the stem of the files of its answers.
-    `owners`: the roles that have sets. `selections`: those of `results.SELECTIONS` that are measured.
+    `owners`: the roles that have sets. `selections`: those of `results.SELECTIONS` that are measured. `weights`: the
+    SHA-256 that those of a model must have; the families of the others must agree.
     """
 
     images: pd.DataFrame
@@ -52,6 +50,7 @@ class Studied:
     owners: Sequence[str]
     selections: Sequence[str]
     files: AnswerFiles
+    weights: Mapping[str, str] = field(default_factory=dict)
 
     def answers(
         self, family: str, images: pd.DataFrame
@@ -64,16 +63,34 @@ class Studied:
 
     def parameters(self, families: Iterable[str]) -> pd.DataFrame:
         """How many parameters each model has, from the record of its answers to the first of the families."""
-        rows = []
-        for family in list(families)[:1]:
-            for name, stem in self.models.items():
-                path = self.files.record(family, stem)
-                record = parse_json(read_text(path, REMEDY), str(path), f"the record of answers: {REMEDY}")
-                count = record.get("parameters") if isinstance(record, dict) else None
-                if not isinstance(count, int):
-                    raise CleansetError(f"{path}: no number of parameters; expected the record of answers: {REMEDY}")
-                rows.append((name, count))
+        records = {
+            name: read_record(self.files.record(family, stem))
+            for family in list(families)[:1]
+            for name, stem in self.models.items()
+        }
+        rows = [(name, record["parameters"]) for name, record in records.items()]
         return pd.DataFrame(rows, columns=["model", "parameters"])
+
+    def check(self, families: Sequence[str]) -> None:
+        """Raise CleansetError for answers with other weights, images, seed or JPEG quality than the study's."""
+        params = self.params
+        for name, stem in self.models.items():
+            weights = self.weights.get(name)
+            for family in families:
+                images = measured_images(family, self.images, self.masks, params)
+                seen = images[is_seen(images, params.images, name)]
+                record = read_record(path := self.files.record(family, stem))
+                weights = weights or record.get("weights_sha256")
+                check_record(
+                    path,
+                    record,
+                    {
+                        "weights_sha256": weights,
+                        "images_sha256": images_sha256(seen),
+                        "seed": params.seed,
+                        "jpeg": params.jpeg,
+                    },
+                )
 
     def images_of(self, family: str, images: pd.DataFrame) -> StudiedImages:
         """The images of a family as its measures take them."""
@@ -90,11 +107,13 @@ class Studied:
 def measure(studied: Studied, families: Iterable[str], measures: Path, metrics: Path) -> dict[str, list[Line]]:
     """Measure some of FAMILIES; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
-    Returns the lines of each family. Raises CleansetError if answers are missing or of other images.
+    Returns the lines of each family. Raises CleansetError if answers are missing, or of other images, weights or
+    seed than the study has.
     """
     found: dict[str, list[Line]] = {}
     written: dict[str, Mapping[str, float | None]] = {}
     families = list(families)
+    studied.check(families)
     with replacing(measures) as folder:
         folder.mkdir()
         write_table_csv(folder / "models.csv", studied.parameters(families))

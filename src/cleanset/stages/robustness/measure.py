@@ -12,8 +12,10 @@ from cleanset.tables import read_table
 
 def run(study: Study) -> None:
     """Read the images and the answers of all models, write data/measures/ and metrics/."""
-    roles = list(read_params(study.edition.folder).models)
+    models = read_params(study.edition.folder).models
+    roles = list(models)
     params = read_study_params(study.params_yaml, roles)
+    known = {**models, **params.further_models}
     studied = Studied(
         images=read_table(study.images, STUDY_IMAGES),
         masks=read_table(study.masks_table, MASKS),
@@ -22,5 +24,6 @@ def run(study: Study) -> None:
         owners=roles,
         selections=SELECTIONS if params.images == "union" else ("own",),
         files=study.answers,
+        weights={name: model.sha256 for name, model in known.items() if model.sha256 is not None},
     )
     measure(studied, families_of(params), study.measures, study.metrics)
