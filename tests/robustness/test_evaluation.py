@@ -1,7 +1,6 @@
 """Models on images outside a study, and further models in one: the sample's networks on a few changes."""
 
 import json
-import multiprocessing
 import shutil
 import signal
 import time
@@ -35,6 +34,7 @@ from cleanset.stages.robustness import corruptions, further, images, measure, pa
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import soup
+from tests.ten_images import FORK_SERVER
 
 PARAMS = {
     "jpeg": None,
@@ -261,19 +261,25 @@ def test_a_damaged_image(tmp_path: Path) -> None:
     assert (found.selections, found.owners, found.edition) == (["all"], [], None)
 
 
+def answer_in_small_shards(study: Study) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "Shards", partial(Shards, min_images=64))
+        patch.setattr(engine, "available_cores", lambda: 1)
+        corruptions.run(study, "standard")
+
+
 def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was finished is not computed again, and the answers are the same bytes."""
     study, whole = Study(edition.folder / "studies" / "killed"), study_of(edition)
     study.folder.mkdir()
     shutil.copy(whole.params_yaml, study.params_yaml)
     images.run(study)
-    monkeypatch.setattr(predicting, "Shards", partial(Shards, min_images=64))
     shards = study.answers.partial("corruptions", "standard")
 
     def finished() -> list[str]:
         return sorted(path.name for path in shards.glob("*/[0-9]*.parquet"))
 
-    process = multiprocessing.get_context("fork").Process(target=corruptions.run, args=(study, "standard"))
+    process = FORK_SERVER.Process(target=answer_in_small_shards, args=(study,))
     process.start()
     while not finished() and process.is_alive():
         time.sleep(0.005)
@@ -289,7 +295,7 @@ def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pyte
         keep(self, number, table)
 
     monkeypatch.setattr(Shards, "keep", counted)
-    corruptions.run(study, "standard")
+    answer_in_small_shards(study)
     assert sorted(kept + before) == [f"{number:05}.parquet" for number in range(4)]
     for path_of in (AnswerFiles.predictions, AnswerFiles.record):
         files = [path_of(each.answers, "corruptions", "standard") for each in (study, whole)]
