@@ -261,6 +261,33 @@ def test_a_damaged_image(tmp_path: Path) -> None:
     assert (found.selections, found.owners, found.edition) == (["all"], [], None)
 
 
+def test_below_float64_the_record_says_how_far(
+    edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a sample of the changed images, here all of them; and it is not computed again."""
+    wanted = Wanted(["standard"], "standard", tmp_path / "out", params_file(tmp_path), precision="float32")
+    evaluation.run(edition, wanted)
+    found = json.loads((tmp_path / "out" / "corruptions" / "standard.json").read_text())["against_float64"]
+    answers, exact = (
+        pd.read_parquet(folder / "corruptions" / "standard.parquet") for folder in (tmp_path / "out", evaluated[1])
+    )
+    both = answers[answers["change"] != "clean"].merge(exact, on=["file", "change", "severity"])
+    assert found["images"] == len(both) == 3 * 34
+    same = [one[0] == other[0] for one, other in zip(both["top5_class_x"], both["top5_class_y"], strict=True)]
+    assert found["top1_agreement"] == pytest.approx(np.mean(same), abs=1e-6)
+    probabilities = [
+        {int(c): float(p) for c, p in zip(classes, values, strict=True)}
+        for side in "xy"
+        for classes, values in zip(both[f"top5_class_{side}"], both[f"top5_probability_{side}"], strict=True)
+    ]
+    pairs = zip(probabilities[: len(both)], probabilities[len(both) :], strict=True)
+    largest = max(abs(one[c] - other[c]) for one, other in pairs for c in one.keys() & other.keys())
+    assert 0 < largest <= found["largest_difference"] * 1.01
+    assert found["largest_difference"] < 1e-3
+    monkeypatch.setattr(predicting, "predict", None)
+    evaluation.run(edition, wanted)
+
+
 def answer_in_small_shards(study: Study) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predicting, "Shards", partial(Shards, min_images=64))
@@ -361,10 +388,14 @@ def test_published_images_give_the_answers_of_made_ones(edition: Edition, tmp_pa
         "Published images, but not all of ImageNet-C: no official numbers. Published images are whole: "
         f"{left_out} that are cropped in the sets are left out."
     )
-    wanted = Wanted(["standard"], str(edition.folder), tmp_path / "out", study.params_yaml)
+    few = PARAMS | {"corruptions": {"names": ["contrast"], "severities": [2], "published": str(folder.resolve())}}
+    params_file(tmp_path, **few)
+    wanted = Wanted(["standard"], "standard", tmp_path / "out", tmp_path / "wanted.yaml")
     printed = StringIO()
     Console(file=printed, width=80).print(as_text(evaluation.run(edition, wanted)), highlight=False)
-    answers = tmp_path / "out" / "corruptions" / "standard.parquet"
-    assert answers.read_bytes() == study.answers.predictions("corruptions", "standard").read_bytes()
+    answers = pd.read_parquet(tmp_path / "out" / "corruptions" / "standard.parquet")
+    both = answers.merge(stored, on=["file", "change", "severity"])
+    assert len(both) == len(answers) == 3 * sum("standard" in each for each in whole["sets"])
+    assert (both["log_odds_x"] == both["log_odds_y"]).all()
     assert "no official numbers" in " ".join(printed.getvalue().split())
     assert "own implementation" not in printed.getvalue()

@@ -132,8 +132,10 @@ class _Answering:
             if not _is_finished(path, record):
                 files = {file: self.images.files[file] for file in family.images["file"]}
                 predict(target, self.params, family, files)
+                written = self.answers.record(family.name, self.stem)
+                record |= json.loads(written.read_bytes())  # below float64 it has more
                 record["predictions_sha256"] = sha256(path.read_bytes())
-                write_text(self.answers.record(family.name, self.stem), json.dumps(record, indent=2) + "\n")
+                write_text(written, json.dumps(record, indent=2) + "\n")
 
     def _stored(self) -> "StoredScores | None":
         """The stored scores of a role on images of its own edition; None where there are none."""
@@ -154,6 +156,6 @@ def _is_finished(path: Path, record: dict[str, Any]) -> bool:
     try:
         stored = json.loads(path.with_suffix(".json").read_bytes())
         expected = record | {"predictions_sha256": sha256(path.read_bytes())}
-        return bool(stored == json.loads(json.dumps(expected)))
-    except (OSError, ValueError):
+        return bool({**stored, **json.loads(json.dumps(expected))} == stored)
+    except (OSError, TypeError, ValueError):
         return False

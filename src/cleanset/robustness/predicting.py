@@ -1,6 +1,7 @@
 """One model's answers to one family of changed images. No measure is taken here."""
 
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,12 +12,14 @@ from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.progress import print_notice, rate_bar
 from cleanset.robustness.answers import NAMED_ANSWERS, PREDICTIONS, ReadAnswers, by_name
-from cleanset.robustness.changed_images import ChangeName, SetImages, StudyFile
+from cleanset.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
 from cleanset.robustness.families import Family
 from cleanset.robustness.names import CLEAN
 from cleanset.robustness.settings import StudyParams
 from cleanset.robustness.study import AnswerFiles
+from cleanset.scoring.comparison import compare_scores
 from cleanset.scoring.engine import Settings, score_few, score_shards
+from cleanset.scoring.exactness import SEED, sample_size
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint
@@ -69,7 +72,8 @@ def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[
     """Write the model's answers to the images of a family, and what they were computed with.
 
     `files`: where these images lie, by file. Finished shards are kept beside the answers until the end, so that an
-    interrupted run is continued. Raises CleansetError, too, where a clean image does not get the stored scores.
+    interrupted run is continued. Below float64 the record says how far the answers are from it, on a sample. Raises
+    CleansetError, too, where a clean image does not get the stored scores.
     """
     settings = replace(target.settings, in_processes=True)
     read_off = ReadAnswers(target.classes)
@@ -85,12 +89,31 @@ def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[
     with rate_bar(len(names), f"{family.name} {target.name}") as done:
         done(shards.finished_images(), 0.0)
         score_shards(_of_squares(target.model), changed, settings, shards, done, print_notice, read_off)
+    if settings.precision != "float64" and names:
+        record["against_float64"] = _against_float64(target, changed, settings, shards.table(), read_off)
+        print_notice(f"{family.name} {target.name}: {settings.precision} against float64: {record['against_float64']}")
     clean["image_id"] = [str(ChangeName(file, CLEAN, 0)) for file in clean["image_id"]]
     table = PREDICTIONS[family.name]
     answers = by_name(pd.concat([clean, shards.table()]), table)
     write_table(target.answers.predictions(family.name, stem), answers, table)
     write_text(target.answers.record(family.name, stem), json.dumps(record, indent=2) + "\n")
     shards.remove()
+
+
+def _against_float64(
+    target: Target, changed: ChangedImages, settings: Settings, answers: pd.DataFrame, read_off: ReadAnswers
+) -> dict[str, Any]:
+    """How far answers to changed images are from those in float64, on a sample drawn with a fixed seed."""
+    names = answers["image_id"].tolist()
+    drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
+    exact_settings = replace(settings, precision="float64")
+    exact = score_few(_of_squares(target.model), changed, exact_settings, drawn, read_off=read_off)
+    found = compare_scores(exact, answers[answers["image_id"].isin(drawn)])
+    return {
+        "images": found.images,
+        "top1_agreement": round(1 - found.top1_changed / max(1, found.images), 6),
+        "largest_difference": float(f"{found.largest_difference:.3g}"),
+    }
 
 
 def _of_squares(model: LoadedModel) -> LoadedModel:
