@@ -22,8 +22,6 @@ from cleanset.robustness.study import Study
 
 SHEET_CLASSES, SHEET_SEQUENCES = 3, 1
 """Images of a family on the page of changed images, each of another class; the latter of perturbations."""
-SHEET_FRAMES = 5
-"""Every so many frames are shown."""
 SHOWN_PIXELS, QUALITY = 112, 85
 
 
@@ -62,9 +60,7 @@ def save_sheets(
 
 def shown_changes(family: Family) -> list[tuple[str, int]]:
     """The changes of a family that are on the page of changed images."""
-    if family.name == "perturbations":
-        return [each for each in family.changes if each[1] % SHEET_FRAMES == 0]
-    return [(UNCHANGED, 0), *family.changes]
+    return [*([] if family.name == "perturbations" else [(UNCHANGED, 0)]), *family.changes]
 
 
 def spread(images: pd.DataFrame, count: int) -> pd.DataFrame:
