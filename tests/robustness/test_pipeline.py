@@ -212,7 +212,7 @@ def test_the_pages(width: int, studied: Checkout, browser: Browser) -> None:
             }"""
         )
         assert set(widths) <= {112}
-    assert names == ["images.html", "index.html", "perturbations.html", "scenarios.html"]
+    assert names == ["attacks.html", "images.html", "index.html", "perturbations.html", "scenarios.html"]
     assert (folder / "index.html").stat().st_size < 2_000_000
 
 
@@ -267,6 +267,24 @@ def test_what_is_drawn_by_dvc_plots(studied: Checkout) -> None:
         assert mean == pytest.approx(error, abs=1e-5)
         of_role = flips[flips["model"] == role].astype({"flips": float})
         assert of_role.groupby("change")["flips"].mean().mean() == pytest.approx(flipped, abs=1e-5)
+
+
+def test_the_pages_show_the_attacks(studied: Checkout) -> None:
+    """Every attack; PGD's error as in the metrics; on clean images the accuracy that the attack none leaves."""
+    page = soup(studied.folder / STUDY / "report" / "attacks.html")
+    success, error = tables(page, "success")
+    names = ["none", "spatial grid", "spsa", "pgd", "guess"]
+    assert [row[0] for row in success[1:]] == [row[0] for row in error[1:]] == names
+    pgd = [f"{100 * value:.1f}" for value in attack_metric(studied, "pgd", "error")]
+    assert [cell.split()[0] for cell in error[4][2:]] == pgd
+    clean = [f"{100 - 100 * value:.1f}" for value in attack_metric(studied, "none", "error")]
+    assert tables(page, "coverage")[0][-1] == ["at 100 %", *clean]
+    attacked = [f"{100 - 100 * value:.1f}" for value in attack_metric(studied, "pgd", "error")]
+    assert tables(page, "coverage")[3][-1] == ["at 100 %", *attacked]
+    assert len(page.select("#images figure")) >= 2 * 3 * 4
+    assert "10−142072.2" in page.select("#bound tr")[-1].get_text()
+    for other in ("index.html", "images.html", "perturbations.html", "scenarios.html"):
+        assert soup(studied.folder / STUDY / "report" / other).select('nav a[href="attacks.html"]'), other
 
 
 def test_every_edition_has_the_same_pipeline(repository: Path) -> None:

@@ -64,11 +64,14 @@ def covered(confidence: Floats, names: Sequence[str], coverage: float, ranking: 
     _check(confidence, coverage, ranking)
     if ranking == "as_published":
         return _as_confident(confidence, int(coverage * len(confidence)))
-    count = images_of(coverage, len(confidence))
-    order = sorted(range(len(confidence)), key=lambda place: (-confidence[place], names[place]))
     found = np.zeros(len(confidence), np.bool_)
-    found[order[:count]] = True
+    found[ranked(confidence, names)[: images_of(coverage, len(confidence))]] = True
     return found
+
+
+def ranked(confidence: Floats, names: Sequence[str]) -> list[int]:
+    """The places of the images, the most confident first, equal ones by name."""
+    return sorted(range(len(confidence)), key=lambda place: (-confidence[place], names[place]))
 
 
 def images_of(coverage: float, images: int) -> int:

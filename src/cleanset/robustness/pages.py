@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cleanset.attacks.page import AttacksData, attacks_context
+from cleanset.contest.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.dataset.class_names import class_names
 from cleanset.report.pages import page_environment
 from cleanset.robustness.measures.published import PUBLISHED_MODELS
@@ -47,8 +49,6 @@ LARGEST_PUBLISHED_MCE = max(mce for _, mce in PUBLISHED_MODELS.values())
 SHOWN_CLASSES = 40
 """Classes in a map of accuracies; of more, those that the models are worst at."""
 
-PAGES = ("index.html", "images.html", "perturbations.html", "scenarios.html")
-
 
 @dataclass(frozen=True, slots=True)
 class SheetImage:
@@ -64,6 +64,7 @@ class PagesData:
     """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
 
     `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
+    `attacks`: None where nothing was attacked.
     """
 
     roles: Sequence[str]
@@ -73,6 +74,7 @@ class PagesData:
     notices: Mapping[str, str]
     origins: Mapping[str, int]
     left_out: Mapping[str, int]
+    attacks: AttacksData | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,14 @@ class Value:
 
 def pages(data: PagesData) -> dict[str, str]:
     """The text of each page, by its name; a family without changes has none."""
-    environment = page_environment(TEMPLATES)
+    environment = page_environment(TEMPLATES, COVERAGE_TEMPLATES)
     contexts = {"index.html": _corruptions(data), "images.html": _images(data)}
     if data.params.perturbations.names:
         contexts["perturbations.html"] = _perturbations(data)
     if data.params.scenarios.names:
         contexts["scenarios.html"] = _scenarios(data)
+    if data.attacks is not None:
+        contexts["attacks.html"] = attacks_context(data.attacks)
     common = {
         "roles": data.roles,
         "params": data.params,

@@ -19,6 +19,7 @@ from cleanset.robustness.notices import notice
 from cleanset.robustness.pages import PagesData, SheetImage, pages
 from cleanset.robustness.settings import StudyParams, families_of, read_study_params
 from cleanset.robustness.study import Study
+from cleanset.stages.robustness.attacks_page import attacks_data
 
 SHEET_CLASSES, SHEET_SEQUENCES = 3, 1
 """Images of a family on the page of changed images, each of another class; the latter of perturbations."""
@@ -26,7 +27,7 @@ SHOWN_PIXELS, QUALITY = 112, 85
 
 
 def run(study: Study) -> None:
-    """Read data/measures and some images of the finished sets, write report/."""
+    """Read the measures, the results of attacks and some images of the finished sets, write report/."""
     roles = list(read_params(study.edition.folder).models)
     params = read_study_params(study.params_yaml, roles)
     sources = Sources.read(study)
@@ -38,8 +39,8 @@ def run(study: Study) -> None:
     with replacing(study.report) as folder:
         sheets = save_sheets(families, sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
-        left_out = unsuitable_counts(masks)
-        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out)
+        left_out, attacks = unsuitable_counts(masks), attacks_data(study, sources, folder)
+        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out, attacks)
         for name, text in pages(data).items():
             write_text(folder / name, text)
 

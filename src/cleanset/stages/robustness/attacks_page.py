@@ -1,0 +1,146 @@
+"""What stage pages reads and saves for the page on attacks. No model runs."""
+
+from math import floor, log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from PIL import Image
+
+from cleanset.attacks.page import AttacksData, RoleWarnings, SheetRow
+from cleanset.attacks.results import ATTACKED, attack_measures, attack_warnings, attacked_folder
+from cleanset.attacks.settings import NoAttack, read_attack_settings
+from cleanset.dataset.class_names import class_names
+from cleanset.edition.params import read_params
+from cleanset.files import read_text
+from cleanset.images import codec
+from cleanset.images.encoding import jpeg
+from cleanset.images.preprocessing import Preprocessing
+from cleanset.parsing import parse_json
+from cleanset.robustness.answers import ReadAnswers
+from cleanset.robustness.changed_images import SetImages
+from cleanset.robustness.families import Sources
+from cleanset.robustness.study import Study
+from cleanset.scoring.decoding import pixels_of
+from cleanset.scoring.models import preprocessing_of
+from cleanset.tables import read_table
+
+SHEET_IMAGES = 3
+"""Images of an attack on a model, each of another class."""
+SHOWN_PIXELS, QUALITY = 112, 90
+GRAY = 127.5
+IMAGES = "images/attacks"
+READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
+Pixels = NDArray[np.uint8]
+"""Of shape (height, width, 3)."""
+
+
+def attacks_data(study: Study, sources: Sources, report: Path) -> AttacksData | None:
+    """What the page shows, small copies of some images written below `report`; None where nothing was attacked."""
+    if not attack_measures(study.folder).exists():
+        return None
+    params, settings = read_params(study.edition.folder), read_attack_settings(study.params_yaml)
+    roles = list(params.models)
+    read = ReadAnswers(params.dataset.class_list())
+    answers, sheets, sizes = {}, {}, dict[str, int]()
+    (report / IMAGES).mkdir(parents=True)
+    for role in roles:
+        preprocessing = preprocessing_of(params.model(role))
+        sizes[role] = preprocessing.size
+        for name in settings.names:
+            folder = attacked_folder(study.folder, name, role)
+            results = read_table(folder.table, ATTACKED)
+            answers[name, role] = with_columns(results, read)
+            if not isinstance(settings.attack(name), NoAttack):
+                sheet = Sheet(sources, folder.folder, preprocessing, report, f"{IMAGES}/{name}_{role}")
+                sheets[name, role] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
+    by_attack = {
+        (name, role): sheets[name, role] for name in settings.names for role in roles if (name, role) in sheets
+    }
+    lines = pd.read_csv(attack_measures(study.folder))
+    warnings = [warnings_of(study, role) for role in roles]
+    return AttacksData(roles, settings, lines, answers, warnings, by_attack, sizes)
+
+
+def with_columns(results: pd.DataFrame, read: ReadAnswers) -> pd.DataFrame:
+    """The rows of ATTACKED with what confidences are read from, of the logits before and after."""
+    found = results[["file", "was_correct", "is_error"]].copy()
+    for column, suffix in (("logits_before", ""), ("logits_after", "_after")):
+        columns = read(np.stack(results[column].tolist()).astype(np.float64))
+        for name in READ_OFF:
+            found[f"{name}{suffix}"] = columns[name]
+    return found
+
+
+def warnings_of(study: Study, role: str) -> RoleWarnings:
+    """What stage attack_warnings found."""
+    path = attack_warnings(study.folder, role)
+    content = parse_json(read_text(path, "run dvc repro attack_warnings"), str(path), "the signs of a model")
+    return RoleWarnings(role, content["images"], tuple((each["sign"], each["text"]) for each in content["warnings"]))
+
+
+def shown(results: pd.DataFrame) -> list[dict[str, Any]]:
+    """Some rows of ATTACKED, each of another class, spread over all: successes, if there is one."""
+    success = results[results["was_correct"] & results["is_error"]]
+    first = (success if len(success) else results).drop_duplicates("class_index").sort_values("class_index")
+    count = min(SHEET_IMAGES, len(first))
+    places = [place * len(first) // count for place in range(count)]
+    return [{str(key): value for key, value in row.items()} for row in first.iloc[places].to_dict("records")]
+
+
+class Sheet:
+    """The images of an attack on a model, in small copies whose names begin with `images`."""
+
+    def __init__(
+        self, sources: Sources, attacked: Path, preprocessing: Preprocessing, report: Path, images: str
+    ) -> None:
+        self._source, self._attacked = SetImages(sources.files), attacked
+        self._preprocessing, self._report, self._images = preprocessing, report, images
+
+    def row(self, row: dict[str, Any], place: int) -> SheetRow:
+        """A row of ATTACKED as it is shown, its three files written."""
+        before = pixels_of(str(row["file"]), self._source, self._preprocessing).transpose(1, 2, 0)
+        after = np.asarray(codec.decode((self._attacked / str(row["png"])).read_bytes(), ("PNG",)).convert("RGB"))
+        image, factor = difference(before, after)
+        contents = {"clean.jpg": small(before), "attacked.jpg": small(after), "difference.png": image}
+        files = []
+        for name, content in contents.items():
+            files.append(f"{self._images}_{place}_{name}")
+            (self._report / files[-1]).write_bytes(content)
+        return SheetRow(
+            str(row["image_id"]),
+            class_names()[row["class_index"]].name,
+            predicted(row["logits_before"]),
+            predicted(row["logits_after"]),
+            bool(row["was_correct"] and row["is_error"]),
+            float(row["l2"]),
+            float(row["linf"]),
+            (files[0], files[1], files[2]),
+            factor,
+        )
+
+
+def predicted(logits: NDArray[np.float32]) -> str:
+    """The top-1 class by name, with its probability."""
+    exponentials = np.exp(logits.astype(np.float64) - logits.max())
+    return f"{class_names()[int(logits.argmax())].name} {exponentials.max() / exponentials.sum():.2f}"
+
+
+def small(pixels: Pixels) -> bytes:
+    """A copy of at most SHOWN_PIXELS a side, as a JPEG."""
+    image = Image.fromarray(np.ascontiguousarray(pixels))
+    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)
+
+
+def difference(before: Pixels, after: Pixels) -> tuple[bytes, float]:
+    """A PNG of the difference, medium gray where there is none, and its factor: the largest power of 2 that fits.
+
+    Single pixels are taken where it is made smaller: a mean would weaken noise.
+    """
+    found = after.astype(np.float64) - before
+    largest = float(np.abs(found).max())
+    factor = 2.0 ** floor(log2(GRAY / largest)) if largest else 1.0
+    image = Image.fromarray(np.floor(GRAY + factor * found + 0.5).astype(np.uint8))
+    return codec.png(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.NEAREST)), factor
