@@ -12,13 +12,14 @@ from time import perf_counter
 import numpy as np
 
 from cleanset.contest.command_defence import answers_of
-from cleanset.contest.coverage import eligibility
+from cleanset.contest.coverage import Flags, Floats, eligibility
 from cleanset.contest.entries import Defence, ModelOfEdition, Run
 from cleanset.contest.files import ContestFiles
 from cleanset.contest.folder_checks import FORMATS, check_defence
 from cleanset.contest.groups import Groups
 from cleanset.contest.reading import IMAGES, visible
 from cleanset.contest.rules import ABSTAIN
+from cleanset.contest.run_coverage import coverage_steps
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -115,6 +116,7 @@ def run_defence(
         "images_per_minute": round(len(paths) / minutes, 1),
         "eligibility": _figures(known, answers, confidences),
         "unpublished": _figures(hidden, answers, confidences) if hidden else None,
+        "coverage": [list(step) for step in coverage_steps(*_flags(known, answers, confidences))],
         "answers": {sha: answers[sha] for sha in submitted},
     }
     return Run.model_validate(content)
@@ -187,13 +189,19 @@ class ReadGroups:
         return {**stored_columns(found), "group": predicted(found)}
 
 
+def _flags(
+    known: Mapping[str, EligibilityImage], answers: Answers, confidences: Mapping[str, float] | None
+) -> tuple[Flags, Flags, Floats | None]:
+    """Of each image, whether the answer is correct, whether there is none, and its confidence, if there is one."""
+    correct = np.array([answers[sha] == each.group for sha, each in known.items()])
+    abstains = np.array([answers[sha] == ABSTAIN for sha in known])
+    return correct, abstains, None if confidences is None else np.array([confidences[sha] for sha in known])
+
+
 def _figures(
     known: Mapping[str, EligibilityImage], answers: Answers, confidences: Mapping[str, float] | None
 ) -> dict[str, int]:
-    correct = np.array([answers[sha] == each.group for sha, each in known.items()])
-    abstains = np.array([answers[sha] == ABSTAIN for sha in known])
-    sure = None if confidences is None else np.array([confidences[sha] for sha in known])
-    return asdict(eligibility(correct, abstains, sure))
+    return asdict(eligibility(*_flags(known, answers, confidences)))
 
 
 def run_json(run: Run) -> str:

@@ -202,11 +202,14 @@ class Figures(Section):
         return Eligibility(self.images, self.correct, self.mistakes, self.mistakes_at_80)
 
 
+Step = Annotated[list[Count], Field(min_length=2, max_length=2)]
+
+
 class Run(Section):
     """All of results/runs/<team>/<name>/<date>.json: one run of a defence over every submitted image.
 
     `answers`: by SHA-256 of the image, the name of a group or `abstain`. `unpublished`: the same as `eligibility` on
-    a second list.
+    a second list. `coverage`: images answered and mistakes among them, as `run_coverage.coverage_steps` has them.
     """
 
     defence: DefenceName
@@ -214,4 +217,18 @@ class Run(Section):
     images_per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     eligibility: Figures
     unpublished: Figures | None = None
+    coverage: list[Step] | None = None
     answers: dict[Sha256, Name]
+
+    @model_validator(mode="after")
+    def _steps_that_end_at_all_answers(self) -> Self:
+        if self.coverage is None:
+            return self
+        last, found = [0, 0], self.eligibility
+        for step in self.coverage:
+            if step[0] <= last[0] or not last[1] <= step[1] <= last[1] + step[0] - last[0]:
+                raise ValueError(f"coverage: {step} after {last}; expected more images, and no more mistakes than they")
+            last = step
+        if last != [found.correct + found.mistakes, found.mistakes]:
+            raise ValueError(f"coverage: ends at {last}; expected all answers and mistakes of eligibility")
+        return self
