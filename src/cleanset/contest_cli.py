@@ -96,6 +96,19 @@ def standing(
 
 
 @app.command()
+def page(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = HERE) -> None:
+    """Make the page of the contest at the end of a day.
+
+    Writes results/page.html, which opens without a server or a network,
+    and results/page_images/.
+    """
+    from cleanset.contest.reading import read_contest
+    from cleanset.contest.writing import write_page
+
+    typer.echo(str(write_page(contest, read_contest(contest), _day(on))))
+
+
+@app.command()
 def judge(
     judge: Annotated[str, typer.Option("--judge", help="Your id in judges/roster.yaml.")],
     on: Annotated[
