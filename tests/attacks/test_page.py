@@ -91,7 +91,7 @@ def test_accuracy_over_coverage() -> None:
     """Clean: all correct but the least confident. Attacked: two of the four most confident ones, two of all."""
     found = page(data())
     assert [heading.get_text() for heading in found.select("#coverage h3")] == [
-        "Clean 5 images", "Pgd 5 images", "Far 5 images", "Guess 5 images",
+        "clean 5 images", "pgd 5 images", "far 5 images", "guess 5 images",
     ]  # fmt: skip
     clean = rows(found, "Accuracy on clean at 80 and 100 % coverage")
     attacked = rows(found, "Accuracy on pgd at 80 and 100 % coverage")
@@ -114,7 +114,7 @@ def test_where_the_published_kit_differs() -> None:
 def test_the_clean_images_are_those_of_the_attack_that_has_most() -> None:
     few = {(name, "mine"): answers(CLEAN[:1], ATTACKED[:1]) for name in SETTINGS.names}
     found = page(data(answers=few | {("far", "mine"): answers(CLEAN, ATTACKED)}))
-    assert [heading.get_text() for heading in found.select("#coverage h3")][:2] == ["Clean 5 images", "Pgd 1 images"]
+    assert [heading.get_text() for heading in found.select("#coverage h3")][:2] == ["clean 5 images", "pgd 1 images"]
 
 
 def test_warnings() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from cleanset.attacks.base import Pixels, Result, Subject
 from cleanset.attacks.judged import Judge, decoded
@@ -22,11 +23,15 @@ from cleanset.attacks.settings import AttackSettings
 from cleanset.attacks.spatial import RandomSpatial
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
+from cleanset.robustness.changed_images import files_of
+from cleanset.robustness.families import Sources
+from cleanset.robustness.images import STUDY_IMAGES
 from cleanset.robustness.study import Study
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import choose_devices
 from cleanset.stages.robustness import attack_results, attack_warnings, attacks
+from cleanset.stages.robustness.attacks_page import attacks_data
 from cleanset.tables import SCORES, read_table, write_table
 from tests.attacks.study import ROLE, made_study
 
@@ -143,6 +148,37 @@ def test_the_table_of_all(attacked: Study) -> None:
     assert rows["pgd", "queries"]["value"] == "3.0"
     metric = json.loads((attacked.folder / "attack_metrics" / "none" / "error.json").read_text())
     assert metric == {ROLE: 0.5}
+
+
+def test_what_the_page_shows_of_it(attacked: Study, tmp_path: Path) -> None:
+    """Warnings, sizes, what confidences are read from, and small copies: all but those of the attack none."""
+    shutil.copytree(attacked.folder.parents[1], tmp_path / "edition")
+    study = Study(tmp_path / "edition" / "studies" / "robustness")
+    attack_warnings.run(study, ROLE, SETTINGS)
+    with study.params_yaml.open("a") as file:
+        file.write(f"attack: {json.dumps(SETTINGS.model_dump(exclude_none=True))}\n")
+    images = read_table(study.images, STUDY_IMAGES)
+    sources = Sources(images, pd.DataFrame(), files_of(study.edition, images), study)
+    found = attacks_data(study, sources, tmp_path)
+    assert found is not None
+    assert (found.roles, found.sizes) == ([ROLE], {ROLE: 160})
+    assert found.warnings[0].images == 2
+    assert {name for name, _ in found.sheets} == {"random_spatial", "pgd", "boundary", "spsa", "guess"}
+    for name in SETTINGS.names:
+        stored, answers = results(study, name), found.answers[name, ROLE]
+        for suffix, column in (("", "logits_before"), ("_after", "logits_after")):
+            top = np.sort(np.stack(stored[column].tolist()).astype(np.float64), axis=1)
+            assert answers[f"largest_logit{suffix}"].tolist() == top[:, -1].tolist()
+            others = np.log(np.exp(top[:, :-1]).sum(axis=1))
+            assert answers[f"log_odds{suffix}"].tolist() == pytest.approx((top[:, -1] - others).tolist(), abs=1e-4)
+    row = found.sheets["pgd", ROLE][0]
+    assert (row.factor, row.success) == (16, True)  # 4 of 255 levels
+    clean, after = (np.asarray(Image.open(tmp_path / file), np.float64) for file in row.files[:2])
+    assert np.abs(clean - after).mean() < 8
+    assert clean.shape == (112, 112, 3)
+    by_id = results(study, "pgd").set_index("image_id")
+    assert (row.l2, row.linf) == (by_id.at[row.image_id, "l2"], by_id.at[row.image_id, "linf"])
+    assert attacks_data(Study(tmp_path / "other"), sources, tmp_path) is None
 
 
 def test_a_second_run_writes_the_same_bytes(attacked: Study, study: Study) -> None:

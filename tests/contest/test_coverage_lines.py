@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.contest.coverage_lines import coverage_line, thinned
+from cleanset.contest.coverage_lines import coverage_line, limited, thinned
 from tests.properties import examples
 
 CONFIDENCE = np.array([5.0, 4.0, 4.0, 1.0, 0.0])
@@ -47,3 +47,15 @@ def test_a_level_part_has_two_ends() -> None:
     assert thinned([(0.25, 1), (0.5, 1), (0.75, 1), (1, 0.5)]) == [(0.25, 1), (0.75, 1), (1, 0.5)]
     assert thinned([(0.25, 0), (0.5, 1), (0.75, 1), (1, 1)]) == [(0.25, 0), (0.5, 1), (1, 1)]
     assert thinned([(1, 0)]) == [(1, 0)]
+
+
+def test_a_line_of_many_images_has_a_hundred_points() -> None:
+    """From the first to the last, as far from each other as whole numbers allow."""
+    points = [(place / 1000, 0.5) for place in range(1, 1001)]
+    found = limited(points)
+    assert (len(found), found[0], found[-1]) == (100, points[0], points[-1])
+    steps = np.diff([coverage for coverage, _ in found]) * 1000
+    assert {round(step) for step in steps} == {10, 11}
+    assert limited(points[:100]) == points[:100]
+    assert limited(points[:1]) == points[:1]
+    assert limited([]) == []

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cleanset.contest.coverage import AtCoverage, Flags, Floats, at_coverage, ranked
+from cleanset.contest.coverage import CURVE_POINTS, AtCoverage, Flags, Floats, at_coverage, ranked
 
 TEMPLATES = Path(__file__).parent / "templates"
 """With coverage.html, which draws lines."""
@@ -18,7 +18,7 @@ class CoverageLine(NamedTuple):
     """A model on some images: its accuracy at 80 % coverage by both rankings, and at 100 %.
 
     `points`: coverage and accuracy, 0 to 1, of the most confident image, of the two most confident ones, and so on;
-    equal accuracies in between left out.
+    at most CURVE_POINTS of them, and equal accuracies in between left out.
     """
 
     name: str
@@ -36,7 +36,13 @@ def coverage_line(name: str, confidence: Floats, correct: Flags, names: Sequence
     counts = np.arange(1, len(correct) + 1)
     accuracies = np.cumsum(correct[ranked(confidence, names)]) / counts
     points = list(zip((counts / len(correct)).tolist(), accuracies.tolist(), strict=True))
-    return CoverageLine(name, len(correct), found[0], found[1], full, tuple(thinned(points)))
+    return CoverageLine(name, len(correct), found[0], found[1], full, tuple(thinned(limited(points))))
+
+
+def limited(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most CURVE_POINTS of the points of a line, evenly spread, with its ends."""
+    last, shown = len(points) - 1, min(len(points), CURVE_POINTS)
+    return [points[place * last // max(shown - 1, 1)] for place in range(shown)]
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cleanset.contest.coverage_lines import TEMPLATES
+from cleanset.contest.coverage_lines import TEMPLATES, limited
 from cleanset.contest.entries import Appeal, Decision, Defence, Run, SubmittedImage
 from cleanset.contest.files import ContestFiles, Submission, until
 from cleanset.contest.history import history
@@ -220,7 +220,7 @@ def defence_cards(files: ContestFiles, current: Standing) -> list[DefenceCard]:
 def line_of(run: Run) -> CoverageOfDefence:
     """The accuracy over coverage that a run tells of."""
     steps = [(covered, mistakes) for covered, mistakes in run.coverage or []]
-    return CoverageOfDefence(run.defence, points(steps, run.eligibility.images))
+    return CoverageOfDefence(run.defence, limited(points(steps, run.eligibility.images)))
 
 
 def as_text(verdict: Verdict) -> str:
