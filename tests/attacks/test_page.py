@@ -1,6 +1,5 @@
 """The page on attacks: what it shows of literal results, and the small images on it."""
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
-from PIL import Image
 
 from cleanset.attacks.measures import Line
 from cleanset.attacks.page import AttacksData, RoleWarnings, SheetRow, attacks_context, parameters
@@ -16,7 +14,7 @@ from cleanset.attacks.settings import AttackSettings
 from cleanset.contest.coverage_lines import TEMPLATES as COVERAGE
 from cleanset.report.pages import page_environment
 from cleanset.robustness.pages import TEMPLATES
-from cleanset.stages.robustness.attacks_page import difference, predicted, shown
+from cleanset.stages.robustness.attacks_page import predicted, shown
 from tests.report.pages import cells
 
 SETTINGS = AttackSettings.model_validate(
@@ -165,37 +163,6 @@ def test_parameters_of_what_goes_before() -> None:
         "eps 16/255, steps 2, samples 64, learning rate 0.01, delta 0.01, stop margin 1, "
         "after (scale 0.9107, max translation 18, max angle 10)"
     )
-
-
-@pytest.mark.parametrize(("largest", "factor"), [(255, 0.5), (128, 0.5), (127, 1), (64, 1), (63, 2), (4, 16), (1, 64)])
-def test_a_difference(largest: int, factor: float) -> None:
-    """Gray where there is none; as far from gray as so many times the difference, in both directions."""
-    before = np.full((160, 160, 3), 0, np.uint8)
-    before[80:] = 255
-    after = before.copy()
-    after[:40] += np.uint8(largest)
-    after[120:] -= np.uint8(largest)
-    png, found = difference(before, after)
-    shown = np.asarray(Image.open(io.BytesIO(png)))
-    assert found == factor
-    assert shown.shape == (112, 112, 3)
-    assert {tuple(pixel) for pixel in shown[40:70].reshape(-1, 3).tolist()} == {(128, 128, 128)}
-    levels = [int(shown[0, 0, 0]), int(shown[-1, 0, 0])]
-    assert levels == pytest.approx([127.5 + factor * largest, 127.5 - factor * largest], abs=0.5)
-
-
-def test_noise_keeps_its_amplitude() -> None:
-    """Up and down by 4 from pixel to pixel, which a mean would make vanish."""
-    before = np.full((160, 160, 3), 100, np.uint8)
-    after = before + (4 * (-1) ** np.indices((160, 160)).sum(axis=0))[..., None].astype(np.int8)
-    png, factor = difference(before, after.astype(np.uint8))
-    assert factor == 16
-    assert set(np.asarray(Image.open(io.BytesIO(png))).ravel().tolist()) == {64, 192}
-
-
-def test_no_difference() -> None:
-    image = np.zeros((112, 112, 3), np.uint8)
-    assert difference(image, image)[1] == 1
 
 
 def test_a_prediction() -> None:

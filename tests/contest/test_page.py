@@ -1,21 +1,24 @@
 """The page of a contest: what it shows of literal files, and the sample's in a browser."""
 
 import datetime
-import hashlib
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from PIL import Image
 from playwright.sync_api import Browser
 
+from cleanset.contest.attacked import attacked_images
 from cleanset.contest.files import ContestFiles
 from cleanset.contest.history import days_of_change, history
 from cleanset.contest.page import Thumbnail, Warnings, contest_page
 from cleanset.contest.reading import read_contest
 from cleanset.contest.standing import standing
-from cleanset.contest.writing import thumbnail, write_page
+from cleanset.contest.writing import read_image, shown_size, write_page
 from cleanset.errors import CleansetError
 from tests.contest.made import (
     BIRD,
@@ -37,7 +40,7 @@ from tests.contest.made import (
     stake,
     submission,
 )
-from tests.contest.on_disk import FIRST, OnDisk, png
+from tests.contest.on_disk import FIRST, OnDisk, digest, png
 from tests.report.pages import opened, soup, tables, violations
 
 LAST = "2027-01-31"
@@ -60,7 +63,7 @@ def files(**others: Any) -> ContestFiles:
 
 def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: Warnings | None = None) -> BeautifulSoup:
     thumbnails = {sha(name): Thumbnail(f"{name}.jpg", 50, 40) for name in "xyz"}
-    return BeautifulSoup(contest_page(found, day(on), thumbnails, warnings or {}), "html.parser")
+    return BeautifulSoup(contest_page(found, day(on), thumbnails, warnings or {}, {}), "html.parser")
 
 
 def card(shown: BeautifulSoup, name: str) -> str:
@@ -274,8 +277,71 @@ def test_a_changed_image(made: OnDisk) -> None:
         write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
 
 
-def test_a_small_image_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "x.png"
-    for size, expected in (((100, 50), (100, 50)), ((640, 320), (320, 160))):
-        path.write_bytes(png((9, 9, 9), size))
-        assert thumbnail(path, hashlib.sha256(path.read_bytes()).hexdigest())[1] == expected
+    path.write_bytes(png((0, 0, 0))[:50])
+    with pytest.raises(CleansetError, match=r"x\.png: cannot be read .*; expected a whole PNG or JPEG"):
+        read_image(path, digest(path.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [((100, 50), (100, 50)), ((640, 320), (320, 160)), ((320, 4096), (25, 320)), ((4096, 1), (320, 1))],
+)
+def test_a_small_image_stays_as_it_is(size: tuple[int, int], expected: tuple[int, int]) -> None:
+    assert shown_size(Image.new("RGB", size)) == expected
+
+
+def attack(made: OnDisk, name: str, role: str, png_sha256: str, clean: bytes | None) -> None:
+    """A row of the results of an attack, and what the attack none leaves."""
+    folder = made.folder / ".." / "robustness" / "data" / "attacks"
+    (folder / name / role).mkdir(parents=True)
+    row = {"image_id": "ILSVRC2012_val_00000007", "png": "images/n0/a.png", "png_sha256": png_sha256, "queries": 1}
+    pd.DataFrame([row]).to_parquet(folder / name / role / "attacked.parquet")
+    if clean is not None:
+        path = folder / "none" / role / "images" / "n0" / "a.png"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(clean)
+
+
+def test_what_an_attack_made_is_beside_its_clean_image(made: OnDisk) -> None:
+    """The submitted image is (200, 0, 0), the clean one (196, 0, 8): 8 at most, which fits fifteen times, so eight."""
+    attack(made, "other", "standard", "0" * 64, None)
+    attack(made, "pgd", "standard", made.sha256, png((196, 0, 8)))
+    path = write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+    found = soup(path).select_one(".cards li.three")
+    assert found is not None
+    text = " ".join(found.get_text(" ").split())
+    assert text.startswith("clean submitted difference × 8 bird by 3 judges")
+    assert "Made by the attack pgd on standard, of 00000007" in text
+    clean, submitted, difference = (
+        np.asarray(Image.open(path.parent / str(image["src"])).convert("RGB"))[50, 50] for image in found("img")
+    )
+    assert clean.astype(int) == pytest.approx([196, 0, 8], abs=3)
+    assert submitted.astype(int) == pytest.approx([200, 0, 0], abs=3)
+    assert difference.tolist() == [160, 128, 64]
+
+
+def test_what_an_attack_made_without_the_clean_image(made: OnDisk) -> None:
+    attack(made, "pgd", "standard", made.sha256, None)
+    found = soup(write_page(made.folder, read_contest(made.folder), day("2026-11-14")))
+    assert "Made by the attack pgd on standard, of 00000007" in found.select_one(".cards").get_text()  # type: ignore[union-attr]
+    assert len(found.select(".cards img")) == 1
+    assert not found.select(".three")
+
+
+def test_which_files_an_attack_made(made: OnDisk) -> None:
+    """Only those asked for, of the first attack by name, and never what the attack none leaves."""
+    attack(made, "pgd", "standard", "1" * 64, None)
+    attack(made, "far", "standard", "1" * 64, None)
+    attack(made, "far", "other", "2" * 64, None)
+    attack(made, "none", "standard", "3" * 64, None)
+    found = attacked_images(made.folder / ".." / "robustness", {"1" * 64, "3" * 64})
+    assert {key: (each.attack, each.role) for key, each in found.items()} == {"1" * 64: ("far", "standard")}
+    assert attacked_images(made.folder / ".." / "elsewhere", {"1" * 64}) == {}
+
+
+def test_results_of_an_attack_that_cannot_be_read(made: OnDisk) -> None:
+    made.text(made.folder / ".." / "robustness" / "data" / "attacks" / "pgd" / "standard" / "attacked.parquet", "x")
+    with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
+        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))

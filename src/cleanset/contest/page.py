@@ -36,6 +36,20 @@ class Thumbnail(NamedTuple):
     height: int
 
 
+class Attacked(NamedTuple):
+    """What a submitted image is made of: an attack of the edition's study on the model of a role, and which image.
+
+    `clean` and `difference`: that image and what was changed, enlarged so many times; None where it is not stored.
+    """
+
+    attack: str
+    role: str
+    image_id: str
+    clean: Thumbnail | None
+    difference: Thumbnail | None
+    factor: float
+
+
 Warnings = Mapping[str, Sequence[tuple[str, str]]]
 """By the role of a model of the edition, the signs that it only looks strong, and what each is based on."""
 
@@ -68,6 +82,7 @@ class ImageCard:
     submission: Submission
     state: ImageState
     thumbnail: Thumbnail
+    attacked: Attacked | None
     given: Mapping[str, str]
     judged_by: Sequence[JudgedBy]
     appeals: Sequence[Appeal]
@@ -99,15 +114,21 @@ class DefenceCard:
 
 
 def contest_page(
-    files: ContestFiles, on: datetime.date, thumbnails: Mapping[str, Thumbnail], warnings: Warnings
+    files: ContestFiles,
+    on: datetime.date,
+    thumbnails: Mapping[str, Thumbnail],
+    warnings: Warnings,
+    attacked: Mapping[str, Attacked],
 ) -> str:
-    """The page at the end of a day. `thumbnails`: of each published image, by its SHA-256.
+    """The page at the end of a day.
+
+    `thumbnails`: of each published image, by its SHA-256. `attacked`: those of them that the study's attacks made.
 
     Raises CleansetError as `standing` does.
     """
     current, past = standing(files, on), history(files, on)
     files = until(files, on)
-    cards = image_cards(files, current, thumbnails)
+    cards = image_cards(files, current, thumbnails, attacked)
     context: dict[str, Any] = {
         "standing": current,
         "history": history_rows(past, [each.name for each in current.defences]),
@@ -148,7 +169,9 @@ def history_rows(past: Sequence[Standing], names: Sequence[str]) -> list[History
     return found
 
 
-def image_cards(files: ContestFiles, current: Standing, thumbnails: Mapping[str, Thumbnail]) -> list[ImageCard]:
+def image_cards(
+    files: ContestFiles, current: Standing, thumbnails: Mapping[str, Thumbnail], attacked: Mapping[str, Attacked]
+) -> list[ImageCard]:
     """A card for each published image, in the order of submission."""
     submitted = {image.sha256: (image, each) for each in files.submissions for image in each.manifest.images}
     given = last_answers(files.runs)
@@ -158,6 +181,7 @@ def image_cards(files: ContestFiles, current: Standing, thumbnails: Mapping[str,
             submitted[sha256][1],
             state,
             thumbnails[sha256],
+            attacked.get(sha256),
             given.get(sha256, {}),
             judged := judged_by(files, submitted[sha256][0]),
             sorted((each for each in files.board.appeals if each.image == sha256), key=lambda each: each.date),

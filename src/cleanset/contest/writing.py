@@ -6,15 +6,17 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from cleanset.contest.attacked import AttackedImage, attacked_images
 from cleanset.contest.files import ContestFiles
 from cleanset.contest.folder_checks import FORMATS
-from cleanset.contest.page import Thumbnail, Warnings, contest_page
+from cleanset.contest.page import Attacked, Thumbnail, Warnings, contest_page
 from cleanset.contest.reading import IMAGES
 from cleanset.contest.report import as_json, notices
 from cleanset.contest.standing import Standing
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, sha256, write_text
-from cleanset.images.codec import decode
+from cleanset.images.codec import decode, png
+from cleanset.images.differences import enlarged_difference
 from cleanset.images.encoding import jpeg
 from cleanset.parsing import parse_json
 
@@ -38,36 +40,70 @@ def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> Non
 def write_page(folder: Path, files: ContestFiles, on: datetime.date) -> Path:
     """Write results/page.html, the standing at the end of a day, and results/page_images/; the path of the page.
 
-    Warnings are shown as far as the study of robustness beside the contest has looked for them. Raises CleansetError
-    as `standing` does, and for a published image that is missing or changed.
+    Of the study of robustness beside the contest it shows warnings, and the clean image of each that an attack made,
+    as far as they are there. Raises CleansetError as `standing` does, and for a published image that is missing or
+    changed.
     """
-    results, thumbnails = folder / "results", {}
-    contents: dict[str, bytes] = {}
-    for each in files.submissions:
-        if each.week <= on:
-            for image in each.manifest.images:
-                content, size = thumbnail(folder / str(each) / IMAGES / image.file, image.sha256)
-                thumbnails[image.sha256] = Thumbnail(f"{THUMBNAILS}/{image.sha256}.jpg", *size)
-                contents[image.sha256] = content
-    text = contest_page(files, on, thumbnails, warnings_of(folder / STUDY))
+    results = folder / "results"
+    published = {
+        image.sha256: folder / str(each) / IMAGES / image.file
+        for each in files.submissions
+        if each.week <= on
+        for image in each.manifest.images
+    }
+    found, thumbnails, attacked = attacked_images(folder / STUDY, published.keys()), {}, {}
     with replacing(results / THUMBNAILS) as partial:
         partial.mkdir()
-        for name, content in sorted(contents.items()):
-            (partial / f"{name}.jpg").write_bytes(content)
+        saved = _Thumbnails(partial)
+        for digest, path in sorted(published.items()):
+            image = read_image(path, digest)
+            thumbnails[digest] = saved.jpeg(f"{digest}.jpg", image)
+            if digest in found:
+                attacked[digest] = saved.attacked(digest, image, found[digest])
+        text = contest_page(files, on, thumbnails, warnings_of(folder / STUDY), attacked)
     write_text(results / "page.html", text)
     return results / "page.html"
 
 
-def thumbnail(path: Path, digest: str) -> tuple[bytes, tuple[int, int]]:
-    """A small JPEG of an image, and its width and height."""
+def read_image(path: Path, digest: str) -> Image.Image:
+    """A submitted image. Raises CleansetError if it is missing, changed or cannot be read."""
     if not path.is_file() or sha256(data := path.read_bytes()) != digest:
         raise CleansetError(f"{path}: missing or changed; expected SHA-256 {digest}: run dvc pull, or git checkout it")
     try:
-        image = decode(data, FORMATS).convert("RGB")
+        return decode(data, FORMATS).convert("RGB")
     except ValueError as error:
         raise CleansetError(f"{path}: cannot be read ({error}); expected a whole PNG or JPEG") from None
-    image.thumbnail((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)
-    return jpeg(np.asarray(image), QUALITY), image.size
+
+
+class _Thumbnails:
+    """Small images in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def jpeg(self, name: str, image: Image.Image) -> Thumbnail:
+        """Write a copy of at most SHOWN_PIXELS a side."""
+        small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
+        (self._folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
+        return Thumbnail(f"{THUMBNAILS}/{name}", *small.size)
+
+    def attacked(self, digest: str, image: Image.Image, found: AttackedImage) -> Attacked:
+        """Write the clean image, where it is stored, and the difference."""
+        if found.clean is None:
+            return Attacked(found.attack, found.role, found.image_id, None, None, 1)
+        clean = decode(found.clean.read_bytes(), FORMATS).convert("RGB")
+        shown, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
+        name = f"{digest}_difference.png"
+        (self._folder / name).write_bytes(png(shown))
+        difference = Thumbnail(f"{THUMBNAILS}/{name}", *shown.size)
+        small = self.jpeg(f"{digest}_clean.jpg", clean)
+        return Attacked(found.attack, found.role, found.image_id, small, difference, factor)
+
+
+def shown_size(image: Image.Image) -> tuple[int, int]:
+    """Width and height of the copy of an image: its longer side has at most SHOWN_PIXELS."""
+    scale = min(1.0, SHOWN_PIXELS / max(image.size))
+    return max(1, round(scale * image.width)), max(1, round(scale * image.height))
 
 
 def warnings_of(study: Path) -> Warnings:

@@ -1,6 +1,5 @@
 """What stage pages reads and saves for the page on attacks. No model runs."""
 
-from math import floor, log2
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import read_params
 from cleanset.files import read_text
 from cleanset.images import codec
+from cleanset.images.differences import Pixels, enlarged_difference
 from cleanset.images.encoding import jpeg
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.parsing import parse_json
@@ -30,11 +30,8 @@ from cleanset.tables import read_table
 SHEET_IMAGES = 3
 """Images of an attack on a model, each of another class."""
 SHOWN_PIXELS, QUALITY = 112, 90
-GRAY = 127.5
 IMAGES = "images/attacks"
 READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
-Pixels = NDArray[np.uint8]
-"""Of shape (height, width, 3)."""
 
 
 def attacks_data(study: Study, sources: Sources, report: Path) -> AttacksData | None:
@@ -103,8 +100,8 @@ class Sheet:
         """A row of ATTACKED as it is shown, its three files written."""
         before = pixels_of(str(row["file"]), self._source, self._preprocessing).transpose(1, 2, 0)
         after = np.asarray(codec.decode((self._attacked / str(row["png"])).read_bytes(), ("PNG",)).convert("RGB"))
-        image, factor = difference(before, after)
-        contents = {"clean.jpg": small(before), "attacked.jpg": small(after), "difference.png": image}
+        image, factor = enlarged_difference(before, after, (SHOWN_PIXELS, SHOWN_PIXELS))
+        contents = {"clean.jpg": small(before), "attacked.jpg": small(after), "difference.png": codec.png(image)}
         files = []
         for name, content in contents.items():
             files.append(f"{self._images}_{place}_{name}")
@@ -132,15 +129,3 @@ def small(pixels: Pixels) -> bytes:
     """A copy of at most SHOWN_PIXELS a side, as a JPEG."""
     image = Image.fromarray(np.ascontiguousarray(pixels))
     return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)
-
-
-def difference(before: Pixels, after: Pixels) -> tuple[bytes, float]:
-    """A PNG of the difference, medium gray where there is none, and its factor: the largest power of 2 that fits.
-
-    Single pixels are taken where it is made smaller: a mean would weaken noise.
-    """
-    found = after.astype(np.float64) - before
-    largest = float(np.abs(found).max())
-    factor = 2.0 ** floor(log2(GRAY / largest)) if largest else 1.0
-    image = Image.fromarray(np.floor(GRAY + factor * found + 0.5).astype(np.uint8))
-    return codec.png(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.NEAREST)), factor
