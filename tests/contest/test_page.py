@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from PIL import Image
 from playwright.sync_api import Browser
@@ -44,7 +45,7 @@ from tests.contest.on_disk import FIRST, OnDisk, digest, png
 from tests.report.pages import opened, soup, tables, violations
 
 LAST = "2027-01-31"
-"""The day of the sample's page."""
+"""The last day of the sample's history."""
 DEPICTION = BIRD | {"real": False, "outline": [[0, 0], [50, 0], [50, 50], [0, 50]]}
 IMAGES = [submission("red", ["x", "y"]), submission("blue", ["z"], "2026-11-10T12:00:00Z")]
 ANSWERS = [
@@ -209,7 +210,7 @@ def test_the_page_of_the_sample_is_the_committed_one(repository: Path, tmp_path:
     shutil.copytree(committed, copy)
     shutil.rmtree(copy / "results" / "page_images")
     (copy / "results" / "page.html").unlink()
-    written = write_page(copy, read_contest(copy), day(LAST))
+    written = write_page(copy, read_contest(copy), day(yaml.safe_load((copy / "params.yaml").read_text())["day"]))
     assert written.read_bytes() == (committed / "results" / "page.html").read_bytes()
     images = sorted((committed / "results" / "page_images").iterdir())
     assert len(images) == 4
@@ -220,17 +221,17 @@ def test_the_page_of_the_sample_is_the_committed_one(repository: Path, tmp_path:
 def test_the_page_of_the_sample(repository: Path) -> None:
     """Its history as in its README; the board's fruit, and both reasons of a rejected image."""
     found = soup(repository / "studies" / "contest" / "results" / "page.html")
-    assert tables(found, "history")[0][-1] == [
-        "2027-01-31",
-        "eligible",
-        "awaiting",
-        "broken",
-        "grove 1/2, orchard 1/2",
-        "",
-    ]
+    header, *_, last = tables(found, "history")[0]
+    states = dict(zip(header, last, strict=True))
+    readme = (repository / "studies" / "contest" / "README.md").read_text().splitlines()
+    (names,) = ([cell.strip() for cell in line.strip("|").split("|")] for line in readme if line.startswith("| day |"))
+    (row,) = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in readme if line.startswith(f"| {last[0]} |")
+    )
+    assert states | {"defenders' shares": ""} == dict(zip(names, row, strict=True)) | {"defenders' shares": ""}
     verdicts = [" ".join(each.get_text().split()) for each in found.select(".verdict")]
     assert verdicts == ["rejected: too small, ambiguous", "fruit", "fruit", "rejected: too small"]
-    assert len(found.select("#defences svg polyline")) == 3
+    assert len(found.select("#defences svg polyline")) == 4
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])

@@ -9,9 +9,11 @@ import yaml
 from cleanset.contest.checking import run
 from cleanset.contest.reading import read_contest, read_rules
 from cleanset.contest.standing import standing
+from cleanset.contest.writing import write_page
 from cleanset.edition.create import make_edition
 from tests.checkouts import Checkout
 from tests.contest.made import day
+from tests.report.pages import soup
 
 CONTEST = Path("studies", "contest")
 
@@ -25,8 +27,8 @@ def test_both_editions_have_the_same_pipeline(repository: Path) -> None:
 def test_the_modules_that_it_names_are_there(repository: Path) -> None:
     stages = yaml.safe_load((repository / CONTEST / "dvc.yaml").read_text())["stages"]
     code = [dep.partition("${root}/")[2] for stage in stages.values() for dep in stage["deps"] if "${root}" in dep]
-    assert len(code) == 12
-    assert [path for path in code if not (repository / path).is_file()] == []
+    assert len(code) == 30
+    assert [path for path in code if not (repository / path).exists()] == []
 
 
 def test_the_committed_standing_is_that_of_its_day(repository: Path) -> None:
@@ -56,4 +58,6 @@ def test_a_new_edition_has_an_empty_contest_of_birds_and_bicycles(tmp_path: Path
     make_edition(tmp_path / "mine")
     contest = tmp_path / "mine" / CONTEST
     assert run(contest, None, None) == "0 defences, 0 submissions with 0 images"
+    page = soup(write_page(contest, read_contest(contest), day("2026-11-14")))
+    assert "No image is published yet." in page.get_text()
     assert {name: len(wnids) for name, wnids in read_rules(contest).classes.items()} == {"bird": 59, "bicycle": 2}
