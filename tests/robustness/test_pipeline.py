@@ -167,6 +167,7 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
         "perturbations.csv", "perturbation_differences.csv", "perturbation_frames.csv",
         "scenarios.csv", "scenario_differences.csv", "scenario_accuracies.csv",
         "scenario_regression.csv", "scenario_anova.csv", "scenario_fitted.csv",
+        "models.csv", "errors_by_severity.csv", "flips_by_frame.csv",
     }  # fmt: skip
     with (folder / "perturbations.csv").open() as file:
         problems = {row["problem"] for row in csv.DictReader(file) if row["measure"] == "mfr" if not row["value"]}
