@@ -1,6 +1,6 @@
-"""Photograph the sample edition's report into docs/report.webp: the first page, a contact sheet.
+"""Photograph the sample's pages into docs/: the report, the attacks of its study, its contest; two views of each.
 
-Run `python docs/report.py` in the root after `dvc repro`; it needs Chromium.
+Run `python docs/report.py` in the root after `dvc repro` there and in studies/robustness; it needs Chromium.
 """
 
 import io
@@ -11,24 +11,31 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 WIDTH, HEIGHT, GAP = 820, 1010, 20
+VIEWS = {
+    "report": ("report/index.html", "report/sheet-1.html#n04254680"),
+    "attacks": ("studies/robustness/report/attacks.html#success", "studies/robustness/report/attacks.html#images"),
+    "contest_page": ("studies/contest/results/page.html", "studies/contest/results/page.html#images"),
+}
 
 
 def main() -> None:
-    """Write the image."""
+    """Write the images."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        views = [view(browser, name) for name in ("index.html", "sheet-1.html#n04254680")]
+        for name, pages in VIEWS.items():
+            both = Image.new("RGB", (2 * WIDTH + GAP, HEIGHT), "#c9ccd1")
+            for place, page in enumerate(pages):
+                both.paste(view(browser, page), (place * (WIDTH + GAP), 0))
+            both.save(f"docs/{name}.webp", quality=82, method=6)
         browser.close()
-    both = Image.new("RGB", (2 * WIDTH + GAP, HEIGHT), "#c9ccd1")
-    for place, image in enumerate(views):
-        both.paste(image, (place * (WIDTH + GAP), 0))
-    both.save("docs/report.webp", quality=82, method=6)
 
 
 def view(browser: Browser, name: str) -> Image.Image:
     """What a window of WIDTH x HEIGHT shows of a page."""
     page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
-    page.goto(f"{(Path('report')).resolve().as_uri()}/{name}")
+    path, _, anchor = name.partition("#")
+    page.goto(f"{Path(path).resolve().as_uri()}#{anchor}")
+    page.wait_for_timeout(500)  # until images further down are there
     image = Image.open(io.BytesIO(page.screenshot()))
     page.close()
     return image.convert("RGB")
