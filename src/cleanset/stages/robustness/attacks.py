@@ -157,11 +157,11 @@ def guess_of(study: Study, wanted: StudyParams, target: Target) -> Guess:
         read_table(study.predictions(family, target.role), PREDICTIONS[family]) for family in GUESSED
     )
     mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
-    whole, sources = Resized(target.model.preprocessing.size), Sources.read(study)
+    whole = Resized(target.model.preprocessing.size)
 
     @cache
     def changed(family: str) -> ChangedImages:
-        return family_of(family, sources, wanted).changed_images(target.files, wanted)
+        return family_of(family, Sources.read(study), wanted).changed_images(target.files, wanted)
 
     def pixels(file: str, name: str, severity: int) -> Pixels:
         if name == CLEAN:
