@@ -191,6 +191,23 @@ def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
     assert (both["log_odds_x"] == both["log_odds_y"]).all()
 
 
+def test_a_file_of_names(edition: Edition, tmp_path: Path) -> None:
+    """All images of these ids that are in the sets, of the edition's classes."""
+    table = pd.read_parquet(study_of(edition).images)
+    names, path = table["image_id"].tolist()[5:2:-1], tmp_path / "names.txt"
+    path.write_text("\n".join(names) + "\n")
+    found = open_images(str(path), edition, ["standard"])
+    assert found.images["file"].tolist() == table[table["image_id"].isin(names)]["file"].tolist()
+    assert len(found.classes) == 12
+    assert (found.selections, found.notes) == (["all"], ["of 71 images of the sets those that names.txt names"])
+    path.write_text("ILSVRC2012_val_00050000\n")
+    with pytest.raises(CleansetError, match=r"names\.txt: 'ILSVRC2012_val_00050000' is in no set of .* remove it"):
+        open_images(str(path), edition, ["standard"])
+    path.write_text("\n")
+    with pytest.raises(CleansetError, match=r"names\.txt: no images; expected an image id a line"):
+        open_images(str(path), edition, ["standard"])
+
+
 def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
     """On all images and the common ones, as the role of the same weights is; it has no set of its own."""
     study = study_of(edition)

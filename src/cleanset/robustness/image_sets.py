@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +10,15 @@ import pandas as pd
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
 from cleanset.evaluate.sets import EvaluationSet, open_set
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import MANIFEST
+from cleanset.files import read_text
 from cleanset.robustness.changed_images import StudyFile, files_of
 from cleanset.robustness.images import STUDY_IMAGES, joined
 from cleanset.robustness.results import ALL, SELECTIONS
+from cleanset.validation import shown
 
 _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
@@ -40,7 +43,9 @@ class ImageSet:
 
 
 def open_images(name: str, edition: Edition, roles: Sequence[str]) -> ImageSet:
-    """The sets of an edition in a folder, the set of a role of `edition`, an export, or a folder per wnid.
+    """The sets of an edition in a folder, the set of a role of `edition`, an export, a folder per wnid, or a file.
+
+    The file names images of the sets of `edition`, an image id a line.
 
     All bytes are read, and checked where there is a manifest. Raises CleansetError, for an image that is missing or
     has changed, too.
@@ -48,6 +53,8 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> ImageSet:
     folder = Path(name)
     if name not in roles and (folder / "params.yaml").is_file() and not (folder / MANIFEST).is_file():
         return _of_edition(name, Edition(folder))
+    if name not in roles and folder.is_file() and edition.params_yaml.is_file():
+        return _of_list(folder, edition)
     found = open_set(name, edition, roles)
     if found.kind == "folder":
         return _of_folder(found, folder)
@@ -68,6 +75,22 @@ def _of_edition(name: str, edition: Edition) -> ImageSet:
     images = joined({role: read_entries(edition.export(role)) for role in roles})
     files, classes = files_of(edition, images), params.dataset.class_list()
     return ImageSet(name, images, files, classes, roles, SELECTIONS, edition, ["the sets of all models, joined"])
+
+
+def _of_list(path: Path, edition: Edition) -> ImageSet:
+    whole = _of_edition(str(path), edition)
+    known, ids = set(whole.images["image_id"]), read_text(path, "expected an image id a line").split()
+    if not ids:
+        raise CleansetError(f"{path}: no images; expected an image id a line")
+    for image_id in ids:
+        if image_id not in known:
+            raise CleansetError(
+                f"{path}: {shown(image_id)} is in no set of {edition.folder}; "
+                f"expected one of its {len(known):,} images a line: remove it"
+            )
+    images = whole.images[whole.images["image_id"].isin(ids)].reset_index(drop=True)
+    notes = [f"of {len(whole.images):,} images of the sets those that {path.name} names"]
+    return replace(whole, images=images, owners=[], selections=[ALL], notes=notes)
 
 
 def _of_folder(found: EvaluationSet, folder: Path) -> ImageSet:
