@@ -135,8 +135,8 @@ def evaluate(
     images: Annotated[
         str,
         typer.Option(
-            help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with the "
-            "ids of some of the edition's images, one a line."
+            help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with "
+            "the ids of some of the edition's images, one a line."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue what was interrupted.")],
