@@ -1,6 +1,6 @@
 // Looking closely at an image, and drawing a crop on it. The box lives here, in pixels of the image;
 // Cropper.js only shows it and is dragged: its own box lies on the screen, and would change with the zoom.
-import { answer, press } from "./keys.js";
+import { press, work } from "./keys.js";
 
 const PREVIEW_MILLISECONDS = 120;
 const PAN_PIXELS = 60;
@@ -29,7 +29,7 @@ export const isReady = () => image === null || "ready" in image.dataset;
 
 function done(element) {
   element.dataset.ready = "1";
-  answer();
+  work();
 }
 
 // --- the crop box -------------------------------------------------------------------------------
