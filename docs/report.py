@@ -1,4 +1,4 @@
-"""Photograph the sample's pages into docs/: the report, the attacks of its study, its contest; two views of each.
+"""Photograph the sample's pages into docs/: the report, its study of robustness with attacks, its contest; two views of each.
 
 Run `python docs/report.py` in the root after `dvc repro` there and in studies/robustness; it needs Chromium.
 """
@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, sync_playwright
 WIDTH, HEIGHT, GAP = 820, 1010, 20
 VIEWS = {
     "report": ("report/index.html", "report/sheet-1.html#n04254680"),
+    "robustness": ("studies/robustness/report/index.html#ce", "studies/robustness/report/images.html"),
     "attacks": ("studies/robustness/report/attacks.html#success", "studies/robustness/report/attacks.html#images"),
     "contest_page": ("studies/contest/results/page.html", "studies/contest/results/page.html#images"),
 }
