@@ -109,15 +109,17 @@ def test_a_reference_with_too_few_errors_is_reported() -> None:
 
 
 def test_differences_are_paired() -> None:
-    found = {(each.selection, each.measure): each for each in study().differences()}
+    found = {(each.selection, each.measure, each.change): each for each in study().differences()}
     lines = list(study().lines())
-    for selection in ("union", "common"):
-        for measure in ("mean_error", "mce"):
-            each = found[selection, measure]
-            values = [line(lines, selection, model, measure).value for model in "ab"]
-            assert (each.model, each.other) == ("a", "b")
-            assert each.value == pytest.approx(values[0] - values[1])
-            assert each.low <= each.value <= each.high
+    measures = [(measure, name) for measure in ("error", "ce") for name in CORRUPTIONS]
+    measures += [("group_error", name) for name in ("noise", "blur", "weather", "digital")]
+    measures += [("mean_error", ""), ("mce", ""), ("relative_mce", "")]
+    assert set(found) == {(selection, *each) for selection in ("union", "common") for each in measures}
+    for (selection, measure, change), each in found.items():
+        values = [line(lines, selection, model, measure, change).value for model in "ab"]
+        assert (each.model, each.other) == ("a", "b")
+        assert each.value == pytest.approx(values[0] - values[1])
+        assert each.low <= each.value <= each.high
     same = list(study(answers={"a": answers(1, 0.4), "b": answers(1, 0.4)}).differences())
     assert {(each.value, each.low, each.high) for each in same} == {(0.0, 0.0, 0.0)}
 
@@ -126,8 +128,11 @@ def test_fewer_severities_give_errors_and_no_ce() -> None:
     few = {role: Answers(each.corrupted[:, :, :2], each.nulls) for role, each in study().answers.items()}
     lines = list(study(severities=(1, 2), answers=few).lines())
     assert {each.measure for each in lines} == {
-        "error_clean", "error_unchanged", "error", "group_error", "mean_error",
+        "error_clean", "error_unchanged", "error", "group_error", "mean_error", "mce",
     }  # fmt: skip
+    mce = line(lines, "union", "a", "mce")
+    assert np.isnan(mce.value)
+    assert mce.problem == "no mCE: severities 1, 2; CE needs 1 to 5"
 
 
 def test_no_image_in_all_sets() -> None:

@@ -85,11 +85,14 @@ def test_a_reference_that_hardly_flips_has_no_ratio() -> None:
 
 def test_differences_are_paired() -> None:
     lines = list(study().lines())
-    found = {(each.selection, each.measure): each for each in study().differences()}
-    assert set(found) == {(s, m) for s in ("union", "common") for m in ("mean_fp", "mean_t5d")}
-    each = found["union", "mean_fp"]
-    ends = [value(lines, "union", model, "mean_fp", "") for model in "ab"]
-    assert each.value == pytest.approx(ends[0] - ends[1])
+    found = {(each.selection, each.measure, each.change): each for each in study().differences()}
+    for measure, change in (("mean_fp", ""), ("mt5d", ""), ("fp", "tilt"), ("t5d_as_published", "shot_noise")):
+        each = found["union", measure, change]
+        ends = [value(lines, "union", model, measure, change) for model in "ab"]
+        assert each.value == pytest.approx(ends[0] - ends[1])
+        assert each.low <= each.value <= each.high
+    assert {selection for selection, _, _ in found} == {"union", "common"}
+    assert not [measure for _, measure, _ in found if measure.startswith("fr")]
 
 
 def test_flips_by_frame() -> None:

@@ -165,10 +165,15 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
     assert {path.name for path in folder.iterdir()} == {
         "corruptions.csv", "corruption_differences.csv", "corruption_errors.csv",
         "perturbations.csv", "perturbation_differences.csv", "perturbation_frames.csv",
-        "scenarios.csv", "scenario_differences.csv", "scenario_accuracies.csv",
+        "scenarios.csv", "scenario_differences.csv", "scenario_accuracies.csv", "scenario_scores.csv",
         "scenario_regression.csv", "scenario_anova.csv", "scenario_fitted.csv",
-        "models.csv", "errors_by_severity.csv", "flips_by_frame.csv",
+        "notices.csv", "models.csv", "errors_by_severity.csv", "flips_by_frame.csv",
     }  # fmt: skip
+    with (folder / "notices.csv").open() as file:
+        notices = {row["family"]: row["notice"] for row in csv.DictReader(file)}
+    assert notices["corruptions"].startswith("No official ImageNet-C numbers: a subset")
+    assert notices["perturbations"].startswith("No official ImageNet-P numbers: a subset")
+    assert notices["scenarios"].endswith("of all 1,000 (answers: all).")
     with (folder / "perturbations.csv").open() as file:
         problems = {row["problem"] for row in csv.DictReader(file) if row["measure"] == "mfr" if not row["value"]}
     assert problems
@@ -251,6 +256,11 @@ def test_the_scenarios_page_has_the_size_of_the_models_and_of_the_images(studied
     assert sizes == [f"{record['parameters'] / 1e6:.2f}" for record in records]
     assert "the same 71 images of 12 classes" in page.select_one("#cells").get_text()  # type: ignore[union-attr]
     assert "it is absent here" in page.select_one("#models").get_text()  # type: ignore[union-attr]
+    rows = {row[0]: row[1:] for row in tables(page, "score")[0]}
+    variances = zip(rows["variance over scenarios"], rows["variance over classes"], strict=True)
+    for role, pair in enumerate(variances):
+        expected = 1 - sum(map(float, pair)) / 100
+        assert metric(studied, "score_as_published", "scenarios")[role] == pytest.approx(expected, abs=2e-4)
 
 
 def test_what_is_drawn_by_dvc_plots(studied: Checkout) -> None:

@@ -86,6 +86,13 @@ def read(sources: Sources, family: str = "corruptions", /, **section: Any) -> tu
     return made(sources, family, wanted(85, **{family: defaults[family] | {"published": "published"} | section}))
 
 
+def told(images: pd.DataFrame, family: str = "corruptions", **given: bool) -> str:
+    """The notice of published images."""
+    answers = {"answers": "restricted"} if family == "scenarios" else {}
+    params = StudyParams.model_validate({family: {"published": "published", **answers}})
+    return notice(family, params, images, **given)
+
+
 def pixels(changed: ChangedImages, name: str) -> NDArray[np.uint8]:
     return np.array(changed(name))
 
@@ -215,7 +222,7 @@ def test_cropped_images_are_left_out(sources: Sources) -> None:
     family, _ = read(sources)
     assert family.images["crop"].isna().all()
     assert len(family.images) == 2
-    assert "1 that are cropped in the sets are left out" in notice(family, sources.images)
+    assert "1 that are cropped in the sets are left out" in told(sources.images)
     cropped = Sources(sources.images[2:], sources.masks[2:], sources.files, sources.study)
     with pytest.raises(CleansetError, match=r"corruptions\.published: all 1 images are cropped"):
         read(cropped)
@@ -231,11 +238,11 @@ def test_official_numbers_are_those_of_the_whole_benchmark(sources: Sources, mon
         shutil.copytree(sources.study.folder / "published/fog", sources.study.folder / "published" / name)
     whole = Sources(sources.images[:2], sources.masks[:2], sources.files, sources.study)
     assert not read(whole, **all_of_it)[0].is_official
-    assert notice(read(whole)[0], whole.images).endswith("but not all of ImageNet-C: no official numbers.")
+    assert told(whole.images).endswith("but not all of ImageNet-C: no official numbers.")
     monkeypatch.setattr(published_benchmarks, "VALIDATION_IMAGES", 2)
     official = read(whole, **all_of_it, severities=[1, 2, 3, 4, 5])[0]
     assert official.is_official
-    assert notice(official, whole.images) == "Published images: all of ImageNet-C."
+    assert told(whole.images, is_official=official.is_official) == "Published images: all of ImageNet-C."
     assert not read(whole)[0].is_official
     one = Sources(sources.images[:1], sources.masks[:1], sources.files, sources.study)
     assert not read(one, **all_of_it, severities=[1, 2, 3, 4, 5])[0].is_official
@@ -341,7 +348,10 @@ def test_scenarios_of_any_name_and_size(sources: Sources) -> None:
     resized = np.array(Image.fromarray(large).resize((341, 256), Image.Resampling.BILINEAR))
     left = round((341 - 224) / 2)
     np.testing.assert_array_equal(pixels(changed, f"{file} in_the_rain 00"), resized[16:240, left : left + 224])
-    assert notice(family, sources.images[:2]) == "Published images, read from a folder."
+    assert told(sources.images[:2], "scenarios") == (
+        "Published images, read from a folder. A prediction is correct if the class is the most probable of the "
+        "edition's classes (answers: restricted)."
+    )
 
 
 def test_names_that_a_file_may_not_match_by(sources: Sources) -> None:

@@ -8,7 +8,14 @@ from cleanset.errors import CleansetError
 from cleanset.robustness.measures.bootstrap import Bootstrap
 from cleanset.robustness.names import CLEAN, UNCHANGED
 from cleanset.robustness.results import Line, StudiedImages
-from cleanset.robustness.scenario_results import Answers, ScenarioStudy, cells_of, read_answers, regression_of
+from cleanset.robustness.scenario_results import (
+    Answers,
+    ScenarioStudy,
+    cells_of,
+    read_answers,
+    regression_of,
+    score_parts,
+)
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
 CLASSES = np.array([0, 0, 7, 7, 9, 9])
@@ -58,6 +65,33 @@ def test_score_by_hand() -> None:
     assert line(lines, "union", "a", "score_as_written", "").value == pytest.approx(written)
     published = 1 - (sum(external) / 2 + sum(internal) / 2)
     assert line(lines, "union", "a", "score_as_published", "").value == pytest.approx(published)
+
+
+def test_what_score_is_made_of() -> None:
+    """The deviations by hand, and the Score of the lines from them."""
+    given = study()
+    correct, mu = given.answers["a"].correct, given.answers["a"].unchanged.mean()
+    table = score_parts(given)
+    of_model = table[table["model"] == "a"]
+    rows = {(row.part, row.level): (row.accuracy, row.squared_deviation) for row in of_model.itertuples()}
+    assert list(rows) == [*(("external", name) for name in SCENARIOS), *(("internal", each) for each in "079")]
+    assert rows["external", "image_grey"][0] == pytest.approx(correct[:, 1].sum() / 6)
+    assert rows["internal", "7"][0] == pytest.approx(correct[2:4].sum() / 6)
+    assert all(square == pytest.approx((accuracy - mu) ** 2) for accuracy, square in rows.values())
+    sums = of_model.groupby("part")["squared_deviation"].sum()
+    published = line(list(given.lines()), "union", "a", "score_as_published", "").value
+    assert published == pytest.approx(1 - sums["external"] / 2 - sums["internal"] / 2)
+
+
+def test_differences_are_paired() -> None:
+    lines = list(study().lines())
+    found = {(each.selection, each.measure, each.change): each for each in study().differences()}
+    measures = [("accuracy", name) for name in SCENARIOS]
+    measures += [("mean_accuracy", ""), ("score_as_published", ""), ("score_as_written", "")]
+    assert set(found) == {(selection, *each) for selection in ("union", "common") for each in measures}
+    for (selection, measure, change), each in found.items():
+        values = [line(lines, selection, model, measure, change).value for model in "ab"]
+        assert each.value == pytest.approx(values[0] - values[1])
 
 
 def test_score_needs_two_scenarios_and_two_classes() -> None:

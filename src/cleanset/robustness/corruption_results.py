@@ -27,7 +27,7 @@ from cleanset.robustness.results import Chosen, Difference, Line, Measure, Studi
 
 Misclassified = npt.NDArray[np.bool_]
 
-COMPARED = ("mean_error", "mce")
+COMPARED = ("error", "group_error", "mean_error", "ce", "mce", "relative_mce")
 """The measures whose differences between models are given."""
 
 
@@ -62,7 +62,7 @@ class CorruptionStudy:
         return self.images.lines(self.measured)
 
     def differences(self) -> Iterator[Difference]:
-        """The mean error and mCE of each two models on the same images."""
+        """Errors, CEs and mCE of each two models on the same images."""
         return self.images.differences(self.measured, COMPARED)
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Measure]:
@@ -78,6 +78,9 @@ class CorruptionStudy:
         yield Measure("mean_error", "", mean_of(errors, self.corruptions))
         if tuple(self.severities) == SEVERITIES:
             yield from self._ratios(role, chosen, resamples, errors)
+        else:
+            found = ", ".join(map(str, self.severities))
+            yield missing("mce", "", f"no mCE: severities {found}; CE needs 1 to 5", resamples)
 
     def _mean_errors(self, role: str, chosen: Chosen, resamples: Resamples) -> dict[str, Sampled]:
         """The mean error over the severities, by corruption."""

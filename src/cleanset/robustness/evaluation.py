@@ -86,8 +86,10 @@ def run(edition: Edition, wanted: Wanted) -> Evaluated:
         _Answering(spec, stem, images, params, answers, edition).run(families, settings)
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
-    notices = {family.name: notice(family, images.images) for family in families}
-    lines = measure(studied, list(notices), wanted.out / "measures", wanted.out / "metrics")
+    notices = {
+        family.name: notice(family.name, params, images.images, is_official=family.is_official) for family in families
+    }
+    lines = measure(studied, notices, wanted.out / "measures", wanted.out / "metrics")
     return Evaluated(images, params, lines, notices)
 
 

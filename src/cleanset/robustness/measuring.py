@@ -104,18 +104,19 @@ class Studied:
         )
 
 
-def measure(studied: Studied, families: Iterable[str], measures: Path, metrics: Path) -> dict[str, list[Line]]:
+def measure(studied: Studied, notices: Mapping[str, str], measures: Path, metrics: Path) -> dict[str, list[Line]]:
     """Measure some of FAMILIES; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
-    Returns the lines of each family. Raises CleansetError if answers are missing, or of other images, weights or
-    seed than the study has.
+    `notices`: by family, what a reader of its numbers has to know. Returns the lines of each family. Raises
+    CleansetError if answers are missing, or of other images, weights or seed than the study has.
     """
     found: dict[str, list[Line]] = {}
     written: dict[str, Mapping[str, float | None]] = {}
-    families = list(families)
+    families = list(notices)
     studied.check(families)
     with replacing(measures) as folder:
         folder.mkdir()
+        write_csv(folder / "notices.csv", ("family", "notice"), notices.items())
         write_table_csv(folder / "models.csv", studied.parameters(families))
         for name in families:
             study = _study(name, studied)
@@ -195,9 +196,14 @@ def scenario_study(studied: Studied, images: pd.DataFrame) -> ScenarioStudy:
 
 
 def write_scenarios(folder: Path, params: StudyParams, study: ScenarioStudy) -> None:
-    """Write accuracy by model, scenario and class, and the regression of it where all models saw the same images."""
+    """Write accuracy by model, scenario and class, and what follows from it.
+
+    That is what Score is made of, and the regression, where all models saw the same images.
+    """
     cells = scenario_results.cells_of(study)
     write_table_csv(folder / "scenario_accuracies.csv", cells)
+    if study.scenarios and len(cells):
+        write_table_csv(folder / "scenario_scores.csv", scenario_results.score_parts(study))
     base = params.scenarios.baselines
     found = None
     if params.images == "union":

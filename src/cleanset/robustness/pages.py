@@ -13,6 +13,7 @@ from cleanset.contest.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.dataset.class_names import class_names
 from cleanset.report.pages import page_environment
 from cleanset.robustness.measures.published import PUBLISHED_MODELS
+from cleanset.robustness.measures.scenarios import spread
 from cleanset.robustness.names import UNCHANGED, corruptions_of, perturbations_of
 from cleanset.robustness.settings import StudyParams
 
@@ -40,6 +41,11 @@ HEADLINES = {
     "score_as_written": "Score, as written",
 }
 """The titles of the measures over all changes, by their names."""
+
+SHOWN_DIFFERENCES = (
+    "mean_error", "mce", "mean_fp", "mean_t5d", "mean_accuracy", "score_as_published", "score_as_written",
+)  # fmt: skip
+"""The measures whose differences between models are on the pages; the CSV files have those of all."""
 
 IN_UNITS = ("mean_t5d", "t5d", "score")
 """How the names of measures begin that are no shares, and are not shown in percent."""
@@ -170,6 +176,7 @@ def _scenarios(data: PagesData) -> dict[str, Any]:
         "cells": _shares(cells, ["model", "scenario", "class_index"], "correct"),
         "class_images": dict(zip(counts["class_index"].tolist(), counts["images"].tolist(), strict=True)),
         "baselines": [] if fitted is None else _baselines(data, cells),
+        "parts_of_score": _score_parts(data.tables["scenario_scores"]) if "scenario_scores" in data.tables else {},
         "regression": [] if regression is None else _terms(regression),
         "anova": [] if regression is None else data.tables["scenario_anova"].replace({np.nan: None}).to_dict("records"),
         "fitted": [] if fitted is None else list(zip(fitted["accuracy"], fitted["fitted"], strict=True)),
@@ -177,6 +184,17 @@ def _scenarios(data: PagesData) -> dict[str, Any]:
         "origins": data.origins,
         "left_out": data.left_out,
     }
+
+
+def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """Of Score, in percent, by model and part: the squared deviation of each level, and their variance for level ""."""
+    rows = zip(table["model"], table["part"], table["level"].astype(str), table["squared_deviation"], strict=True)
+    found = {tuple(key): value for *key, value in rows}
+    for (model, part), squares in table.groupby(["model", "part"], sort=False)["squared_deviation"]:
+        found[model, part, ""] = (
+            float(spread(squares.to_numpy("float64"), "as_published")) if len(squares) > 1 else np.nan
+        )
+    return {(a, b, c): f"{100 * value:.2f}" if np.isfinite(value) else "–" for (a, b, c), value in found.items()}
 
 
 def _baselines(data: PagesData, cells: pd.DataFrame) -> list[str]:
@@ -204,7 +222,10 @@ def _measures(data: PagesData, family: str) -> dict[str, Any]:
         "selections": {name: _counts(lines, name) for name in selections},
         "of": _by_key(lines),
         "first": selections[0],
-        "differences": [row | {"factor": _factor(row["measure"])} for row in differences.to_dict("records")],
+        "differences": [
+            row | {"factor": _factor(row["measure"])}
+            for row in differences[differences["measure"].isin(SHOWN_DIFFERENCES)].to_dict("records")
+        ],
     }
 
 

@@ -32,7 +32,10 @@ from cleanset.robustness.results import Chosen, Difference, Line, Measure, Studi
 Top5 = npt.NDArray[np.int64]
 """The five most probable classes, best first: images x frames x 5."""
 
-COMPARED = ("mean_fp", "mean_t5d")
+COMPARED = (
+    "fp", "fp_as_published", "mean_fp", "mean_fp_as_published", "mfr", "mfr_as_published",
+    "t5d", "t5d_as_published", "mean_t5d", "mean_t5d_as_published", "mt5d", "mt5d_as_published",
+)  # fmt: skip
 """The measures whose differences between models are given."""
 
 SUFFIXES: dict[Definition, str] = {"as_written": "", "as_published": "_as_published"}
@@ -57,7 +60,7 @@ class PerturbationStudy:
         return self.images.lines(self.measured)
 
     def differences(self) -> Iterator[Difference]:
-        """The mean FP and mean T5D of each two models on the same images."""
+        """FP, T5D and their means of each two models on the same images."""
         return self.images.differences(self.measured, COMPARED)
 
     def pairs(self, name: str, definition: Definition) -> Pairs:

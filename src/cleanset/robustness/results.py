@@ -39,10 +39,14 @@ class Line(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A measure of a model minus that of another on the same images, with the interval of the paired difference."""
+    """A measure of a model minus that of another on the same images, with the interval of the paired difference.
+
+    `change` is as in Line.
+    """
 
     selection: str
     measure: str
+    change: str
     model: str
     other: str
     value: float
@@ -100,23 +104,26 @@ class StudiedImages:
                     )
 
     def differences(self, measured: Measured, measures: Sequence[str]) -> Iterator[Difference]:
-        """Some measures over all changes, of each two models on the same images, where they are defined."""
+        """Some measures, by change and over all changes, of each two models on the same images, where defined."""
         for selection in self.selections:
             chosen = self.selected(selection, self.roles[0])
             if selection == "own" or chosen.sum() < 2:  # own: other images for each model
                 continue
             resamples = self.bootstrap.resample(self.classes[chosen])
             found = {
-                role: {each.measure: each.sampled for each in measured(role, chosen, resamples) if not each.change}
+                role: {
+                    (each.measure, each.change): each.sampled
+                    for each in measured(role, chosen, resamples)
+                    if each.measure in measures and np.isfinite(each.sampled.value)
+                }
                 for role in self.roles
             }
             for one, other in combinations(self.roles, 2):
-                for measure in measures:
-                    left, right = found[one].get(measure), found[other].get(measure)
-                    if left and right and np.isfinite(left.value) and np.isfinite(right.value):
+                for key, left in found[one].items():
+                    if (right := found[other].get(key)) is not None:
                         difference = left - right
                         low, high = _ends(difference.interval())
-                        yield Difference(selection, measure, one, other, difference.value, low, high)
+                        yield Difference(selection, *key, one, other, difference.value, low, high)
 
 
 def _ends(interval: Interval) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from cleanset.robustness.results import Chosen, Difference, Line, Measure, Studi
 
 Correct = npt.NDArray[np.bool_]
 
-COMPARED = ("mean_accuracy",)
+COMPARED = ("accuracy", "mean_accuracy", "score_as_published", "score_as_written")
 """The measures whose differences between models are given."""
 
 _SCORES: tuple[Definition, ...] = ("as_published", "as_written")
@@ -47,7 +47,7 @@ class ScenarioStudy:
         return self.images.lines(self.measured)
 
     def differences(self) -> Iterator[Difference]:
-        """The mean accuracy of each two models on the same images."""
+        """Accuracies and Score of each two models on the same images."""
         return self.images.differences(self.measured, COMPARED)
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Measure]:
@@ -105,6 +105,25 @@ def cells_of(study: ScenarioStudy) -> pd.DataFrame:
             rows = {"model": role, "scenario": name, "class_index": images.classes[chosen], "correct": correct[chosen]}
             parts.append(pd.DataFrame(rows))
     return accuracy_by_cell(pd.concat(parts, ignore_index=True))
+
+
+def score_parts(study: ScenarioStudy) -> pd.DataFrame:
+    """What Score is made of: accuracy and its squared deviation from that on unchanged images, by model.
+
+    The part `external` has a row for each scenario, `internal` one for each class index, whose accuracy is the mean
+    over the scenarios. Of the first of the study's selections.
+    """
+    images, rows = study.images, list[tuple[str, str, str, float, float]]()
+    for role, answers in study.answers.items():
+        chosen = images.selected(images.selections[0], role)
+        correct, classes = answers.correct[chosen], images.classes[chosen]
+        mu = float(answers.unchanged[chosen].mean())
+        accuracies = [
+            ("external", name, each) for name, each in zip(study.scenarios, correct.mean(axis=0), strict=True)
+        ]
+        accuracies += [("internal", str(each), correct[classes == each].mean()) for each in np.unique(classes)]
+        rows += [(role, part, level, float(each), float((each - mu) ** 2)) for part, level, each in accuracies]
+    return pd.DataFrame(rows, columns=["model", "part", "level", "accuracy", "squared_deviation"])
 
 
 def regression_of(

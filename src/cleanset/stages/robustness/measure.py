@@ -4,6 +4,7 @@ from cleanset.edition.params import read_params
 from cleanset.robustness.image_masks import MASKS
 from cleanset.robustness.images import STUDY_IMAGES
 from cleanset.robustness.measuring import Studied, measure
+from cleanset.robustness.notices import notice
 from cleanset.robustness.results import SELECTIONS
 from cleanset.robustness.settings import families_of, read_study_params
 from cleanset.robustness.study import Study
@@ -16,8 +17,9 @@ def run(study: Study) -> None:
     roles = list(models)
     params = read_study_params(study.params_yaml, roles)
     known = {**models, **params.further_models}
+    images = read_table(study.images, STUDY_IMAGES)
     studied = Studied(
-        images=read_table(study.images, STUDY_IMAGES),
+        images=images,
         masks=read_table(study.masks_table, MASKS),
         params=params,
         models={name: name for name in params.models(roles)},
@@ -26,4 +28,5 @@ def run(study: Study) -> None:
         files=study.answers,
         weights={name: model.sha256 for name, model in known.items() if model.sha256 is not None},
     )
-    measure(studied, families_of(params), study.measures, study.metrics)
+    notices = {family: notice(family, params, images) for family in families_of(params)}
+    measure(studied, notices, study.measures, study.metrics)

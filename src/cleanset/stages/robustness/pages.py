@@ -35,7 +35,7 @@ def run(study: Study) -> None:
     tables = {path.stem: pd.read_csv(path) for path in sorted(study.measures.glob("*.csv"))}
     usable = masks[masks["left_out"].isna()]
     families = [family_of(name, sources, params) for name in families_of(params)]
-    notices = {family.name: notice(family, sources.images) for family in families}
+    notices = {family.name: notice(family.name, params, sources.images) for family in families}
     with replacing(study.report) as folder:
         sheets = save_sheets(families, sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
