@@ -1,4 +1,4 @@
-"""Photograph the sample's pages into docs/: the report, its study of robustness with attacks, its contest; two views of each.
+"""Photograph the sample's pages into docs/: report, study of robustness, attacks, contest; two views of each.
 
 Run `python docs/report.py` in the root after `dvc repro` there and in studies/robustness; it needs Chromium.
 """
