@@ -10,6 +10,9 @@ from cleanset.errors import CleansetError, cut, one_line
 MAX_VALUE = 80
 """Characters of a value in a message."""
 
+MAX_LIST = 400
+"""Characters of a message with a list of known names: all corruptions and their groups fit."""
+
 _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = _repr.maxlong = 10 * MAX_VALUE
 _repr.maxlist = _repr.maxtuple = _repr.maxdict = 10
@@ -32,7 +35,8 @@ def first_problem(error: ValidationError) -> str:
         what = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
         what = what.replace("a valid integer", "an integer").replace("a valid ", "a ")
     found = "" if isinstance(first["input"], dict) else f"; found {shown(first['input'])}"
-    return f"{key + ': ' if key else ''}{cut(one_line(what), 3 * MAX_VALUE)}{found}"
+    length = MAX_LIST if first["type"] == "value_error" else 3 * MAX_VALUE  # our own messages list what is known
+    return f"{key + ': ' if key else ''}{cut(one_line(what), length)}{found}"
 
 
 def check_known(what: str, name: str, known: Iterable[str]) -> None:

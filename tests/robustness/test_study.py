@@ -12,6 +12,14 @@ from cleanset.robustness.answers import PREDICTIONS, ReadAnswers, by_name
 from cleanset.robustness.changed_images import ChangeName
 from cleanset.robustness.clean import check_clean
 from cleanset.robustness.images import first_images, images_for, joined
+from cleanset.robustness.names import (
+    ALL_CORRUPTIONS,
+    ALL_PERTURBATIONS,
+    CORRUPTION_GROUPS,
+    PERTURBATION_GROUPS,
+    SCENARIO_GROUPS,
+    SCENARIOS,
+)
 from cleanset.robustness.settings import Perturbations, read_study_params
 from tests.documents import blocks
 from tests.robustness.entries import entry
@@ -97,6 +105,22 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
         read_study_params(study(tmp_path, text + "\n"), ROLES)
     assert message in str(error.value)
     assert str(tmp_path / "params.yaml") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "known", "groups"),
+    [
+        ("corruptions", ALL_CORRUPTIONS, CORRUPTION_GROUPS),
+        ("perturbations", ALL_PERTURBATIONS, PERTURBATION_GROUPS),
+        ("scenarios", SCENARIOS, SCENARIO_GROUPS),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_whole_list(
+    tmp_path: Path, section: str, known: tuple[str, ...], groups: dict[str, tuple[str, ...]]
+) -> None:
+    with pytest.raises(CleansetError) as error:
+        read_study_params(study(tmp_path, f"{section}: {{names: [rain]}}\n"), ROLES)
+    assert f"expected one of {', '.join(known)}, or a group: {', '.join(groups)}; found ['rain']" in str(error.value)
 
 
 def test_the_sets_are_joined() -> None:
