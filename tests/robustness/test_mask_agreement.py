@@ -82,3 +82,12 @@ def test_the_command(folders: tuple[MaskFolder, MaskFolder], tmp_path: Path) -> 
     assert done.exit_code == 0, done.output
     assert done.output == "2 images: mean IoU 0.667, smallest 0.333 (ILSVRC2012_val_00000003)\n"
     assert out.read_text() == "image_id,iou\nILSVRC2012_val_00000002,1.0\nILSVRC2012_val_00000003,0.3333333333333333\n"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_unknown_format(folders: tuple[MaskFolder, MaskFolder], place: int) -> None:
+    given = [each._replace(format="gif") if number == place else each for number, each in enumerate(folders)]
+    with pytest.raises(
+        CleansetError, match="unknown mask format 'gif'; expected one of png, coco, labelme, imagenet_s"
+    ):
+        agreement(given[0], given[1], {})

@@ -9,8 +9,9 @@ import pandas as pd
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_regular_file
 from cleanset.robustness.image_masks import MaskFile, MaskSource, find_masks
-from cleanset.robustness.mask_formats import IMAGENET_S, read_regions
+from cleanset.robustness.mask_formats import FORMATS, IMAGENET_S, read_regions
 from cleanset.robustness.masks import Mask, intersection_over_union
+from cleanset.validation import check_known
 
 COLUMNS = ["image_id", "iou"]
 
@@ -25,9 +26,11 @@ class MaskFolder(NamedTuple):
 def agreement(one: MaskFolder, other: MaskFolder, wnids: Mapping[str, str]) -> pd.DataFrame:
     """The columns image_id and iou, 0 to 1, of each image that has a mask in both folders, sorted.
 
-    `wnids`: the class of each image, which ImageNet-S needs. Raises CleansetError for a mask that cannot be read, two
-    of other sizes, and folders that have no image in common.
+    `wnids`: the class of each image, which ImageNet-S needs. Raises CleansetError for an unknown format, a mask
+    that cannot be read, two of other sizes, and folders that have no image in common.
     """
+    for each in (one, other):
+        check_known("mask format", each.format, FORMATS)
     found = [find_masks(each.folder.parent, [MaskSource(each.folder.name, each.format, "")]) for each in (one, other)]
     common = sorted(set(found[0]) & set(found[1]))
     if IMAGENET_S in (one.format, other.format):
