@@ -7,13 +7,16 @@ from time import perf_counter, process_time
 
 import imagecorruptions
 import numpy as np
+import pandas as pd
 
 from cleanset.images.base import base_image
 from cleanset.images.codec import decode
-from cleanset.robustness.corruption_results import Answers, CorruptionStudy, by_severity
+from cleanset.robustness.answers import PREDICTIONS
+from cleanset.robustness.corruption_results import Answers, CorruptionStudy, by_severity, read_answers
 from cleanset.robustness.corruptions import corrupted
 from cleanset.robustness.measures.bootstrap import Bootstrap
 from cleanset.robustness.names import (
+    ALL_CORRUPTIONS,
     CLEAN,
     CORRUPTIONS,
     PERTURBATIONS,
@@ -26,8 +29,9 @@ from cleanset.robustness.perturbation_results import PerturbationStudy, by_frame
 from cleanset.robustness.results import StudiedImages
 from cleanset.robustness.scenario_results import Answers as ScenarioAnswers
 from cleanset.robustness.scenario_results import ScenarioStudy, cells_of, regression_of
+from cleanset.tables import read_table, write_table
 from export import photographs_or_drawings
-from measuring import print_machine, print_table, share
+from measuring import print_machine, print_table, scratch, share
 
 PHOTOGRAPHS = 8
 MAX_SHARE_OF_LIBRARY = 0.55
@@ -41,6 +45,7 @@ def main() -> None:
     for change in (by_library, corrupted):  # compiled, and its masks read
         changed(images[:1], change)
     library, own = (changed(images, change) for change in (by_library, corrupted))
+    read = reading()
     once, drawn = (results(draws) for draws in (1, 1000))
     print_machine("imagecorruptions-imaug", "numba", "scipy", "opencv-python-headless")
     milliseconds = [f"{1000 * seconds / PHOTOGRAPHS:.0f}" for seconds in (library, own)]
@@ -55,6 +60,7 @@ def main() -> None:
         f"Measures of {len(ROLES)} models, {CLASSES * PER_CLASS:,} images in 75 corruptions, 320 frames, 12 scenarios",
         ("what", "found", "limit", "of the limit"),
         [
+            ("reading answers to 96 variants, s", f"{read:.1f}", "", ""),
             ("one draw, s", f"{once:.1f}", str(MAX_SECONDS), share(once, MAX_SECONDS)),
             (
                 "1,000 draws, s",
@@ -80,6 +86,29 @@ def changed(images: list[np.ndarray], change: Callable[..., object]) -> float:
         for name in CORRUPTIONS:
             change(image, name)
     return process_time() - before
+
+
+def reading() -> float:
+    """The seconds of reading the stored answers of all models to 19 corruptions and the unchanged images."""
+    generator = np.random.default_rng(0)
+    files = [f"n{number:08d}/{number}.png" for number in range(CLASSES * PER_CLASS)]
+    images = pd.DataFrame({"file": files, "class_index": np.repeat(np.arange(CLASSES), PER_CLASS)})
+    changes = [(CLEAN, 0), (UNCHANGED, 0), *((name, each) for name in ALL_CORRUPTIONS for each in SEVERITIES)]
+    keys = sorted((file, *change) for file in files for change in changes)
+    rows = pd.DataFrame(keys, columns=["file", "change", "severity"])
+    rows["top5_class"] = list(generator.random((len(rows), 7)).argsort(axis=1)[:, :5])
+    rows["top5_probability"] = list(np.tile(np.float32([0.3, 0.2, 0.1, 0.1, 0.1]), (len(rows), 1)))
+    for name in ("log_odds", "largest_logit", "second_logit", "log_sum_exp"):
+        rows[name] = np.float32(0)
+    rows["class_of_edition"] = 0
+    with scratch() as folder:
+        path, table = folder / "answers.parquet", PREDICTIONS["corruptions"]
+        write_table(path, rows, table)
+        del rows, keys
+        before = perf_counter()
+        for _ in ROLES:
+            read_answers(images, read_table(path, table), ALL_CORRUPTIONS, SEVERITIES)
+        return perf_counter() - before
 
 
 def results(draws: int) -> float:
