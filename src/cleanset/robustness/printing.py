@@ -45,10 +45,15 @@ def as_text(evaluated: Evaluated) -> Group:
         chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]
         if shown_measures(family, chosen):
             parts += [Text(), Text(f"{family}, {chosen[0].images:,} images: {KINDS[family]}"), _table(family, chosen)]
+            parts += map(Text, dict.fromkeys(each.problem for each in chosen if _is_shown_missing(family, each)))
         else:  # of some changes there is no mean
             parts += [Text(), Text(f"{family}: no measures over all changes; measures/{family}.csv has those of each")]
         parts.append(Text(evaluated.notices[family]))
     return Group(*parts, Text(), Text(MEANING))
+
+
+def _is_shown_missing(family: str, line: Line) -> bool:
+    return bool(line.problem) and line.measure in COLUMNS[family]
 
 
 def shown_measures(family: str, lines: Sequence[Line]) -> dict[str, str]:
