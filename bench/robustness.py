@@ -97,7 +97,7 @@ def reading() -> float:
     keys = sorted((file, *change) for file in files for change in changes)
     rows = pd.DataFrame(keys, columns=["file", "change", "severity"])
     rows["top5_class"] = list(generator.random((len(rows), 7)).argsort(axis=1)[:, :5])
-    rows["top5_probability"] = list(np.tile(np.float32([0.3, 0.2, 0.1, 0.1, 0.1]), (len(rows), 1)))
+    rows["top5_probability"] = list(np.tile(np.array([0.3, 0.2, 0.1, 0.1, 0.1], np.float32), (len(rows), 1)))
     for name in ("log_odds", "largest_logit", "second_logit", "log_sum_exp"):
         rows[name] = np.float32(0)
     rows["class_of_edition"] = 0
