@@ -46,6 +46,21 @@ def check(
 
 
 @app.command()
+def manifest(
+    target: Annotated[str, typer.Option("--target", help="The defence that the images are aimed at, team/name.")],
+    at: Annotated[str, typer.Option("--at", help="When they are submitted, in UTC, such as 2026-11-27T12:00:00Z.")],
+    images: Annotated[list[Path], typer.Argument(help="PNG or JPEG files.")],
+) -> None:
+    """Print the manifest.yaml of a submission of these images.
+
+    With their sizes and SHA-256; refuses what cannot be submitted.
+    """
+    from cleanset.contest.submitting import manifest_yaml
+
+    typer.echo(manifest_yaml(target, at, images), nl=False)
+
+
+@app.command()
 def defend(
     on: Annotated[str, typer.Option("--on", help=DAY + " The date of the runs.")],
     defence: Annotated[
@@ -68,6 +83,24 @@ def defend(
     files = until(read_contest(contest), _day(on))
     for path in defending.defend(contest, files, defence or sorted(files.defences), _day(on), unpublished):
         typer.echo(str(path))
+
+
+@app.command()
+def threshold(
+    model: Annotated[str, typer.Option("--model", help="A role of the edition.")],
+    confidence: Annotated[str, typer.Option(help="max_logit, softmax, margin or energy.")] = "softmax",
+    coverage: Annotated[float, typer.Option(help="The share of the eligibility list to answer.")] = 0.8,
+    ranking: Annotated[str, typer.Option(help="plain, or as_published: as the published kit counts.")] = "plain",
+    contest: Folder = HERE,
+) -> None:
+    """Find the threshold below which a model of the edition has to abstain.
+
+    Shows it, the accuracy at that and at full coverage, and the mistakes that
+    the model makes above it, by image.
+    """
+    from cleanset.contest import thresholds
+
+    typer.echo(thresholds.run(contest, model, confidence, coverage, ranking))  # type: ignore[arg-type]
 
 
 @app.command()

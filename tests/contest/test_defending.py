@@ -11,11 +11,14 @@ import pytest
 import yaml
 
 from cleanset.contest.command_defence import answers_of, parse_answers, without_network
-from cleanset.contest.defending import ReadGroups, defend, run_defence
+from cleanset.contest.defending import defend, run_defence
+from cleanset.contest.entries import ModelOfEdition
 from cleanset.contest.files import until
 from cleanset.contest.groups import Groups
+from cleanset.contest.model_defence import ModelDefence, ReadGroups
 from cleanset.contest.reading import read_contest
 from cleanset.contest.standing import standing
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import file_name, manifest_csv
 from tests.contest.made import day
@@ -248,6 +251,27 @@ def test_an_edition_without_the_classes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_threshold_that_abstains_on_everything(tmp_path: Path, repository: Path) -> None:
+    """And what a wrapper makes of the same model: answers that are random, one-hot and without a gradient."""
+    made = OnDisk(tmp_path)
+    ready(made)
+    shutil.copyfile(repository / "params.yaml", tmp_path / "params.yaml")
+    (tmp_path / "sample").symlink_to(repository / "sample")
+    model = {"role": "standard", "confidence": "softmax", "threshold": 1.1}
+    made.changed("defences/gold/wall/defence.yaml", model=model)
+    with pytest.raises(
+        CleansetError, match=r"gold/wall: threshold 1\.1 abstains on everything, all 3 images of the elig"
+    ):
+        run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
+    made.changed("defences/gold/wall/defence.yaml", model=model | {"threshold": 0.0})
+    honest = run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
+    assert honest.signs == []
+    made.changed("defences/gold/wall/defence.yaml", model=model | {"threshold": 0.0, "wrapper": "uninteresting"})
+    wrapped = run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
+    assert {"saturated_answers", "no_gradient"} <= {each.sign for each in wrapped.signs or []}
+
+
+@pytest.mark.slow
 def test_a_model_of_the_sample(tmp_path: Path, repository: Path) -> None:
     """Below its threshold it abstains; without one it gives what its logits, added up by hand, are for."""
     from cleanset.edition.params import read_params
@@ -272,7 +296,9 @@ def test_a_model_of_the_sample(tmp_path: Path, repository: Path) -> None:
     sure = 1 / (1 + np.exp(-abs(second - first)))
     for threshold, answer in ((sure - 1e-6, expected), (sure + 1e-6, "abstain")):
         model = {"role": "standard", "confidence": "softmax", "threshold": float(threshold)}
-        made.changed("defences/gold/wall/defence.yaml", model=model)
-        run = run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
-        assert run.answers == {made.sha256: answer}
-        assert run.eligibility.images == 3
+        defence = ModelDefence(Edition(tmp_path), ModelOfEdition.model_validate(model), groups)
+        assert defence({made.sha256: made.path(f"{FIRST}/images/x.png")})[0] == {made.sha256: answer}
+    made.changed("defences/gold/wall/defence.yaml", model=model | {"threshold": 0.0})
+    run = run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))
+    assert run.answers == {made.sha256: expected}
+    assert run.eligibility.images == 3

@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,12 +15,15 @@ import yaml
 from PIL import Image
 
 from cleanset.contest.checking import run
+from cleanset.contest.consistency import check_submissions
 from cleanset.contest.folder_checks import manifest_entry
+from cleanset.contest.groups import BIRD_OR_BICYCLE
 from cleanset.contest.reading import read_contest
 from cleanset.contest.standing import standing
 from cleanset.errors import CleansetError
 from tests.contest.made import BIRD, JUDGES, UNSURE, day
 from tests.contest.on_disk import CLEAN, FIRST, OnDisk, digest, named, png, stake_entry
+from tests.documents import blocks
 
 IMAGE = f"{FIRST}/images/x.png"
 
@@ -64,6 +68,29 @@ def replace(made: OnDisk, data: bytes, **changed: object) -> None:
     for judge in JUDGES[:3]:
         made.path(f"answers/{judge}/2026-11-06.yaml").unlink()
     made.run("2026-11-07", {digest(data): "bird"})
+
+
+def test_a_manifest_from_images(made: OnDisk, tmp_path: Path) -> None:
+    """What the command prints is a submission that is read and checked."""
+    folder = made.path("submissions/blue/2026-11-05-1")
+    (folder / "images").mkdir(parents=True)
+    for name, color in (("a.png", (0, 0, 200)), ("b.png", (0, 200, 0))):
+        (folder / "images" / name).write_bytes(png(color))
+    images = [f"{folder}/images/{name}" for name in ("a.png", "b.png")]
+    given = ["manifest", "--target", "gold/wall", "--at", "2026-11-05T12:00:00Z"]
+    done = cleanset(made, *given, *images)
+    assert (done.returncode, done.stderr) == (0, "")
+    (folder / "manifest.yaml").write_text(done.stdout)
+    assert run(made.folder, folder, None) == "submissions/blue/2026-11-05-1: 2 images"
+    for arguments, message in (
+        ((*given[:4], "today", *images), "manifest: submitted: expected an instant in UTC such as"),
+        ((*given, f"{folder}/manifest.yaml"), "manifest.yaml: not a PNG or JPEG; expected a PNG or JPEG"),
+        ((*given, f"{folder}/c.png"), "c.png: no file; expected a PNG or JPEG"),
+        ((*given[:2], "wall", *given[3:], *images), "manifest: target: String should match pattern"),
+    ):
+        done = cleanset(made, *arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert message in done.stderr
 
 
 def bomb() -> bytes:
@@ -434,3 +461,18 @@ def test_the_contest_is_read_as_it_was_written(made: OnDisk) -> None:
     (first,) = [each for each in read_contest(made.folder).answers if each.judge == JUDGES[0]]
     found = first.answers[made.sha256].model_dump(mode="json")
     assert found == given
+
+
+def test_the_documented_files(repository: Path, tmp_path: Path) -> None:
+    """Those of docs/contest.md are read as they are, and the submission can be made to the staked defence."""
+    files, edition = (yaml.safe_load(text) for text in blocks(repository, "yaml", "docs/contest.md"))
+    for name, content in files.items():
+        text = yaml.safe_dump(content, allow_unicode=True).replace("a…", "a" + "b" * 58).replace("c…", "c" + "b" * 58)
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = read_contest(tmp_path)
+    check_submissions(found)
+    assert (len(found.board.appeals), len(found.board.decisions), len(found.board.accepted)) == (1, 1, 1)
+    assert found.roster == {"3f9c2a71"}
+    assert Counter(edition["dataset"]["classes"]) == Counter(BIRD_OR_BICYCLE["bird"] + BIRD_OR_BICYCLE["bicycle"])

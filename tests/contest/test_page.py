@@ -14,6 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from cleanset.contest.attacked import attacked_images
+from cleanset.contest.entries import Run, Sign
 from cleanset.contest.files import ContestFiles
 from cleanset.contest.history import days_of_change, history
 from cleanset.contest.page import Thumbnail, Warnings, contest_page
@@ -148,6 +149,28 @@ def test_warnings_are_shown_where_there_are_some() -> None:
     assert tables(found, "warnings")[0][1:] == [["gold/wall", "no gradient", "8 of 8"]]
 
 
+def test_a_wrapped_model_has_the_warnings_of_its_runs_alone() -> None:
+    """What the study saw is of the model without its wrapper; the last run that looked for signs counts."""
+    wrapped = {"role": "standard", "wrapper": "uninteresting", "confidence": "max_logit", "threshold": 0}
+    defences = {"gold/wall": defence(), "gold/veil": defence(model=wrapped)}
+
+    def seen(name: str, date: str, *signs: str) -> Run:
+        content = {"signs": [Sign(sign=each, text=f"{each} on {date}") for each in signs]}
+        return run({}, name, date).model_copy(update=content)
+
+    runs = [
+        seen("gold/veil", "2026-11-03", "random_answers", "no_gradient"), seen("gold/wall", "2026-11-03"),
+        seen("gold/veil", "2026-11-02", "saturated_answers"), run({}, "gold/veil", "2026-11-04"),
+    ]  # fmt: skip
+    files = contest(runs=runs, defences=defences)
+    found = page(files, warnings={"standard": [("black_box_better", "8 of 8")]})
+    assert tables(found, "warnings")[0][1:] == [
+        ["gold/veil", "random answers", "random_answers on 2026-11-03"],
+        ["gold/veil", "no gradient", "no_gradient on 2026-11-03"],
+        ["gold/wall", "black box better", "8 of 8"],
+    ]
+
+
 def test_nobody_is_named() -> None:
     """Members of the board and their conflicts are in no page; what teams write is text."""
     attack = appeal("y", "red").model_copy(update={"statement": "<script>alert(1)</script>"})
@@ -232,6 +255,8 @@ def test_the_page_of_the_sample(repository: Path) -> None:
     verdicts = [" ".join(each.get_text().split()) for each in found.select(".verdict")]
     assert verdicts == ["rejected: too small, ambiguous", "fruit", "fruit", "rejected: too small"]
     assert len(found.select("#defences svg polyline")) == 4
+    signs = ["saturated answers", "no gradient"]  # the noise changes no answer
+    assert [row[:2] for row in tables(found, "warnings")[0][1:]] == [["reef/uninteresting", sign] for sign in signs]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])

@@ -27,7 +27,7 @@ def test_both_editions_have_the_same_pipeline(repository: Path) -> None:
 def test_the_modules_that_it_names_are_there(repository: Path) -> None:
     stages = yaml.safe_load((repository / CONTEST / "dvc.yaml").read_text())["stages"]
     code = [dep.partition("${root}/")[2] for stage in stages.values() for dep in stage["deps"] if "${root}" in dep]
-    assert len(code) == 32
+    assert len(code) == 33
     assert [path for path in code if not (repository / path).exists()] == []
 
 

@@ -131,20 +131,21 @@ def probed(
     `pgd` is the strongest, which is repeated with fewer steps of the length that fits; attacks of `black_box` search in
     the same ball. Compute within `searching`.
     """
-    groups = [subjects[start : start + pgd.group_size] for start in range(0, len(subjects), pgd.group_size)]
-    answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
-    gradients = np.concatenate([_gradients(network, group) for group in groups])
+    asked = of_answers(network, subjects, pgd.group_size, repeats)
     by_steps = {steps: successes(network, subjects, fewer(pgd, steps)) for steps in FEW_STEPS if steps < pgd.steps} | {
         pgd.steps: successes(network, subjects, pgd)
     }
     black = {attack.name: successes(network, subjects, attack) for attack in black_box}
-    found = (
-        random_answers(answers),
-        saturated_answers(answers[0]),
-        no_gradient(gradients),
-        fewer_steps_better(by_steps),
-        black_box_better(by_steps[pgd.steps], black),
-    )
+    found = fewer_steps_better(by_steps), black_box_better(by_steps[pgd.steps], black)
+    return asked + [each for each in found if each is not None]
+
+
+def of_answers(network: PixelNetwork, subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Warned]:
+    """The signs that need no attack: the answers to the same images in turn, and their gradients."""
+    groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
+    answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
+    gradients = np.concatenate([_gradients(network, group) for group in groups])
+    found = random_answers(answers), saturated_answers(answers[0]), no_gradient(gradients)
     return [each for each in found if each is not None]
 
 

@@ -91,6 +91,11 @@ def _check(confidence: Floats, coverage: float, ranking: str) -> None:
         raise CleansetError("coverage: no image; expected at least one")
     if np.isnan(confidence).any():
         raise CleansetError("coverage: a confidence is NaN; expected numbers: look at the model's answers")
+    check_coverage(coverage)
+
+
+def check_coverage(coverage: float) -> None:
+    """Raise CleansetError for a coverage that is no share."""
     if not 0 <= coverage <= 1:
         raise CleansetError(f"coverage: found {shown(coverage)}; expected a share from 0 to 1, such as 0.8")
 

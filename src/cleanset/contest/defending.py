@@ -5,7 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
@@ -13,20 +13,19 @@ import numpy as np
 
 from cleanset.contest.command_defence import answers_of
 from cleanset.contest.coverage import Flags, Floats, eligibility
-from cleanset.contest.entries import Defence, ModelOfEdition, Run
+from cleanset.contest.entries import Defence, Run
 from cleanset.contest.files import ContestFiles
-from cleanset.contest.folder_checks import FORMATS, check_defence
+from cleanset.contest.folder_checks import check_defence
 from cleanset.contest.groups import Groups
+from cleanset.contest.model_defence import ModelDefence
 from cleanset.contest.reading import IMAGES, visible
 from cleanset.contest.rules import ABSTAIN
 from cleanset.contest.run_coverage import coverage_steps
-from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import MANIFEST
 from cleanset.files import sha256, write_text
-from cleanset.images.codec import decode
 
 Answers = dict[str, str]
 """By the name of an image, a group or `abstain`."""
@@ -91,7 +90,8 @@ def run_defence(
 
     `unpublished`: a folder as `unpublished_list` reads it; of its images only the counts are kept.
 
-    Raises CleansetError as `check_defence` and the commands do, and for a command that the board has not accepted.
+    Raises CleansetError as `check_defence` and the commands do, for a command that the board has not accepted, and for
+    a model whose threshold abstains on the whole eligibility list.
     """
     defence, groups = files.defences[name], files.rules.groups()
     check_defence(contest / "defences" / name, defence)
@@ -110,6 +110,12 @@ def run_defence(
     before = perf_counter()
     answers, confidences = answer(paths)
     minutes = (perf_counter() - before) / 60
+    if isinstance(answer, ModelDefence) and all(answers[sha] == ABSTAIN for sha in known):
+        raise CleansetError(
+            f"{name}: threshold {answer.wanted.threshold:g} abstains on everything, all {len(known)} images of the "
+            "eligibility list; expected a lower one: cleanset contest threshold finds one"
+        )
+    groups_of = {sha: each.group for sha, each in known.items()}
     content = {
         "defence": name,
         "date": str(on),
@@ -117,6 +123,7 @@ def run_defence(
         "eligibility": _figures(known, answers, confidences),
         "unpublished": _figures(hidden, answers, confidences) if hidden else None,
         "coverage": [list(step) for step in coverage_steps(*_flags(known, answers, confidences))],
+        "signs": answer.signs(groups_of, paths) if isinstance(answer, ModelDefence) else None,
         "answers": {sha: answers[sha] for sha in submitted},
     }
     return Run.model_validate(content)
@@ -128,7 +135,7 @@ Answering = Callable[[Mapping[str, Path]], tuple[Answers, Mapping[str, float] | 
 
 def _answering(contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups) -> Answering:
     if defence.model is not None:
-        return _ModelDefence(edition, defence.model, groups)
+        return ModelDefence(edition, defence.model, groups)
     command = defence.command or []
     folder = contest / "defences" / name
 
@@ -144,49 +151,6 @@ def _answering(contest: Path, edition: Edition, name: str, defence: Defence, gro
 
 def _suffix(path: Path) -> str:
     return ".png" if path.suffix.lower() == ".png" else ".jpg"
-
-
-class _ModelDefence:
-    """A model of the edition that abstains below its threshold; the model is loaded before the time is taken."""
-
-    def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
-        from cleanset.scoring.engine import settings_for
-        from cleanset.scoring.models import load_model
-        from cleanset.scoring.wrappers import Uninteresting
-
-        params = read_params(edition.folder)
-        model = load_model(params.model(wanted.role), edition.folder)
-        self._model = replace(model, network=Uninteresting(model.network)) if wanted.wrapper else model
-        self._settings, self._wanted, self._groups = settings_for(params.score), wanted, groups
-
-    def __call__(self, paths: Mapping[str, Path]) -> tuple[Answers, Mapping[str, float]]:
-        from cleanset.contest.coverage import confidences
-        from cleanset.scoring.engine import score_few
-
-        def read(sha: str) -> object:
-            return decode(paths[sha].read_bytes(), FORMATS).convert("RGB")
-
-        found = score_few(self._model, read, self._settings, list(paths), read_off=ReadGroups(self._groups))  # type: ignore[arg-type]
-        confidence = confidences(found, self._wanted.confidence)
-        names = [
-            self._groups.names[group] if sure >= self._wanted.threshold else ABSTAIN
-            for group, sure in zip(found["group"], confidence, strict=True)
-        ]
-        return dict(zip(found["image_id"], names, strict=True)), dict(zip(found["image_id"], confidence, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class ReadGroups:
-    """From logits of shape (n, 1000) to the columns that confidences are read from, and the predicted group."""
-
-    groups: Groups
-
-    def __call__(self, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> dict[str, "np.ndarray"]:
-        """The columns. Raises ValueError if a logit is not finite."""
-        from cleanset.contest.groups import predicted, stored_columns
-
-        found = self.groups.logits(logits)
-        return {**stored_columns(found), "group": predicted(found)}
 
 
 def _flags(

@@ -202,6 +202,13 @@ class Figures(Section):
         return Eligibility(self.images, self.correct, self.mistakes, self.mistakes_at_80)
 
 
+class Sign(Section):
+    """A sign that a defence only looks strong, and on what it is based, as a sentence."""
+
+    sign: Name
+    text: Text
+
+
 Step = Annotated[list[Count], Field(min_length=2, max_length=2)]
 
 
@@ -210,6 +217,7 @@ class Run(Section):
 
     `answers`: by SHA-256 of the image, the name of a group or `abstain`. `unpublished`: the same as `eligibility` on
     a second list. `coverage`: images answered and mistakes among them, as `run_coverage.coverage_steps` has them.
+    `signs`: what was seen of a model in its answers and gradients; None of a command.
     """
 
     defence: DefenceName
@@ -218,6 +226,7 @@ class Run(Section):
     eligibility: Figures
     unpublished: Figures | None = None
     coverage: list[Step] | None = None
+    signs: list[Sign] | None = None
     answers: dict[Sha256, Name]
 
     @model_validator(mode="after")

@@ -62,6 +62,10 @@ class Groups:
         """0 or 1, or None for a class that is in neither group."""
         return next((place for place, members in enumerate(self.classes) if class_index in members), None)
 
+    def first_class(self, name: str) -> int:
+        """The class index that comes first in the group of a name."""
+        return self.classes[self.names.index(name)][0]
+
     def logits(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """The logits of the groups, shape (n, 2): the log-sum-exp of those of their classes, from shape (n, 1000).
 

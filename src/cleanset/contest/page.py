@@ -139,11 +139,7 @@ def contest_page(
         "size_rules": SIZE_RULES,
         "statements": STATEMENTS,
         "reasons": reason_counts(cards),
-        "warnings": {
-            name: warnings[each.model.role]
-            for name, each in sorted(files.defences.items())
-            if each.model is not None and warnings.get(each.model.role)
-        },
+        "warnings": warnings_by_defence(files, warnings),
         "agreement": agreement_by_question(
             [[each.answer for each in card.judged_by] for card in cards], files.rules.groups().names
         ),
@@ -152,6 +148,23 @@ def contest_page(
         "shares": shares_text,
     }
     return page_environment(TEMPLATES).get_template("contest.html").render(context)
+
+
+def warnings_by_defence(files: ContestFiles, warnings: Warnings) -> dict[str, list[tuple[str, str]]]:
+    """By defence, the signs in its last run, and what the study saw of the model that it is; none without any.
+
+    The study attacks models as they are: of a model in a wrapper it says nothing.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, defence in sorted(files.defences.items()):
+        seen: dict[str, str] = {}
+        for run in sorted((each for each in files.runs if each.defence == name), key=lambda each: each.date):
+            seen = seen if run.signs is None else {each.sign: each.text for each in run.signs}
+        if defence.model is not None and defence.model.wrapper is None:
+            seen |= dict(warnings.get(defence.model.role, ()))
+        if seen:
+            found[name] = list(seen.items())
+    return found
 
 
 def history_rows(past: Sequence[Standing], names: Sequence[str]) -> list[HistoryRow]:

@@ -1,0 +1,63 @@
+"""All attacks on 20 images and the three models of the sample, with small parameters: seconds in all."""
+
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter, process_time
+
+from cleanset.attacks.settings import AttackSettings
+from cleanset.edition.params import read_params
+from cleanset.robustness.study import Study
+from cleanset.stages.robustness import attacks
+from measuring import PROJECT, print_machine, print_table, share
+
+IMAGES, MAX_SECONDS = 20, 240
+SMALL = {
+    "none": {},
+    "random_spatial": {},
+    "spatial_grid": {"translations": [-18, 0, 18], "angles": [-30, -15, 0, 15, 30]},
+    "spsa": {"steps": 10, "samples": 16},
+    "boundary": {"steps": 50},
+    "common_corruptions": {},
+    "pgd": {"eps": "4/255", "steps": 10},
+    "autoattack": {"eps": "4/255", "steps": 5, "square_queries": 50},
+}
+"""The sample's own, and the other attacks with few steps."""
+
+
+def main() -> None:
+    settings = AttackSettings.model_validate({"search_precision": "float64", "images": IMAGES, "attacks": SMALL})
+    rows, begin, used = [], perf_counter(), process_time()
+    with tempfile.TemporaryDirectory() as scratch:
+        study = linked(Path(scratch))
+        roles = list(read_params(study.edition.folder).models)
+        for name in settings.names:
+            before, processor = perf_counter(), process_time()
+            for role in roles:
+                attacks.run(study, role, name, settings)
+            rows.append((name, f"{perf_counter() - before:.0f}", f"{process_time() - processor:.0f}", ""))
+    seconds = perf_counter() - begin
+    rows.append(("all", f"{seconds:.0f}", f"{process_time() - used:.0f}", share(seconds, MAX_SECONDS)))
+    print_machine("torch", "foolbox", "pyautoattack")
+    print_table(
+        f"{IMAGES} images, {len(roles)} models, float64", ("attack", "seconds", "processor seconds", "of 240 s"), rows
+    )
+
+
+def linked(folder: Path) -> Study:
+    """A study that reads the sample's edition and study, which must be built, and writes in a folder of its own."""
+    for name in ("params.yaml", "sample", "data"):
+        (folder / name).symlink_to(PROJECT / name)
+    source, study = Study(PROJECT / "studies" / "robustness"), Study(folder / "studies" / "robustness")
+    (study.folder / "data").mkdir(parents=True)
+    for name in ("params.yaml", "masks", "backgrounds", "generated"):
+        (study.folder / name).symlink_to(source.folder / name)
+    for name in ("images.parquet", "masks.parquet", "corruptions", "scenarios"):
+        if not (source.folder / "data" / name).exists():
+            sys.exit(f"{source.folder / 'data' / name}: missing; run make robustness")
+        (study.folder / "data" / name).symlink_to(source.folder / "data" / name)
+    return study
+
+
+if __name__ == "__main__":
+    main()
