@@ -269,6 +269,10 @@ def answered(made: OnDisk, content: dict[str, object], judge: str = JUDGES[0], w
     ("change", "message"),
     [
         (lambda made: answered(made, BIRD, "f" * 8), "judge ffffffff is not in the roster"),
+        (
+            lambda made: made.changed("judges/roster.yaml", judges={each: {"joined": "2026-11-08"} for each in JUDGES}),
+            "answers/aaaaaaaa/2026-11-06.yaml: an answer of 2026-11-07; expected none before 2026-11-08, when",
+        ),
         (lambda made: answered(made, BIRD, "Ada"), "answers/Ada: unexpected; expected a folder with a name"),
         (lambda made: answered(made, BIRD, week="2026-11-13"), "never shown to this judge|answered twice"),
         (lambda made: made.judge(JUDGES[0], "2026-11-06", {"0" * 64: {"date": "2026-11-07", **BIRD}}), "never shown"),

@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,14 +44,16 @@ _Kind = TypeVar("_Kind", bound=Section)
 
 def read_contest(folder: Path) -> ContestFiles:
     """All files of a contest, each checked by itself. Raises CleansetError naming the file, and for a link."""
-    roster = _optional(Roster, folder / "judges" / "roster.yaml")
+    roster = _judges(_optional(Roster, folder / "judges" / "roster.yaml"))
+    answers = list(_answers(folder / "answers"))
+    _check_joined(roster, answers)
     return ContestFiles(
         read_rules(folder),
         {f"{team}/{path.name}": read_defence(path) for team, path in _of_teams(folder / "defences")},
         [read_submission(path) for _, path in _of_teams(folder / "submissions")],
-        frozenset(_judges(roster)),
+        frozenset(roster),
         read_controls(folder),
-        list(_answers(folder / "answers")),
+        answers,
         _board(folder / "board"),
         list(_runs(folder / "results" / "runs")),
     )
@@ -126,6 +128,15 @@ def _optional(kind: type[_Kind], path: Path) -> _Kind | None:
 
 def _judges(roster: Roster | None) -> Mapping[str, JudgeEntry]:
     return {} if roster is None else roster.judges
+
+
+def _check_joined(roster: Mapping[str, JudgeEntry], answers: Iterable[JudgeAnswers]) -> None:
+    for each in answers:
+        first = min((one.date for one in each.answers.values()), default=None)
+        if each.judge in roster and first is not None and first < roster[each.judge].joined:
+            raise CleansetError(
+                f"{each}: an answer of {first}; expected none before {roster[each.judge].joined}, when the judge joined"
+            )
 
 
 def _of_teams(folder: Path) -> Iterator[tuple[str, Path]]:
