@@ -17,10 +17,10 @@ SMALL = {
     "random_spatial": {},
     "spatial_grid": {"translations": [-18, 0, 18], "angles": [-30, -15, 0, 15, 30]},
     "spsa": {"steps": 10, "samples": 16},
-    "boundary": {"steps": 50},
+    "boundary": {"steps": 25},
     "common_corruptions": {},
     "pgd": {"eps": "4/255", "steps": 10},
-    "autoattack": {"eps": "4/255", "steps": 5, "square_queries": 50},
+    "autoattack": {"eps": "4/255", "attacks": ["apgd-ce", "square"], "steps": 5, "square_queries": 20},
 }
 """The sample's own, and the other attacks with few steps."""
 
