@@ -263,6 +263,17 @@ def test_the_scenarios_page_has_the_size_of_the_models_and_of_the_images(studied
         assert metric(studied, "score_as_published", "scenarios")[role] == pytest.approx(expected, abs=2e-4)
 
 
+def test_a_published_top1_stands_beside_score(studied: Checkout, tmp_path: Path) -> None:
+    clone = studied.clone(tmp_path / "cleanset")
+    (clone.folder / "data" / "export").symlink_to(studied.folder / "data" / "export")
+    (clone.folder / STUDY / "data").symlink_to(studied.folder / STUDY / "data")
+    params = clone.folder / "params.yaml"
+    params.write_text(params.read_text().replace("published_top1: {}", "published_top1: {norm_robust: 64.02}"))
+    clone.run("cleanset", "robustness", "pages", cwd=STUDY)
+    rows = tables(soup(clone.folder / STUDY / "report" / "scenarios.html"), "score")[0]
+    assert ["top-1 on ImageNet, published", "–", "64.02", "–"] in rows
+
+
 def test_what_is_drawn_by_dvc_plots(studied: Checkout) -> None:
     """A line for each model, by severity and by frame, whose mean is the measure."""
     drawn = json.loads(studied.run("dvc", "plots", "show", "--json", cwd=STUDY).stdout)["data"]

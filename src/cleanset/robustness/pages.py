@@ -70,7 +70,7 @@ class PagesData:
     """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
 
     `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
-    `attacks`: None where nothing was attacked.
+    `published_top1`: of the models that have one, in percent. `attacks`: None where nothing was attacked.
     """
 
     roles: Sequence[str]
@@ -80,6 +80,7 @@ class PagesData:
     notices: Mapping[str, str]
     origins: Mapping[str, int]
     left_out: Mapping[str, int]
+    published_top1: Mapping[str, float]
     attacks: AttacksData | None = None
 
 
@@ -183,6 +184,7 @@ def _scenarios(data: PagesData) -> dict[str, Any]:
         "parameters": dict(zip(data.tables["models"]["model"], data.tables["models"]["parameters"], strict=True)),
         "origins": data.origins,
         "left_out": data.left_out,
+        "published_top1": data.published_top1,
     }
 
 

@@ -28,7 +28,8 @@ SHOWN_PIXELS, QUALITY = 112, 85
 
 def run(study: Study) -> None:
     """Read the measures, the results of attacks and some images of the finished sets, write report/."""
-    roles = list(read_params(study.edition.folder).models)
+    edition = read_params(study.edition.folder)
+    roles, top1 = list(edition.models), edition.count.published_top1
     params = read_study_params(study.params_yaml, roles)
     sources = Sources.read(study)
     masks = sources.masks
@@ -40,7 +41,7 @@ def run(study: Study) -> None:
         sheets = save_sheets(families, sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
         left_out, attacks = unsuitable_counts(masks), attacks_data(study, sources, folder)
-        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out, attacks)
+        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out, top1, attacks)
         for name, text in pages(data).items():
             write_text(folder / name, text)
 
