@@ -168,7 +168,9 @@ def test_where_plain_dvc_keeps_its_site_cache(page: str, repository: Path, monke
 def test_what_the_tests_need_is_named(repository: Path) -> None:
     """The programs that CI installs for them are those that README says tests are skipped without."""
     (packages,) = re.findall('(?m)^packages="(.*)"$', (repository / ".ci" / "run").read_text())
-    assert packages.split() == ["chromium", "nginx-light", "openssh-client", "openssh-server"]
+    assert packages.split() == [
+        "chromium", "chromium-headless-shell", "nginx-light", "openssh-client", "openssh-server",
+    ]  # fmt: skip
     readme = " ".join((repository / "README.md").read_text().split())
     (sentence,) = re.findall("the tests that it skips because (.+?) is missing", readme)
     assert sentence == "Chromium, nginx, sshd, a GPU or a folder of photographs"

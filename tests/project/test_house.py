@@ -100,7 +100,7 @@ def test_the_hooks_are_those_of_make_lint(repository: Path) -> None:
 def test_the_workflow_calls_make_test(repository: Path) -> None:
     workflow = yaml.safe_load(read(repository, ".github/workflows/test.yml"))
     steps = [step.get("run") for step in workflow["jobs"]["test"]["steps"]]
-    assert steps[-1] == "make test"
+    assert steps[-2:] == ["make test", "make test-ray test-generate"]
     assert "make test\n" in read(repository, ".ci/run")
 
 
