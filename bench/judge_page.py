@@ -1,27 +1,19 @@
 """The judge page on a week of 700 submitted images, of which 300 are answered: how it goes on, and its memory."""
 
 import datetime
-import os
-import re
-import shutil
-import signal
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import yaml
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from cleanset.contest.answering import answer_file, as_yaml
 from cleanset.contest.folder_checks import manifest_entry
 from cleanset.contest.judging import Answer
-from measuring import BIN, print_machine, print_table, scratch, share
-from page import OPTIONS, peak_mib, photograph
+from measuring import print_machine, print_table, scratch, share
+from page import opened, peak_mib, photograph, served
 
 TEAMS, IMAGES_A_DAY, DAYS = 14, 10, 5
 ANSWERED, MEASURED = 300, 60
@@ -63,7 +55,7 @@ def main() -> None:
         path.parent.mkdir(parents=True)
         path.write_text(as_yaml(dict.fromkeys(digests[:ANSWERED], NEITHER)))
         print_machine()
-        with server(contest) as (process, address):
+        with served(contest, "contest", "judge", "--judge", JUDGE, "--on", str(ON)) as (process, address):
             took = milliseconds(address)
             peak = peak_mib(process.pid)
     rows = [
@@ -109,39 +101,14 @@ def write(path: Path, content: object) -> None:
     path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
-@contextmanager
-def server(contest: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """`cleanset contest judge` and its address."""
-    command = [str(BIN / "cleanset"), "contest", "judge", "--judge", JUDGE, "--on", str(ON), "--no-browser"]
-    process = subprocess.Popen(command, cwd=contest, stdout=subprocess.PIPE, text=True, env=os.environ)
-    assert process.stdout is not None
-    address = re.search(r"http://\S+", process.stdout.readline())
-    if address is None:
-        sys.exit(f"cleanset contest judge: exit code {process.wait()}")
-    try:
-        yield process, address[0]
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait()
-
-
 def milliseconds(address: str) -> list[float]:
     """From the second answer to an image until the next image is painted."""
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        sys.exit("no Chromium: install the package chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto(address)
-        page.wait_for_selector("#view")
+    with opened(address) as page:
         page.evaluate(WATCH)
         page.keyboard.press("Enter")  # past the instructions
         page.wait_for_selector("img[data-image]")
         time.sleep(2)
-        took = [answered(page) for _ in range(MEASURED)]
-        browser.close()
-    return took
+        return [answered(page) for _ in range(MEASURED)]
 
 
 def answered(page: Page) -> float:

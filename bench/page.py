@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +46,9 @@ GROWTH_MIB = 100.0
 """From turn EARLY, when the caches are full, to the last."""
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
            "--disable-component-update", "--disable-sync")  # fmt: skip
+
+Served = tuple["subprocess.Popen[str]", str]
+"""A server's process and its address."""
 
 WATCH = """
 () => { window.turned = (key) => new Promise((done) => {
@@ -147,15 +150,21 @@ def photograph(number: int) -> bytes:
     return out.getvalue()
 
 
-@contextmanager
-def server(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def server(folder: Path) -> AbstractContextManager[Served]:
     """`cleanset review` and its address."""
-    command = [str(BIN / "cleanset"), "review", "--reviewer", "bench", "--no-browser"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    return served(folder, "review", "--reviewer", "bench")
+
+
+@contextmanager
+def served(folder: Path, *command: str) -> Iterator[Served]:
+    """A `cleanset` command that serves a page, and its address."""
+    process = subprocess.Popen(
+        [str(BIN / "cleanset"), *command, "--no-browser"], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     address = re.search(r"http://\S+", process.stdout.readline())
     if address is None:
-        sys.exit(f"cleanset review: exit code {process.wait()}")
+        sys.exit(f"cleanset {command[0]}: exit code {process.wait()}")
     try:
         yield process, address[0]
     finally:
@@ -178,11 +187,9 @@ def start_seconds(folder: Path) -> tuple[float, float]:
         return seconds, sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
-def turn_milliseconds(address: str, pid: int) -> tuple[list[float], list[float], tuple[float, float]]:
-    """From the key press until the next class's images are painted: by `n`, and by the verdict that settles.
-
-    With them the memory of the server, in MiB, after turn EARLY and after the last turn by `n`.
-    """
+@contextmanager
+def opened(address: str) -> Iterator[Page]:
+    """The page in Chromium, its view there."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         sys.exit("no Chromium: install the package chromium")
@@ -191,6 +198,16 @@ def turn_milliseconds(address: str, pid: int) -> tuple[list[float], list[float],
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(address)
         page.wait_for_selector("#view")
+        yield page
+        browser.close()
+
+
+def turn_milliseconds(address: str, pid: int) -> tuple[list[float], list[float], tuple[float, float]]:
+    """From the key press until the next class's images are painted: by `n`, and by the verdict that settles.
+
+    With them the memory of the server, in MiB, after turn EARLY and after the last turn by `n`.
+    """
+    with opened(address) as page:
         page.evaluate(WATCH)
         time.sleep(3)
         turns = [turned(page, "n") for _ in range(EARLY)]
@@ -198,7 +215,6 @@ def turn_milliseconds(address: str, pid: int) -> tuple[list[float], list[float],
         turns += [turned(page, "n") for _ in range(TURNS - EARLY)]
         late = status_mib(pid, "VmRSS")
         verdicts = [settled(page) for _ in range(SETTLED)]
-        browser.close()
     return turns, verdicts, (early, late)
 
 

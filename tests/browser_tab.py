@@ -1,9 +1,29 @@
 """A browser's tab with a page whose view the server draws anew after each key, and a person in front of it."""
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 from playwright.sync_api import Page
 
 PATIENCE = 60_000
 """Milliseconds."""
+
+
+def started(folder: Path, *command: str) -> tuple["subprocess.Popen[str]", str]:
+    """A `cleanset` command that serves a page, in a process of its own, and the address that it prints."""
+    log = folder.parent / f"{folder.name}.stderr"
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).parent / "cleanset"), *command, "--no-browser"],
+            cwd=folder, env=os.environ, stdout=subprocess.PIPE, stderr=errors, text=True,
+        )  # fmt: skip
+    assert process.stdout is not None
+    found = re.search(r"http://\S+", process.stdout.readline())
+    assert found, log.read_text()
+    return process, found[0]
 
 
 class Tab:

@@ -1,35 +1,17 @@
 """What a judge does at the page, and the server that they started."""
 
-import os
-import re
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.browser_tab import Tab
+from tests.browser_tab import Tab, started
 
 ADA, BEN = "3f9c2a71", "8b04d6e5"
 DAY, WEEK = "2026-11-07", "2026-11-06"
-
-
-def started(folder: Path, *command: str) -> tuple["subprocess.Popen[str]", str]:
-    """A `cleanset` command that serves a page, in a process of its own, and the address that it prints."""
-    log = folder.parent / f"{folder.name}.stderr"
-    with log.open("a") as errors:
-        process = subprocess.Popen(
-            [str(Path(sys.executable).parent / "cleanset"), *command, "--no-browser"],
-            cwd=folder, env=os.environ, stdout=subprocess.PIPE, stderr=errors, text=True,
-        )  # fmt: skip
-    assert process.stdout is not None
-    found = re.search(r"http://\S+", process.stdout.readline())
-    assert found, log.read_text()
-    return process, found[0]
 
 
 class Server:

@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.study.analysing import texts_of
 from cleanset.study.ratings import parse_key, read_ratings
 from cleanset.study.serving import StudyServer, application
-from tests.contest.judging_page import started
+from tests.browser_tab import started
 from tests.study.conftest import rows
 
 

@@ -41,24 +41,21 @@ def attacks_data(study: Study, sources: Sources, report: Path) -> AttacksData | 
     params, settings = read_params(study.edition.folder), read_attack_settings(study.params_yaml)
     roles = list(params.models)
     read = ReadAnswers(params.dataset.class_list())
-    answers, sheets, sizes = {}, {}, dict[str, int]()
+    seen_by = {role: preprocessing_of(params.model(role)) for role in roles}
+    answers, sheets = {}, {}
     (report / IMAGES).mkdir(parents=True)
-    for role in roles:
-        preprocessing = preprocessing_of(params.model(role))
-        sizes[role] = preprocessing.size
-        for name in settings.names:
+    for name in settings.names:
+        for role in roles:
             folder = attacked_folder(study.folder, name, role)
             results = read_table(folder.table, ATTACKED)
             answers[name, role] = with_columns(results, read)
             if not isinstance(settings.attack(name), NoAttack):
-                sheet = Sheet(sources, folder.folder, preprocessing, report, f"{IMAGES}/{name}_{role}")
+                sheet = Sheet(sources, folder.folder, seen_by[role], report, f"{IMAGES}/{name}_{role}")
                 sheets[name, role] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
-    by_attack = {
-        (name, role): sheets[name, role] for name in settings.names for role in roles if (name, role) in sheets
-    }
+    sizes = {role: each.size for role, each in seen_by.items()}
     lines = pd.read_csv(attack_measures(study.folder))
     warnings = [warnings_of(study, role) for role in roles]
-    return AttacksData(roles, settings, lines, answers, warnings, by_attack, sizes)
+    return AttacksData(roles, settings, lines, answers, warnings, sheets, sizes)
 
 
 def with_columns(results: pd.DataFrame, read: ReadAnswers) -> pd.DataFrame:
