@@ -70,6 +70,9 @@ def test_nothing_is_cut_and_nothing_jumps(start: Serve, visit: Open, size: str) 
     assert at.page.inner_text("#more") == f"▼ {hidden} more"
     at.page.eval_on_selector("#cards", "cards => cards.scrollTo(0, cards.scrollHeight)")
     at.page.wait_for_selector("#more", state="hidden")
+    scrolled = at.page.eval_on_selector("#cards", "cards => cards.scrollTop")
+    at.press("r")
+    assert at.page.eval_on_selector("#cards", "cards => cards.scrollTop") == scrolled > 0
 
 
 def test_the_zoom_is_kept_from_image_to_image(start: Serve, visit: Open) -> None:

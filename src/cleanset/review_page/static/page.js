@@ -69,8 +69,22 @@ function countBelow() {
   if (more.textContent !== text) more.textContent = text;
 }
 
-addEventListener("scroll", countBelow, true);
+// how far the cards of a class are scrolled, which every new rendering of the page would lose
+let scrolled = { wnid: null, top: 0 };
+addEventListener(
+  "scroll",
+  ({ target }) => {
+    if (target.id === "cards") scrolled = { wnid: view().dataset.wnid, top: target.scrollTop };
+    countBelow();
+  },
+  true,
+);
 addEventListener("resize", countBelow);
+
+function restoreScroll() {
+  const cards = document.querySelector("#cards");
+  if (cards && scrolled.wnid === view().dataset.wnid) cards.scrollTop = scrolled.top;
+}
 
 // --- clicks ------------------------------------------------------------------------------------
 
@@ -92,6 +106,7 @@ whenDrawn(() => {
   showViewer(document.querySelector("#overlay img[data-look]"));
   noteClass();
   noteClass.begun = true;
+  restoreScroll();
   const focus = document.querySelector("[data-card].focus");
   if (focus && focus.dataset.card !== focusBefore) focus.scrollIntoView({ block: "nearest" });
   focusBefore = focus?.dataset.card;
