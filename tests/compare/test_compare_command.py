@@ -235,7 +235,7 @@ EXPORT_LINES = """\
 A  a
    standard: 3 images of 2 classes
 B  b
-   standard: 3 images of 1 classes
+   standard: 3 images of 1 class
 
 added                       1
 dropped                     1

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cleanset.compare.sets import Change, by_class, compare_exports
+from cleanset.compare.sets import Change, by_class, compare_exports, size_of
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.dataset.label_names import label_names
 from cleanset.exports.folder import CROISSANT, REJECTED_CSV, read_entries, read_regular_file
@@ -91,9 +91,8 @@ def _by_reason(diff: ReleaseDiff, what: str) -> dict[str, int]:
 def _lines(diff: ReleaseDiff) -> Iterator[str]:
     for side, release in (("A", diff.a), ("B", diff.b)):
         models = ", ".join(sorted({entry.model for entry in release.entries})) or "empty"
-        classes = len({entry.wnid for entry in release.entries})
         yield f"{side}  {release.path}"
-        yield f"   {models} {release.version}: {len(release.entries):,} images of {classes:,} classes"
+        yield f"   {models} {release.version}: {size_of(release.entries)}"
     yield ""
     yield from (f"{name:<17}{number:>7,}" for name, number in _counts(diff).items())
     for title, what in (("Why they are out:", "dropped"), ("Why they were not in:", "added")):

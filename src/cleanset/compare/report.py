@@ -15,7 +15,7 @@ import pandas as pd
 
 from cleanset.compare.lists import ConfidenceComparison, ListComparison, compare_with_list, labels_of, list_of
 from cleanset.compare.records import compare_records
-from cleanset.compare.sets import CHANGES, ClassChange, by_class, compare_exports, compare_sets
+from cleanset.compare.sets import CHANGES, ClassChange, by_class, compare_exports, compare_sets, size_of
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
@@ -309,7 +309,7 @@ def _of_exports(a: Path, b: Path) -> ComparisonResult:
 
 def _summary(entries: Sequence[Entry]) -> str:
     models = ", ".join(sorted({entry.model for entry in entries})) or "empty"
-    return f"{models}: {len(entries)} images of {len({entry.wnid for entry in entries})} classes"
+    return f"{models}: {size_of(entries)}"
 
 
 def _short(text: str) -> str:

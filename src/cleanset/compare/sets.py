@@ -33,6 +33,12 @@ def _by_class(selection: pd.DataFrame) -> dict[int, tuple[str, ...]]:
     return {int(str(index)): tuple(ids) for index, ids in ordered.groupby("class_index")["image_id"]}
 
 
+def size_of(entries: Sequence[Entry]) -> str:
+    """The numbers of images and classes of a set, in words."""
+    images, classes = len(entries), len({entry.wnid for entry in entries})
+    return f"{images:,} {'image' if images == 1 else 'images'} of {classes:,} {'class' if classes == 1 else 'classes'}"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One difference in an image of a class, with its values in the two manifests.
