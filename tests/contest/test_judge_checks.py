@@ -1,14 +1,19 @@
 """judges/: each line of bad input of controls, examples, images and masks."""
 
+import datetime
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from cleanset.contest import judge_images
 from cleanset.contest.checking import run
+from cleanset.contest.folder_checks import file_sha256
 from cleanset.errors import CleansetError
+from cleanset.judge_page.session import open_session
+from tests.contest.made import JUDGES
 from tests.contest.on_disk import OnDisk, digest, png
 
 CONTROL, EXAMPLE = png((0, 90, 0), (30, 20)), png((0, 0, 90), (30, 20))
@@ -45,6 +50,29 @@ def write(name: str, data: bytes) -> Callable[[OnDisk], object]:
     return lambda made: made.path(name).write_bytes(data)
 
 
+def examples(contains: Mapping[str, str]) -> Callable[[OnDisk], object]:
+    content = {"examples": {digest(EXAMPLE): ANSWER | {"contains": dict(contains)}}}
+    return lambda made: made.yaml("judges/examples.yaml", content)
+
+
+def test_the_page_refuses_the_same_examples(made: OnDisk) -> None:
+    examples({"bird": "definitely_yes"})(made)
+    with pytest.raises(CleansetError, match=r"examples\.yaml: [0-9a-f]{12}…: contains 'bird'; expected bicycle, bird"):
+        open_session(made.folder, JUDGES[0], datetime.date(2026, 11, 7))
+
+
+def test_each_file_is_hashed_once(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+
+    def counted(path: Path) -> str:
+        hashed.append(path.name)
+        return file_sha256(path)
+
+    monkeypatch.setattr(judge_images, "file_sha256", counted)
+    run(made.folder, None, None)
+    assert hashed == ["control.png", "example.png"]
+
+
 OF_CONTROL = f"judges/masks/{digest(CONTROL)}.png"
 
 
@@ -64,8 +92,13 @@ OF_CONTROL = f"judges/masks/{digest(CONTROL)}.png"
             lambda made: made.yaml(
                 "judges/controls.yaml", {"controls": {digest(CONTROL): {"contains": {"bird": True}}}}
             ),
-            r"controls\.yaml: [0-9a-f]{12}…: contains bird; expected bicycle, bird",
+            r"controls\.yaml: [0-9a-f]{12}…: contains 'bird'; expected bicycle, bird",
         ),
+        (
+            examples({"b\nx": "definitely_yes"}),
+            r"examples\.yaml: [0-9a-f]{12}…: contains 'b\\nx'; expected bicycle, bird",
+        ),
+        (examples({}), r"examples\.yaml: [0-9a-f]{12}…: contains nothing; expected bicycle, bird"),
     ],
 )
 def test_what_is_refused(change: Callable[[OnDisk], object], message: str, made: OnDisk) -> None:

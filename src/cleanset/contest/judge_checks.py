@@ -5,11 +5,13 @@ from pathlib import Path
 
 from PIL import Image
 
+from cleanset.contest.entries import Example
 from cleanset.contest.files import ContestFiles
-from cleanset.contest.folder_checks import decoded, file_sha256
-from cleanset.contest.judge_images import MASKS, image_paths
+from cleanset.contest.folder_checks import decoded
+from cleanset.contest.judge_images import MASKS, image_paths, own_digests
 from cleanset.contest.reading import IMAGES, read_examples, visible
 from cleanset.errors import CleansetError
+from cleanset.validation import shown
 
 
 def check_judges_folder(contest: Path, files: ContestFiles) -> None:
@@ -17,26 +19,34 @@ def check_judges_folder(contest: Path, files: ContestFiles) -> None:
 
     Raises CleansetError for the first problem.
     """
-    folder, groups = contest / "judges", set(files.rules.classes)
-    examples = read_examples(contest)
+    folder = contest / "judges"
     for digest, control in sorted(files.controls.items()):
-        _check_groups(f"{folder / 'controls.yaml'}: {digest[:12]}…", control.contains, groups)
-    for digest, example in sorted(examples.items()):
-        _check_groups(f"{folder / 'examples.yaml'}: {digest[:12]}…", example.contains, groups)
-    wanted = files.controls.keys() | examples.keys()
-    paths = image_paths(contest, files, wanted)
+        _check_groups(f"{folder / 'controls.yaml'}: {digest[:12]}…", control.contains, files.rules.classes)
+    wanted = files.controls.keys() | checked_examples(contest, files).keys()
+    digests = own_digests(contest)
+    paths = image_paths(contest, files, wanted, digests)
     sizes = {digest: decoded(paths[digest], paths[digest].read_bytes()).size for digest in sorted(wanted)}
     for path in visible(folder / IMAGES):
-        if not path.is_file() or file_sha256(path) not in wanted:
+        if digests.get(path) not in wanted:
             raise CleansetError(f"{path}: no control and no example; expected a line in controls.yaml or examples.yaml")
     for path in visible(folder / MASKS):
         _check_mask(path, files, sizes)
 
 
+def checked_examples(contest: Path, files: ContestFiles) -> Mapping[str, Example]:
+    """The examples for judges by their SHA-256. Raises CleansetError for one that does not answer for both groups."""
+    examples = read_examples(contest)
+    for digest, example in sorted(examples.items()):
+        where = f"{contest / 'judges' / 'examples.yaml'}: {digest[:12]}…"
+        _check_groups(where, example.contains, files.rules.classes)
+    return examples
+
+
 def _check_groups(where: str, given: Mapping[str, object], groups: Collection[str]) -> None:
     if set(given) != set(groups):
         raise CleansetError(
-            f"{where}: contains {', '.join(sorted(given)) or 'nothing'}; expected {', '.join(sorted(groups))}"
+            f"{where}: contains {', '.join(map(shown, sorted(given))) or 'nothing'}; "
+            f"expected {', '.join(sorted(groups))}"
         )
 
 

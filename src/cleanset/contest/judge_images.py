@@ -13,17 +13,24 @@ FORMATS = ("PNG", "JPEG")
 MASKS = "masks"
 
 
-def image_paths(contest: Path, files: ContestFiles, wanted: Iterable[str]) -> dict[str, Path]:
+def own_digests(contest: Path) -> dict[Path, str]:
+    """The SHA-256 of each file in judges/images/, sorted by path."""
+    return {path: file_sha256(path) for path in visible(contest / "judges" / IMAGES) if path.is_file()}
+
+
+def image_paths(
+    contest: Path, files: ContestFiles, wanted: Iterable[str], digests: Mapping[Path, str] | None = None
+) -> dict[str, Path]:
     """The files by SHA-256: submitted images where their manifests have them, others in judges/images/.
 
-    Raises CleansetError for one that is nowhere.
+    `digests`: those of `own_digests`, where they are known. Raises CleansetError for an image that is nowhere.
     """
     found = {
         image.sha256: contest / str(submission) / IMAGES / image.file
         for submission in files.submissions
         for image in submission.manifest.images
     }
-    own = {file_sha256(path): path for path in visible(contest / "judges" / IMAGES) if path.is_file()}
+    own = {digest: path for path, digest in (own_digests(contest) if digests is None else digests).items()}
     for digest in sorted(wanted):
         if not found.setdefault(digest, own.get(digest, Path())).is_file():
             raise CleansetError(

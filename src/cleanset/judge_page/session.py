@@ -11,14 +11,14 @@ from PIL import Image
 
 from cleanset.contest.answering import answer_file, check_judge, save_answer
 from cleanset.contest.entries import AnswerFile, Example
+from cleanset.contest.judge_checks import checked_examples
 from cleanset.contest.judge_images import FORMATS, image_paths, read_image
 from cleanset.contest.judge_plan import Task, tasks
 from cleanset.contest.judging import Answer
-from cleanset.contest.reading import read_contest, read_examples, read_section
+from cleanset.contest.reading import read_contest, read_section
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
 from cleanset.judge_page.draft import Draft
-from cleanset.validation import shown
 from cleanset.web.images import Photos
 
 DRAFT = ".draft.json"
@@ -124,7 +124,7 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
     """The session of a judge of the roster. Raises CleansetError for another, and for files that are not valid."""
     files = read_contest(contest)
     check_judge(judge, files.roster)
-    asked, examples = tasks(files, judge, on), read_examples(contest)
+    asked, examples = tasks(files, judge, on), checked_examples(contest, files)
     digests = list(dict.fromkeys([*examples, *(task.sha256 for task in asked)]))
     paths = image_paths(contest, files, digests)
     session = JudgeSession(
@@ -132,12 +132,6 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
         Photos(lambda digest: read_image(paths, digest), FORMATS),
         {digest: secrets.token_urlsafe(12) for digest in digests},
     )  # fmt: skip
-    for digest, example in examples.items():
-        if sorted(example.contains) != sorted(files.rules.classes):
-            raise CleansetError(
-                f"judges/examples.yaml: {digest[:12]}…: contains {', '.join(map(shown, example.contains))}; expected "
-                f"{', '.join(files.rules.classes)}"
-            )
     session.refresh()
     path = contest / "answers" / judge / DRAFT
     if path.is_file():
