@@ -12,7 +12,7 @@ from cleanset.columns import TOP5_PROBABILITIES as PROBABILITIES
 from cleanset.errors import CleansetError
 from cleanset.evaluate.sets import Item
 from cleanset.files import sha256, write_text
-from cleanset.tables import Table, read_table, write_table
+from cleanset.tables import SCORES, Table, read_table, write_table
 
 PREDICTIONS = Table(
     key=("file",),
@@ -27,8 +27,9 @@ PREDICTIONS = Table(
     top5_probability=PROBABILITIES,
     log_odds=LOG_ODDS,  # of the top-1 class
 )
-NAMED_SCORES = Table(image_id=FILE, top5_class=TOP5_CLASSES, top5_probability=PROBABILITIES, log_odds=LOG_ODDS)
-"""As SCORES, of images that have any names."""
+_SCORES: dict[str, Any] = SCORES.columns | {"image_id": FILE}
+NAMED_SCORES = Table(**_SCORES)
+"""SCORES of images that have any names."""
 
 
 def predictions(items: Sequence[Item], scores: pd.DataFrame) -> pd.DataFrame:
