@@ -1,13 +1,25 @@
 """Photographs that objects are placed on, and finished images with generated backgrounds: what is refused."""
 
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.robustness.backgrounds import generated_files, photograph_files
+from cleanset.robustness.families import Sources, scene_images
+from cleanset.robustness.image_masks import MASKS
+from cleanset.robustness.images import STUDY_IMAGES
+from cleanset.robustness.settings import Scenarios
+from cleanset.robustness.study import Study
+from cleanset.tables import INDEX, write_table
+from simulation import index_of
 from tests.robustness.drawn import drawn
 
 IMAGE = Image.fromarray(drawn(224, 240))
@@ -17,8 +29,9 @@ def save(folder: Path, name: str, height: int, width: int) -> None:
     Image.fromarray(drawn(height, width)).save(folder / name)
 
 
-def photographs(folder: Path) -> list[str]:
-    return [each.path.name for each in photograph_files(folder, lambda file: IMAGE, {"a.png": "a"})]
+def photographs(folder: Path, indexed: Mapping[str, str] | None = None) -> list[str]:
+    found = photograph_files(folder, lambda file: IMAGE, {"a.png": "a"}, indexed or {})
+    return [each.path.name for each in found]
 
 
 def test_photographs_sorted_by_name(tmp_path: Path) -> None:
@@ -43,6 +56,38 @@ def test_one_is_an_image_of_the_study(tmp_path: Path) -> None:
     IMAGE.save(tmp_path / "copy.png")
     with pytest.raises(CleansetError, match=r"copy\.png: background is image a of the edition"):
         photographs(tmp_path)
+
+
+def test_one_is_an_image_of_the_index(tmp_path: Path) -> None:
+    """By its pixels, as any lossless file stores them; a cropped one is another."""
+    pixels = drawn(230, 300)
+    indexed = {hashlib.sha256(pixels.tobytes()).hexdigest(): "ILSVRC2012_val_00000007"}
+    Image.fromarray(pixels[1:]).save(tmp_path / "part.png")
+    assert photographs(tmp_path, indexed) == ["part.png"]
+    Image.fromarray(pixels).save(tmp_path / "whole.png")
+    assert photographs(tmp_path) == ["part.png", "whole.png"]
+    with pytest.raises(CleansetError, match=r"whole\.png: background is image ILSVRC2012_val_00000007 of the edition"):
+        photographs(tmp_path, indexed)
+
+
+def test_the_index_need_not_be_there(tmp_path: Path) -> None:
+    """Photographs of a study are compared with all images of its edition's index, and else with those of its sets."""
+    edition = Edition(tmp_path / "edition")
+    study = Study(edition.folder / "studies" / "robustness")
+    study.backgrounds.mkdir(parents=True)
+    save(study.backgrounds, "a.png", 230, 300)
+    write_table(study.images, pd.DataFrame(columns=STUDY_IMAGES.names), STUDY_IMAGES)
+    write_table(study.masks_table, pd.DataFrame(columns=MASKS.names), MASKS)
+    wanted = Scenarios.model_validate({"names": ["random_background"]})
+    sources = Sources.read(study)
+    assert len(scene_images(sources, wanted).photographs) == 1
+    index = index_of([[3], [5]])
+    index.loc[1, "pixels_sha256"] = hashlib.sha256(drawn(230, 300).tobytes()).hexdigest()
+    edition.index.parent.mkdir()
+    write_table(edition.index, index, INDEX)
+    assert len(scene_images(replace(sources, edition=None), wanted).photographs) == 1
+    with pytest.raises(CleansetError, match=r"a\.png: background is image ILSVRC2012_val_00000002 of the edition"):
+        scene_images(sources, wanted)
 
 
 def test_one_cannot_be_read(tmp_path: Path) -> None:

@@ -17,17 +17,18 @@ PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
 def photograph_files(
-    folder: Path, read: Callable[[str], Image.Image], images: Mapping[str, str]
+    folder: Path, read: Callable[[str], Image.Image], images: Mapping[str, str], indexed: Mapping[str, str]
 ) -> tuple[StoredFile, ...]:
     """The photographs in a folder and the folders in it, sorted by path.
 
-    `images` are the image ids of the study by file, which `read` decodes. Raises CleansetError for no photographs, one
-    that cannot be read or is smaller than a base image, and one that is an image of the study.
+    `images` are the image ids of the study by file, which `read` decodes, `indexed` those of the edition by the SHA-256
+    of their pixels. Raises CleansetError for no photographs, one that cannot be read or is smaller than a base image,
+    and one with the pixels of one of these images.
     """
     found = tuple(_stored(path) for path in _named(folder, PHOTOGRAPH_SUFFIXES))
     if not found:
         raise CleansetError(f"{folder}: no photographs; expected at least one JPEG or PNG for random_background")
-    known = {pixels_sha256(read(file)): image_id for file, image_id in images.items()}
+    known = {**indexed, **{pixels_sha256(read(file)): image_id for file, image_id in images.items()}}
     check_photographs({str(each.path): decoded(each) for each in found}, BASE_SIZE, BASE_SIZE, known)
     return found
 

@@ -72,7 +72,7 @@ def run(edition: Edition, wanted: Wanted) -> Evaluated:
     images = open_images(wanted.images, edition, list(roles))
     study = Study((wanted.params or wanted.out / "params.yaml").parent)
     masks = masks_found(images.images, images.files, study, params)
-    sources = Sources(images.images, masks, images.files, study)
+    sources = Sources(images.images, masks, images.files, study, images.edition)
     families = [family_of(name, sources, params) for name in families_of(params)]
 
     from cleanset.evaluate.loading import check

@@ -8,6 +8,7 @@ from typing import Any, Self
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.paths import Edition
 from cleanset.files import sha256
 from cleanset.robustness.backgrounds import generated_files, photograph_files
 from cleanset.robustness.changed_images import (
@@ -35,7 +36,7 @@ from cleanset.robustness.records import images_sha256
 from cleanset.robustness.scenarios import Placing
 from cleanset.robustness.settings import GENERATED, RANDOM, Scenarios, StudyParams
 from cleanset.robustness.study import Study
-from cleanset.tables import read_table
+from cleanset.tables import INDEX, read_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,22 +80,34 @@ class Family:
 @dataclass(frozen=True, slots=True, eq=False)
 class Sources:
     """What changed images are made of: rows of STUDY_IMAGES and MASKS, where each image lies, by its file, and the
-    study whose folders hold masks, backgrounds and generated images."""
+    study whose folders hold masks, backgrounds and generated images.
+
+    `edition`: that of the images; photographs are compared with all images of its index, where that is there.
+    """
 
     images: pd.DataFrame
     masks: pd.DataFrame
     files: Mapping[str, StudyFile]
     study: Study
+    edition: Edition | None = None
 
     @classmethod
     def read(cls, study: Study) -> Self:
         """Those of a study, as its stage images found them."""
         images = read_table(study.images, STUDY_IMAGES)
-        return cls(images, read_table(study.masks_table, MASKS), files_of(study.edition, images), study)
+        files = files_of(study.edition, images)
+        return cls(images, read_table(study.masks_table, MASKS), files, study, study.edition)
 
     def files_in(self, images: pd.DataFrame) -> dict[str, StudyFile]:
         """Where the images of some of the rows lie."""
         return {file: self.files[file] for file in images["file"]}
+
+    def indexed_images(self) -> dict[str, str]:
+        """The ids of all images of the edition by the SHA-256 of their pixels; none without its index."""
+        if self.edition is None or not self.edition.index.is_file():
+            return {}
+        index = read_table(self.edition.index, INDEX)
+        return dict(zip(index["pixels_sha256"], index["image_id"], strict=True))
 
 
 def family_of(name: str, sources: Sources, wanted: StudyParams) -> Family:
@@ -133,13 +146,14 @@ _MADE: dict[str, Callable[[Sources, pd.DataFrame, StudyParams], Family]] = {
 
 
 def scene_images(sources: Sources, wanted: Scenarios) -> SceneImage:
-    """The scenarios of the images that have a mask; photographs are compared with all images."""
+    """The scenarios of the images that have a mask; photographs are compared with all images, also of the index."""
     images, study = has_scenarios(sources.images, sources.masks), sources.study
     changes = wanted.expanded()
     photographs: tuple[StoredFile, ...] = ()
     if RANDOM in changes:
         ids = {file: each.image_id for file, each in sources.files.items()}
-        photographs = photograph_files(study.backgrounds, SetImages(sources.files), ids)
+        # the index only refuses a photograph: nothing that is written depends on it
+        photographs = photograph_files(study.backgrounds, SetImages(sources.files), ids, sources.indexed_images())
     generated: dict[Path, StoredFile] = {}
     if GENERATED in changes:
         files = sources.files_in(images).values()
