@@ -4,16 +4,28 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
 
 from cleanset import tables
+from cleanset.attacks.results import ATTACKED
+from cleanset.contest.rules import ContestRules
 from cleanset.edition.params import PROTOCOLS, Params
+from cleanset.robustness.answers import PREDICTIONS
+from cleanset.robustness.digests import DIGESTS
+from cleanset.robustness.image_masks import MASKS
+from cleanset.robustness.images import STUDY_IMAGES
+from cleanset.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
+from cleanset.robustness.settings import StudyParams
 from cleanset.tables import Table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,26 +77,65 @@ def commands() -> str:
 
 
 def params() -> str:
-    """The keys of params.yaml: a section for each of the file's, with its values and defaults."""
-    schema = Params.model_json_schema()
-    sections = {name: _resolved(field, schema["$defs"]) for name, field in schema["properties"].items()}
-    top = {name: field for name, field in sections.items() if "properties" not in field}
-    text = _documented(schema["description"]) + _keys("", top, schema["required"])
-    protocols = "\n".join(
-        f"| `{name}` | " + ", ".join(f"`{section}.{key}: {value}`" for section, keys in given.items()
-        for key, value in keys.items()).replace("'", "") + " |"
+    """The keys of an edition's params.yaml."""
+    protocols = [
+        (f"`{name}`", ", ".join(f"`{section}.{key}: {value}`" for section, keys in given.items()
+        for key, value in keys.items()).replace("'", ""))
         for name, given in PROTOCOLS.items()
-    )  # fmt: skip
-    text += f"\n\n| PROTOCOLS | what it gives |\n|---|---|\n{protocols}"
-    for name, section in sections.items():
-        inner, prefix = section, name
-        if isinstance(section.get("additionalProperties"), dict):
-            inner, prefix = _resolved(section["additionalProperties"], schema["$defs"]), f"{name}.<role>"
-        if "properties" in inner:
-            keys = {key: _resolved(field, schema["$defs"]) for key, field in inner["properties"].items()}
-            text += f"\n\n## {name}\n\n{_documented(inner['description'])}"
-            text += _keys(f"{prefix}.", keys, inner.get("required", []))
+    ]  # fmt: skip
+    return sections(Params, f"\n\n{_table(('PROTOCOLS', 'what it gives'), protocols)}")
+
+
+def sections(model: type[BaseModel], after_top: str = "") -> str:
+    """The keys of a params file: those outside sections, then each section with its values and defaults."""
+    schema = model.model_json_schema(schema_generator=WithDefaults)
+    return _described(schema, "", schema.get("$defs", {}), 2, after_top)
+
+
+class WithDefaults(GenerateJsonSchema):
+    """A schema with the defaults that are made by a function, too."""
+
+    def get_default_value(self, schema: Any) -> Any:
+        """The default of a field."""
+        made = "default_factory" in schema and not schema.get("default_factory_takes_data")
+        return schema["default_factory"]() if made else super().get_default_value(schema)
+
+
+def _described(section: Mapping[str, Any], prefix: str, definitions: Mapping[str, Any], level: int, end: str) -> str:
+    """What a section is, a table of its keys, `end`, and its sections under headings of that level."""
+    fields = {key: _resolved(field, definitions) for key, field in section["properties"].items()}
+    plain = {key: field for key, field in fields.items() if "properties" not in field}
+    text = _documented(section["description"]) + (_keys(prefix, plain, section.get("required", ())) if plain else "")
+    text += end
+    for key, field in fields.items():
+        for path, inner in _inner(f"{prefix}{key}", field, definitions):
+            text += f"\n\n{'#' * min(level, 4)} `{path}`\n\n"
+            text += _described(inner, f"{path}.", definitions, level + 1, "")
     return text
+
+
+def _inner(path: str, field: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The sections in a key's value: its own, that of each name or kind, or that of a list's entries."""
+    each = _each(field)
+    if "properties" in field:
+        yield path, dict(field)
+    for kind, reference in each.get("discriminator", {}).get("mapping", {}).items():
+        yield f"{path}.{kind}", _resolved({"$ref": reference}, definitions)
+    if "$ref" in each:
+        yield f"{path}.<{_named_by(path)}>", _resolved(each, definitions)
+    if "$ref" in field.get("items", {}):
+        yield f"{path}[]", _resolved(field["items"], definitions)
+
+
+def _each(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of the values of a mapping; nothing for another field."""
+    found = next(iter(field.get("patternProperties", {}).values()), field.get("additionalProperties") or {})
+    return found if isinstance(found, dict) else {}
+
+
+def _named_by(path: str) -> str:
+    """What the names in a mapping are of."""
+    return {"attacks": "attack", "board": "member", "classes": "group"}.get(path.rpartition(".")[2], "role")
 
 
 def _resolved(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,47 +151,91 @@ def _documented(docstring: str) -> str:
 
 def _keys(prefix: str, fields: Mapping[str, Mapping[str, Any]], required: Iterable[str]) -> str:
     rows = [
-        (f"`{prefix}{name}`", _values(field), "(needed)" if name in required else f"`{_yaml(field.get('default'))}`")
+        (f"`{prefix}{name}`", _values(field, name), "(needed)" if name in required else _default(field))
         for name, field in fields.items()
     ]
     return _table(("key", "values", "default"), rows)
 
 
-def _values(field: Mapping[str, Any]) -> str:
-    """What a value may be, in words."""
+def _values(field: Mapping[str, Any], name: str = "") -> str:
+    """What the value of the key `name` may be, in words."""
     if "anyOf" in field:
-        return " or ".join(_values(each) for each in field["anyOf"])
+        return " or ".join(_values(each, name) for each in field["anyOf"])
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
     if "const" in field:
         return f"`{field['const']}`"
-    kind = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true`, `false`",
-            "null": "nothing", "array": "list", "object": "a section for each model's role"}[field["type"]]  # fmt: skip
+    if "$ref" in field:
+        return f"a section `{snake_case(field['$ref'].rpartition('/')[2])}`"
+    kinds = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true`, `false`",
+             "null": "nothing", "array": "list", "object": f"a section for each {_named_by(name)}"}  # fmt: skip
+    kind = kinds[field["type"]]
     if kind == "list":
-        return f"list of {_values(field['items'])}"
-    if "type" in (field.get("additionalProperties") or {}):
-        kind = f"{_values(field['additionalProperties'])}, by model's role"
-    if "minimum" in field:
-        return f"{kind} from {field['minimum']:,} to {field['maximum']:,}"
+        return "list of sections" if "$ref" in field["items"] else f"list of {_values(field['items'])}"
+    if "type" in _each(field):
+        kind = f"{_values(_each(field))}, by {_named_by(name)}"
+    kind += _range(field)
     return f"{kind} as in `{field['pattern']}`".replace("|", "\\|") if "pattern" in field else kind
 
 
+def _range(field: Mapping[str, Any]) -> str:
+    """The bounds of a number, in words."""
+    least, most = field.get("minimum"), field.get("maximum")
+    above = field.get("exclusiveMinimum", field.get("gt"))
+    text = f" from {least:,}" if least is not None else f" above {above:,}" if above is not None else ""
+    return text + (f" to {most:,}" if most is not None else "")
+
+
+def snake_case(name: str) -> str:
+    """The kind that the class of an attack is for."""
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", name.removesuffix("Attack")).lower()
+
+
+def _default(field: Mapping[str, Any]) -> str:
+    """A default as params.yaml has it; of attacks alone their names, of a section nothing but that it is there."""
+    value = field.get("default")
+    if isinstance(value, dict) and any(isinstance(each, dict) for each in value.values()):
+        return "all, with their defaults"
+    if isinstance(value, dict) and "kind" in value:
+        return "with its defaults"
+    return f"`{_yaml(value)}`"
+
+
 def _yaml(value: object) -> str:
-    """A default as params.yaml has it."""
+    """A default as params.yaml has it; a long number as the fraction that it is."""
+    if isinstance(value, float) and len(repr(value)) > 8:
+        return str(Fraction(value).limit_denominator(255))
     return value if isinstance(value, str) and value else json.dumps(value).replace('"', "" if value else '"')
 
 
 def all_tables() -> str:
-    """The columns of every table, with type and values."""
+    """The columns of every table of an edition, with type and values."""
+    found = {name.lower(): table for name, table in vars(tables).items() if isinstance(table, Table)}
+    return _tables(found)
+
+
+def study_tables() -> str:
+    """The columns of every table of a study of robustness, and of the CSV files of its measures."""
+    found = {"data/images.parquet": STUDY_IMAGES, "data/masks.parquet": MASKS}
+    found |= {f"data/{family}/<model>.parquet": table for family, table in PREDICTIONS.items()}
+    found |= {f"data/digests/{family}.parquet": table for family, table in DIGESTS.items()}
+    found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
+    text = _tables(found)
+    for name, columns in MEASURE_FILES.items():
+        text += f"## `data/{name}`\n\n"
+        text += _table(("column", "what it is"), ((f"`{key}`", MEASURE_COLUMNS[key]) for key in columns)) + "\n\n"
+    return text
+
+
+def _tables(found: Mapping[str, Table]) -> str:
     text = ""
-    for name, table in vars(tables).items():
-        if isinstance(table, Table):
-            rows = [
-                (f"`{column}`", f"`{kind.type}`", kind.expected + (", or null" if kind.nullable else ""))
-                for column, kind in table.columns.items()
-            ]  # fmt: skip
-            text += f"## {name.lower()}\n\nSorted by {', '.join(f'`{key}`' for key in table.key)}.\n\n"
-            text += _table(("column", "type", "values"), rows) + "\n\n"
+    for name, table in found.items():
+        rows = [
+            (f"`{column}`", f"`{kind.type}`", kind.expected + (", or null" if kind.nullable else ""))
+            for column, kind in table.columns.items()
+        ]
+        text += f"## `{name}`\n\nSorted by {', '.join(f'`{key}`' for key in table.key)}.\n\n"
+        text += _table(("column", "type", "values"), rows) + "\n\n"
     return text
 
 
@@ -149,4 +244,11 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-REFERENCE: dict[str, Callable[[], str]] = {"commands": commands, "params": params, "tables": all_tables}
+REFERENCE: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "params": params,
+    "study_params": partial(sections, StudyParams),
+    "contest_rules": partial(sections, ContestRules),
+    "tables": all_tables,
+    "study_tables": study_tables,
+}

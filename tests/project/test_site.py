@@ -10,10 +10,16 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+import yaml
 from playwright.sync_api import Browser, Page, Request
 
 from cleanset import tables
+from cleanset.attacks.results import ATTACKED
 from cleanset.edition.params import PROTOCOLS, Params
+from cleanset.robustness.answers import PREDICTIONS
+from cleanset.robustness.image_masks import MASKS
+from cleanset.robustness.images import STUDY_IMAGES
+from cleanset.robustness.measure_files import MEASURE_FILES
 from cleanset.tables import Table
 from tests.once import once
 
@@ -86,11 +92,66 @@ def test_every_key_and_column_is_there(site: Path) -> None:
     for section, keys in PROTOCOLS["as_published"].items():
         for key in keys:
             assert f"{section}.{key}: " in text
+    assert "models.<role>.source timm , torchvision , robustbench (needed)" in text
     text = words(site, "reference/tables")
     for name, table in vars(tables).items():
         if isinstance(table, Table):
             for column, kind in table.columns.items():
                 assert f"{column} {kind.type} {kind.expected}" in text, name
+
+
+def keys_of(content: object, path: str = "") -> Iterator[str]:
+    """The paths of all keys in what a params file holds, but for names that are free."""
+    for key, value in content.items() if isinstance(content, dict) else ():
+        yield f"{path}{key}"
+        yield from keys_of(value, f"{path}{key}.")
+
+
+def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None:
+    text = words(site, "reference/study_params")
+    studied = yaml.safe_load((repository / "studies" / "robustness" / "params.yaml").read_text("utf-8"))
+    del studied["further_models"], studied["masks"], studied["corruptions"]["trained_on"]
+    for key in keys_of(studied):
+        assert f" {key} " in text, key
+    for line in (
+        "jpeg whole number from 1 to 100 or nothing 85",
+        "corruptions.severities list of whole number from 1 to 5 [1, 2, 3, 4, 5]",
+        "corruptions.trained_on list of text, by role {}",
+        "masks[].origin person , generator , model (needed)",
+        "scenarios.baselines.class_index whole number from 0 to 999 or nothing null",
+        "scenarios.object_weight number above 0 to 1 1.0",
+        "attack.attacks.pgd.eps number above 0 4/255",
+        "attack.attacks.boundary.after a section random_spatial or nothing with its defaults",
+        "further_models.<role>.name text (needed)",
+    ):
+        assert line in text, line
+    text = words(site, "reference/contest_rules")
+    ruled = yaml.safe_load((repository / "studies" / "contest" / "contest.yaml").read_text("utf-8"))
+    del ruled["classes"], ruled["board"]
+    for key in keys_of(ruled):
+        assert f" {key} " in text, key
+    for line in (
+        "board.<member>.conflicts list of text as in ^[a-z0-9][a-z0-9_-]*$ []",
+        "classes list of text, by group (needed)",
+        "limits.images_a_day whole number from 1 to 1,000 10",
+    ):
+        assert line in text, line
+
+
+def test_every_column_of_a_study_is_there(site: Path) -> None:
+    text = words(site, "reference/study_tables")
+    found = {"data/images.parquet": STUDY_IMAGES, "data/masks.parquet": MASKS}
+    found |= {f"data/{family}/<model>.parquet": table for family, table in PREDICTIONS.items()}
+    found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
+    for name, table in found.items():
+        section = text.partition(f"{name} ")[2].partition(" data/")[0]
+        assert section.startswith(f"¶ Sorted by {table.key[0]}"), name
+        for column, kind in table.columns.items():
+            assert f"{column} {kind.type} {kind.expected}" in section, (name, column)
+    for name, columns in MEASURE_FILES.items():
+        section = text.partition(f"data/{name} ")[2].partition(" data/")[0]
+        for column in columns:
+            assert f" {column} " in section, (name, column)
 
 
 def test_the_python_reference_is_that_of_the_code(site: Path) -> None:

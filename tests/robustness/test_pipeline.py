@@ -18,6 +18,7 @@ from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName
 from cleanset.robustness.changes import PerturbedImage, corrupted_image
 from cleanset.robustness.families import Sources, scene_images
 from cleanset.robustness.images import STUDY_IMAGES
+from cleanset.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
 from cleanset.robustness.measures.published import PUBLISHED_MODELS
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import FAMILIES, Study
@@ -169,6 +170,9 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
         "scenario_regression.csv", "scenario_anova.csv", "scenario_fitted.csv",
         "notices.csv", "models.csv", "errors_by_severity.csv", "flips_by_frame.csv",
     }  # fmt: skip
+    columns = {f"measures/{path.name}": path.read_text("utf-8").partition("\n")[0] for path in folder.iterdir()}
+    assert columns == {name: ",".join(of) for name, of in MEASURE_FILES.items() if name.startswith("measures/")}
+    assert set(MEASURE_COLUMNS) == {column for of in MEASURE_FILES.values() for column in of}
     with (folder / "notices.csv").open() as file:
         notices = {row["family"]: row["notice"] for row in csv.DictReader(file)}
     assert notices["corruptions"].startswith("No official ImageNet-C numbers: a subset")

@@ -1,0 +1,73 @@
+"""The CSV files of a study's measures, in its folder `data`, and what their columns are."""
+
+from collections.abc import Mapping
+
+from cleanset.attacks.measures import Line as AttackLine
+from cleanset.robustness.results import Difference, Line
+
+MEASURE_COLUMNS: Mapping[str, str] = {
+    "accuracy": "share of correct images",
+    "attack": "the name of an attack",
+    "change": "a change or a group of them; nothing where the measure is over all",
+    "class_index": "a class index",
+    "correct": "number of correct images",
+    "definition": "`as_written`, the text of source 003, or `as_published`, its code",
+    "df": "degrees of freedom",
+    "error": "share of misclassified images",
+    "errors": "number of misclassified images",
+    "estimate": "a coefficient",
+    "f": "F",
+    "factor": "`intercept`, `model`, `scenario` or `class_index`",
+    "family": "`corruptions`, `perturbations` or `scenarios`",
+    "fitted": "the accuracy that the regression gives",
+    "flips": "number of images whose prediction differs from that to the frame compared with; by frame their share",
+    "frame": "a frame, counted from 0",
+    "high": "the upper end of the 95 % interval",
+    "images": "the number of images that it is over",
+    "level": "a level of the factor, or a scenario or class that Score is over; nothing where there is none",
+    "low": "the lower end of the 95 % interval",
+    "measure": "the name of a measure",
+    "model": "a role, or the name of a further model",
+    "ms": "mean square",
+    "notice": "what a reader of the numbers has to know",
+    "other": "the model whose measure is subtracted",
+    "p": "the probability of so large a value by chance",
+    "parameters": "the number of the model's parameters",
+    "part": "`external`, over scenarios, or `internal`, over classes",
+    "problem": "why there is no value",
+    "scenario": "a scenario, or `unchanged`",
+    "selection": "`union`, `own` or `common`",
+    "severity": "1 to 5",
+    "source": "what the sum of squares is of: `regression`, a factor, `residual` or `total`",
+    "squared_deviation": "of the accuracy from that on unchanged images",
+    "ss": "sum of squares",
+    "standard_error": "of the estimate",
+    "stars": "`ns` from p = 0.05 on, then one star more below each of 0.05, 0.01, 0.001 and 0.0001",
+    "t": "estimate by standard error",
+    "value": "the measure, or of a difference the first model's minus the other's",
+}
+"""What a column is, by its name."""
+
+MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
+    "measures/notices.csv": ("family", "notice"),
+    "measures/models.csv": ("model", "parameters"),
+    "measures/corruptions.csv": Line._fields,
+    "measures/perturbations.csv": Line._fields,
+    "measures/scenarios.csv": Line._fields,
+    "measures/corruption_differences.csv": Difference._fields,
+    "measures/perturbation_differences.csv": Difference._fields,
+    "measures/scenario_differences.csv": Difference._fields,
+    "measures/corruption_errors.csv": ("model", "change", "severity", "class_index", "images", "errors"),
+    "measures/errors_by_severity.csv": ("model", "change", "severity", "error"),
+    "measures/perturbation_frames.csv": ("model", "change", "definition", "frame", "images", "flips"),
+    "measures/flips_by_frame.csv": ("model", "change", "frame", "flips"),
+    "measures/scenario_accuracies.csv": ("model", "scenario", "class_index", "images", "correct", "accuracy"),
+    "measures/scenario_scores.csv": ("model", "part", "level", "accuracy", "squared_deviation"),
+    "measures/scenario_regression.csv": (
+        "factor", "level", "estimate", "standard_error", "low", "high", "t", "p", "stars",
+    ),
+    "measures/scenario_anova.csv": ("source", "ss", "df", "ms", "f", "p"),
+    "measures/scenario_fitted.csv": ("model", "scenario", "class_index", "accuracy", "fitted"),
+    "attack_measures.csv": AttackLine._fields,
+}  # fmt: skip
+"""The columns of each file, by its path in `data`."""
