@@ -2,21 +2,28 @@
 
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from time import perf_counter, process_time
 
 import imagecorruptions
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cleanset.images.base import base_image
 from cleanset.images.codec import decode
-from cleanset.robustness.answers import PREDICTIONS
-from cleanset.robustness.corruption_results import Answers, CorruptionStudy, by_severity, read_answers
+from cleanset.robustness.answers import ANSWERS, PREDICTIONS
+from cleanset.robustness.corruption_results import Answers, CorruptionStudy, by_severity
 from cleanset.robustness.corruptions import corrupted
 from cleanset.robustness.measures.bootstrap import Bootstrap
+from cleanset.robustness.measuring import Studied
+from cleanset.robustness.measuring import corruption_study as read_corruptions
+from cleanset.robustness.measuring import perturbation_study as read_perturbations
 from cleanset.robustness.names import (
     ALL_CORRUPTIONS,
+    ALL_PERTURBATIONS,
     CLEAN,
     CORRUPTIONS,
     PERTURBATIONS,
@@ -26,20 +33,27 @@ from cleanset.robustness.names import (
     frame_count,
 )
 from cleanset.robustness.perturbation_results import PerturbationStudy, by_frame
-from cleanset.robustness.results import StudiedImages
+from cleanset.robustness.results import SELECTIONS, StudiedImages
 from cleanset.robustness.scenario_results import Answers as ScenarioAnswers
 from cleanset.robustness.scenario_results import ScenarioStudy, cells_of, regression_of
-from cleanset.tables import read_table, write_table
+from cleanset.robustness.settings import StudyParams
+from cleanset.robustness.study import AnswerFiles
 from export import photographs_or_drawings
-from measuring import print_machine, print_table, scratch, share
+from measuring import print_machine, print_table, run, scratch, share
 
 PHOTOGRAPHS = 8
 MAX_SHARE_OF_LIBRARY = 0.55
 ROLES, CLASSES, PER_CLASS = ("a", "b", "c"), 1000, 3
-MAX_SECONDS, MAX_SECONDS_DRAWN, MAX_MEBIBYTES = 10, 60, 1024
+FILES = [f"n{number:08d}/{number}.png" for number in range(CLASSES * PER_CLASS)]
+MAX_SECONDS, MAX_SECONDS_DRAWN, MAX_MEBIBYTES, MAX_MEBIBYTES_OF_FRAMES = 10, 60, 1024, 2048
+FRAMES = sum(map(frame_count, ALL_PERTURBATIONS))
 
 
 def main() -> None:
+    if sys.argv[1:]:
+        in_own_process(sys.argv[1], Path(sys.argv[2]))
+        return
+    read_frames, measured_frames, peak_of_frames = frames()  # first: this process's memory would count
     source, photographs = photographs_or_drawings()
     images = [base_image(decode(data)) for data in photographs[:PHOTOGRAPHS]]
     for change in (by_library, corrupted):  # compiled, and its masks read
@@ -71,6 +85,20 @@ def main() -> None:
             ("peak memory, MiB", f"{peak:.0f}", str(MAX_MEBIBYTES), share(peak, MAX_MEBIBYTES)),
         ],
     )
+    print_table(
+        f"Measures of {len(ROLES)} models, {CLASSES * PER_CLASS:,} images in {FRAMES} frames, in a process of its own",
+        ("what", "found", "limit", "of the limit"),
+        [
+            ("reading answers, s", f"{read_frames:.1f}", "", ""),
+            ("1,000 draws, s", f"{measured_frames:.1f}", "", ""),
+            (
+                "peak memory, MiB",
+                f"{peak_of_frames:.0f}",
+                str(MAX_MEBIBYTES_OF_FRAMES),
+                share(peak_of_frames, MAX_MEBIBYTES_OF_FRAMES),
+            ),
+        ],
+    )
     sys.exit(own > MAX_SHARE_OF_LIBRARY * library)
 
 
@@ -90,25 +118,66 @@ def changed(images: list[np.ndarray], change: Callable[..., object]) -> float:
 
 def reading() -> float:
     """The seconds of reading the stored answers of all models to 19 corruptions and the unchanged images."""
-    generator = np.random.default_rng(0)
-    files = [f"n{number:08d}/{number}.png" for number in range(CLASSES * PER_CLASS)]
-    images = pd.DataFrame({"file": files, "class_index": np.repeat(np.arange(CLASSES), PER_CLASS)})
     changes = [(CLEAN, 0), (UNCHANGED, 0), *((name, each) for name in ALL_CORRUPTIONS for each in SEVERITIES)]
-    keys = sorted((file, *change) for file in files for change in changes)
-    rows = pd.DataFrame(keys, columns=["file", "change", "severity"])
-    rows["top5_class"] = list(generator.random((len(rows), 7)).argsort(axis=1)[:, :5])
-    rows["top5_probability"] = list(np.tile(np.array([0.3, 0.2, 0.1, 0.1, 0.1], np.float32), (len(rows), 1)))
-    for name in ("log_odds", "largest_logit", "second_logit", "log_sum_exp"):
-        rows[name] = np.float32(0)
-    rows["class_of_edition"] = 0
     with scratch() as folder:
-        path, table = folder / "answers.parquet", PREDICTIONS["corruptions"]
-        write_table(path, rows, table)
-        del rows, keys
+        write_answers(folder, "corruptions", changes)
+        studied = studied_in(folder, {"corruptions": {"names": list(ALL_CORRUPTIONS)}})
         before = perf_counter()
-        for _ in ROLES:
-            read_answers(images, read_table(path, table), ALL_CORRUPTIONS, SEVERITIES)
+        read_corruptions(studied, studied.images)
         return perf_counter() - before
+
+
+def write_answers(folder: Path, family: str, changes: Sequence[tuple[str, int]]) -> None:
+    """Write made-up answers of all models to these changes of all images."""
+    count, ordered = CLASSES * PER_CLASS, sorted(changes)
+    rows = count * len(ordered)
+    classes = np.random.default_rng(0).random((rows, 7)).argsort(axis=1)[:, :5].astype(np.int16)
+    probabilities = np.tile(np.array([0.3, 0.2, 0.1, 0.1, 0.1], np.float32), rows)
+    columns: dict[str, object] = {name: np.zeros(rows, np.float32) for name in ANSWERS}
+    columns["file"] = pa.array(FILES).take(np.repeat(np.arange(count), len(ordered)))
+    columns["change"] = pa.array([name for name, _ in ordered]).take(np.tile(np.arange(len(ordered)), count))
+    columns["severity"] = columns["frame"] = np.tile(np.array([step for _, step in ordered], np.int8), count)
+    columns["top5_class"] = pa.FixedSizeListArray.from_arrays(classes.ravel(), 5)
+    columns["top5_probability"] = pa.FixedSizeListArray.from_arrays(probabilities, 5)
+    columns["class_of_edition"] = np.zeros(rows, np.int16)
+    schema = PREDICTIONS[family].schema
+    content = pa.table([columns[name] for name in schema.names], schema=schema)
+    for role in ROLES:
+        path = AnswerFiles(folder).predictions(family, role)
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(content, path, compression="zstd")
+
+
+def studied_in(folder: Path, wanted: dict[str, object]) -> Studied:
+    """The study whose answers `write_answers` has written into a folder."""
+    images = pd.DataFrame({"file": FILES, "class_index": np.repeat(np.arange(CLASSES), PER_CLASS)})
+    images["sets"] = [list(ROLES)] * len(images)
+    params = StudyParams.model_validate(wanted)
+    models = {role: role for role in ROLES}
+    return Studied(images, pd.DataFrame(), params, models, ROLES, SELECTIONS, AnswerFiles(folder))
+
+
+def frames() -> tuple[float, float, float]:
+    """The seconds of reading and of measuring the answers to frames, and MiB, in a process of its own."""
+    with scratch() as folder:
+        run(sys.executable, __file__, "write", folder, cwd=folder)
+        done = run(sys.executable, __file__, "frames", folder, cwd=folder)
+    read, measured = map(float, done.output.split())
+    return read, measured, done.peak_mib
+
+
+def in_own_process(what: str, folder: Path) -> None:
+    """Write answers to frames into the folder, or read and measure those there and print the seconds of each."""
+    if what == "write":
+        changes = [(name, frame) for name in ALL_PERTURBATIONS for frame in range(frame_count(name))]
+        write_answers(folder, "perturbations", [(CLEAN, 0), (UNCHANGED, 0), *changes])
+        return
+    wanted: dict[str, object] = {"perturbations": {"names": list(ALL_PERTURBATIONS), "reference": ROLES[0]}}
+    studied, begin = studied_in(folder, wanted), perf_counter()
+    study = read_perturbations(studied, studied.images)
+    read = perf_counter() - begin
+    list(study.lines()), list(study.differences()), by_frame(study)
+    print(read, perf_counter() - begin - read)
 
 
 def results(draws: int) -> float:

@@ -1,6 +1,7 @@
 """Tables that were changed behind DVC's back are refused: one line names table, column and row."""
 
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cleanset.columns import FILE, Column
 from cleanset.errors import CleansetError
 from cleanset.tables import (
     CANDIDATES,
@@ -26,8 +30,10 @@ from cleanset.tables import (
     read_table,
     write_table,
 )
+from tests.properties import examples
 
 ID, NEXT = "ILSVRC2012_val_00000004", "ILSVRC2012_val_00000005"
+NAMES = ["a", "a!", "b", "é", "\uffff", "\U0001f600"]
 SHA = "0123456789abcdef" * 4
 TOP5: dict[str, Any] = {
     "top5_class": [7, 0, 999, 3, 4], "top5_probability": [1.0, 0.0, 0.0, 0.0, 0.0], "log_odds": 40.0,
@@ -178,6 +184,29 @@ def test_several_crops_of_an_image_are_sorted_by_box(tmp_path: Path) -> None:
     for wrong in (rows[::-1], [rows[0], rows[0]]):
         with pytest.raises(CleansetError, match="expected rows sorted by image_id and crop, each once"):
             read_table(put(tmp_path / "t", CROPS, *wrong), CROPS)
+
+
+@examples(100)
+@given(st.lists(st.tuples(st.sampled_from(NAMES), st.integers(-2, 2)), max_size=4))
+def test_any_key_is_compared_as_python_compares_it(tmp_path_factory: pytest.TempPathFactory, keys: list[Any]) -> None:
+    step = Column(pa.int8(), "a step", lambda values: np.full(len(values), True))
+    names = Table(key=("name", "step"), name=FILE, step=step)
+    path = tmp_path_factory.getbasetemp() / "keys"
+    pq.write_table(pa.Table.from_pylist([dict(zip(names.names, key, strict=True)) for key in keys], names.schema), path)
+    if all(one < other for one, other in pairwise(keys)):
+        assert len(read_table(path, names)) == len(keys)
+        return
+    row = next(row for row, (one, other) in enumerate(pairwise(keys), start=2) if one >= other)
+    with pytest.raises(CleansetError, match=f", row {row}: "):
+        read_table(path, names)
+
+
+def test_some_columns_are_read_and_all_are_checked(tmp_path: Path) -> None:
+    table, good = GOOD["candidates"]
+    found = read_table(put(tmp_path / "t", table, good), table, ["rank", "image_id"])
+    assert found.to_dict("records") == [{"rank": 1, "image_id": ID}]
+    with pytest.raises(CleansetError, match="column confidence, row 1"):
+        read_table(put(tmp_path / "t", table, good | {"confidence": 1.5}), table, ["image_id"])
 
 
 def test_other_columns_and_types(tmp_path: Path) -> None:

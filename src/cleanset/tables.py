@@ -3,9 +3,8 @@
 In CROPS and CROP_SCORES, where an image may have several crops, the box belongs to the key; in VOTES the reviewer.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -187,8 +186,11 @@ def _keys(*columns: Iterable[Any]) -> list[tuple[Any, ...]]:
     return [sum(row, ()) for row in zip(*parts, strict=True)]
 
 
-def read_table(path: Path, table: Table) -> pd.DataFrame:
-    """Read a table. Raises CleansetError if it is missing, or naming the first column and row that is not valid."""
+def read_table(path: Path, table: Table, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read a table, or some columns of it, while all are checked.
+
+    Raises CleansetError if it is missing, or naming the first column and row that is not valid.
+    """
     content = _read(path)
     _check_schema(path, content.schema, table.schema)
     for name, column in table.columns.items():
@@ -199,7 +201,7 @@ def read_table(path: Path, table: Table) -> pd.DataFrame:
     if found:
         raise _invalid(path, content, table.key[0], *found)
     _check_order(path, content, table.key)
-    frame: pd.DataFrame = content.to_pandas()
+    frame: pd.DataFrame = content.select(columns or table.names).to_pandas()
     return frame
 
 
@@ -226,16 +228,27 @@ def _check_schema(path: Path, found: pa.Schema, expected: pa.Schema) -> None:
 
 
 def _check_order(path: Path, content: pa.Table, key: tuple[str, ...]) -> None:
-    ids = content[key[0]].combine_chunks()
-    if pc.all(pc.less(ids[:-1], ids[1:])).as_py() is not False:  # None: no two rows
-        return
-    keys = _keys(*(content[name].to_pylist() for name in key))
-    for row, (before, after) in enumerate(pairwise(keys), start=2):
-        if before >= after:
-            raise CleansetError(
-                f"{path}, row {row}: {' '.join(map(str, after))} after {' '.join(map(str, before))}; "
-                f"expected rows sorted by {' and '.join(key)}, each once: {REMEDY}"
-            )
+    is_less, is_tied = np.zeros((2, max(len(content) - 1, 0)), np.bool_)
+    is_tied[:] = True
+    for values in (part for name in key for part in _parts(content[name].combine_chunks())):
+        before, after = values[:-1], values[1:]
+        is_less |= is_tied & pc.less(before, after).to_numpy(zero_copy_only=False)
+        is_tied &= pc.equal(before, after).to_numpy(zero_copy_only=False)
+    if not is_less.all():
+        row = int(np.argmin(is_less))
+        first, second = _keys(*(content[name].slice(row, 2).to_pylist() for name in key))
+        raise CleansetError(
+            f"{path}, row {row + 2}: {' '.join(map(str, second))} after {' '.join(map(str, first))}; "
+            f"expected rows sorted by {' and '.join(key)}, each once: {REMEDY}"
+        )
+
+
+def _parts(values: pa.Array) -> list[pa.Array]:
+    """What a column of a key is compared by: itself, or the four edges of boxes."""
+    if not pa.types.is_fixed_size_list(values.type):
+        return [values]
+    edges = values.flatten().to_numpy().reshape(len(values), values.type.list_size)
+    return [pa.array(edge) for edge in edges.T]
 
 
 def _invalid(path: Path, content: pa.Table, key: str, name: str, row: int, expected: str) -> CleansetError:

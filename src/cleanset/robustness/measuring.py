@@ -58,7 +58,9 @@ class Studied:
         """By model: its name, which of the images it saw, these, and its answers."""
         for name, stem in self.models.items():
             seen = is_seen(images, self.params.images, name)
-            predictions = read_table(self.files.predictions(family, stem), PREDICTIONS[family])
+            table = PREDICTIONS[family]
+            columns = [*table.key, "top5_class", "class_of_edition"]  # of 1.3 million frames all are gigabytes
+            predictions = read_table(self.files.predictions(family, stem), table, columns)
             yield name, seen, images[seen], predictions
 
     def parameters(self, families: Iterable[str]) -> pd.DataFrame:
