@@ -6,7 +6,8 @@ Run it as `make check-gpu`, or, where nothing is installed, from the project's f
 
 Beyond torch 2.11 and torchvision 0.26 it needs these wheels: timm 1.0.9, safetensors, huggingface-hub<2, numpy,
 pandas, pyarrow, pillow, pydantic, pyyaml, rich, scipy, typer; and robustbench 1.1.1, of which only the version is
-read (--no-deps). It needs the folder of real photographs and weights: CLEANSET_REAL, else ../shared/real.
+read (--no-deps). How long a model waits for corrupted images is measured where the extra robustness is installed, too.
+It needs the folder of real photographs and weights: CLEANSET_REAL, else ../shared/real.
 
 It prints Markdown for RESULTS.md and ends with exit code 1 if a stored score differs. Parts that would begin after
 --budget seconds are left out. Without a GPU: `--device cpu --images 200`, which compares two batch sizes instead.
@@ -18,6 +19,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -35,6 +37,8 @@ SAMPLE_MODELS = {
 LIBRARIES = ("torch", "torchvision", "timm")
 MIN_OF_FORWARD, MIN_OF_SLOWER, MIN_OF_TIMM = 0.95, 0.9, 2.5
 """Limits: float64 by forward alone; float32 by the slower of forward and decoding; either by the plain timm loop."""
+CHANGED_IMAGES = 80
+"""Images of the rates for each one of which 76 changes are made."""
 START_IMAGES = 4
 """Images with which the start of the stage is measured."""
 ALL = 10**6
@@ -103,6 +107,10 @@ def check(arguments: argparse.Namespace, folder: Path) -> list[str]:
     compared = measured("stored scores on both devices", part) or []
     print_table("Stored scores in float64, on both devices", COMPARED, compared)
     rates(arguments, folder, measured)
+    if find_spec("imagecorruptions") is None:
+        print("waiting for corrupted images: left out, the extra robustness is not installed", file=sys.stderr)
+    elif waited := measured("waiting for corrupted images", partial(score.in_process, "wait", folder, arguments, way)):
+        print_table(*waited)
     print(f"\nAll of it took {perf_counter() - begin:.0f} s.")
     problems = [f"{name}: stored scores differ" for name, images, same, *_ in compared if same != images]
     return problems + [f"{text}: failed" for text in failed] + ["stored scores: not compared"] * (not compared)
@@ -125,6 +133,8 @@ def way(arguments: argparse.Namespace) -> Any:
     """Measure one way in this process."""
     if arguments.way == "same":
         return same(arguments)
+    if arguments.way == "wait":
+        return waiting_shares(arguments)
     from cleanset.scoring.scorer import Scorer, arithmetic, grouped
 
     params, settings, image_ids = score.run_of(arguments)
@@ -211,6 +221,17 @@ def drawn(folder: Path, count: int) -> list[Path]:
         for number, image in enumerate(pool.map(draw, plans()[:count], chunksize=4), start=1):
             (folder / f"{image_id(number)}.JPEG").write_bytes(image.jpeg)
     return sorted(folder.iterdir())
+
+
+def waiting_shares(arguments: argparse.Namespace) -> Any:
+    """The table of bench/waiting.py: how long a model waits for corrupted images in float64, and its limits."""
+    import torch
+
+    import waiting
+
+    device = torch.device(arguments.device)
+    count = max(arguments.images // CHANGED_IMAGES, 1)
+    return waiting.table(arguments.folder / "waiting", arguments.model, count, device, arguments.batch_size)
 
 
 # Rates

@@ -64,6 +64,15 @@ def test_the_rates_are_a_table(done: subprocess.CompletedProcess[str]) -> None:
     assert 0 < float(cells["largest difference from float64"][1]) < 0.1
 
 
+def test_the_time_spent_waiting_is_a_table(done: subprocess.CompletedProcess[str]) -> None:
+    ((title, rows),) = [(title, rows) for title, rows in tables(done.stdout).items() if " x 76 changes " in title]
+    assert title.startswith("test_byobnet on cpu, 1 images x 76 changes (")
+    found = {name: float(cell.replace(",", "")) for name, cell, _ in rows}
+    assert all(found[name] > 0 for name in list(found)[:4])
+    for when in (", start included", " after the first quarter"):
+        assert 0 <= found[f"share spent waiting{when}"] < 1
+
+
 def test_what_the_budget_leaves_out_is_named(repository: Path) -> None:
     done = check_gpu(repository, *TINY, "--budget", "-1")
     assert done.returncode == 1

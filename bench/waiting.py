@@ -1,0 +1,180 @@
+"""How long a model waits for corrupted images, which processes make while it computes: a share of the time of one run.
+
+The way from files to answers is that of `cleanset robustness corruptions`: all 15 corruptions at five severities and
+the unchanged image, each stored as a JPEG of quality 85. Without a GPU, the processes and the model share the cores.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+import timm
+import torch
+from safetensors.torch import load_file
+
+from cleanset.files import sha256
+from cleanset.images.base import BASE_SIZE
+from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.machine import available_cores
+from cleanset.robustness.answers import ReadAnswers
+from cleanset.robustness.changed_images import ChangedImages, ChangeName, StudyFile
+from cleanset.robustness.changes import corrupted_image
+from cleanset.robustness.names import CORRUPTIONS, SEVERITIES, UNCHANGED
+from cleanset.scoring.decoding import Batch, SharedBatches
+from cleanset.scoring.engine import DevicePipeline
+from cleanset.scoring.models import LoadedModel, Normalise
+from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision, Scorer, arithmetic, grouped
+from export import photographs_or_drawings
+from measuring import PROJECT, print_machine, print_table, scratch, share
+
+MAX_WAITING_SHARE = 0.05
+MAX_OF_MODEL_ALONE = 1.15
+"""Of the time of the model alone, on a GPU, where the cores do nothing else."""
+MODELS = {"cpu": "tf_efficientnet_lite0", "cuda": "resnet50"}
+IMAGES = {"cpu": 16, "cuda": 500}
+BATCH_SIZES = {"cpu": CPU_BATCH_SIZE, "cuda": 256}
+BATCHES_ALONE = 50
+"""For the rate of the model alone."""
+PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
+CHANGES = 1 + len(CORRUPTIONS) * len(SEVERITIES)
+PREPROCESSING = ResizeAndCrop(f"Res{BASE_SIZE}", BASE_SIZE, BASE_SIZE, "bilinear")
+"""Leaves a changed image as it is."""
+
+
+class Waited(NamedTuple):
+    """Changed images per second, made alone, classified alone, and both at once; the shares of the time of the latter
+    in which no batch was ready: of all, from the start of the processes on, and after the first quarter of the images,
+    when every process has imported its libraries and compiled what it runs."""
+
+    made: float
+    classified: float
+    both: float
+    of_all: float
+    later: float
+
+
+def main() -> None:
+    kind = "cuda" if torch.cuda.is_available() else "cpu"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=IMAGES[kind], help=f"of each, {CHANGES} changed ones")
+    parser.add_argument("--model", default=MODELS[kind], help="a timm model; random weights, if need be")
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS[:1])
+    arguments = parser.parse_args()
+    with scratch() as folder:
+        device, size = torch.device(kind), BATCH_SIZES[kind]
+        found = table(folder / "images", arguments.model, arguments.images, device, size, arguments.precisions)
+    print_machine("torch", "timm", "imagecorruptions-imaug", "numba", "opencv-python-headless")
+    print_table(*found)
+
+
+def table(
+    folder: Path,
+    name: str,
+    count: int,
+    device: torch.device,
+    batch_size: int,
+    precisions: Sequence[Precision] = PRECISIONS[:1],
+) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
+    """Measure; the title, header and rows of the table. The images are written into the new `folder`."""
+    folder.mkdir()
+    source, files = stored(folder, count)
+    model = model_of(name)
+    found = {str(precision): waited(model, files, device, precision, batch_size) for precision in precisions}
+    title = f"{name} on {device.type}, {len(files)} images x {CHANGES} changes ({source})"
+    return title, ("what", *found, "limit"), rows_of(found, device.type)
+
+
+def rows_of(found: Mapping[str, Waited], kind: str) -> list[tuple[str, ...]]:
+    """The rows of the table: a column for each precision, and the limit."""
+    each = found.values()
+    on_gpu = kind == "cuda"
+    return [
+        ("changed images made alone, a second", *(f"{one.made:,.0f}" for one in each), ""),
+        ("model alone, images a second", *(f"{one.classified:,.1f}" for one in each), ""),
+        ("both at once, images a second", *(f"{one.both:,.1f}" for one in each), ""),
+        (
+            "time by that of the model alone",
+            *(share(one.classified, one.both) for one in each),
+            f"{MAX_OF_MODEL_ALONE}" if on_gpu else "",
+        ),
+        ("share spent waiting, start included", *(f"{one.of_all:.4f}" for one in each), f"{MAX_WAITING_SHARE}"),
+        ("of the limit", *(share(one.of_all, MAX_WAITING_SHARE) for one in each), ""),
+        ("share spent waiting after the first quarter", *(f"{one.later:.4f}" for one in each), ""),
+    ]
+
+
+def stored(folder: Path, count: int) -> tuple[str, dict[str, StudyFile]]:
+    """What the images are, and so many of them as files of a study, repeated under other names if need be."""
+    source, photographs = photographs_or_drawings()
+    for number, data in enumerate(photographs[:count]):
+        (folder / f"{number}.JPEG").write_bytes(data)
+    digests = [sha256(data) for data in photographs[:count]]
+    places = (number % len(digests) for number in range(count))
+    files = {
+        f"{number:05d}.JPEG": StudyFile(folder / f"{place}.JPEG", digests[place], f"ILSVRC2012_val_{number + 1:08d}")
+        for number, place in enumerate(places)
+    }
+    return source, files
+
+
+def model_of(name: str) -> LoadedModel:
+    """A timm model with its weights of CLEANSET_REAL, else of ../shared/real, else with random ones."""
+    torch.manual_seed(0)
+    network = timm.create_model(name).eval()
+    real = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
+    weights = real / "weights" / f"{name}.safetensors"
+    if weights.is_file():
+        network.load_state_dict(load_file(weights))
+    normalise = Normalise(network.pretrained_cfg["mean"], network.pretrained_cfg["std"])
+    return LoadedModel(torch.nn.Sequential(normalise, network).eval(), PREPROCESSING, "")
+
+
+def waited(
+    model: LoadedModel, files: Mapping[str, StudyFile], device: torch.device, precision: Precision, batch_size: int
+) -> Waited:
+    """Make the changed images, classify as many, and do both at once, on all cores."""
+    changes = [(UNCHANGED, 0), *((name, severity) for name in CORRUPTIONS for severity in SEVERITIES)]
+    names = sorted(str(ChangeName(file, *change)) for file in files for change in changes)
+    images = ChangedImages(files, corrupted_image, 85, 0)
+    groups, cores = partial(grouped, names, batch_size), available_cores()
+    torch.zeros(1, device=device)  # the device's own start is no waiting for images
+    with arithmetic(precision):
+        made, ready = made_alone(images, batch_size, cores, list(groups()))
+        classified = classified_alone(Scorer(model, device, precision), ready, cores)
+        begin = perf_counter()
+        pipeline = DevicePipeline(
+            model, images, device, precision, batch_size, cores, read_off=ReadAnswers(range(1000)), in_processes=True
+        )
+        with pipeline:
+            times = [(perf_counter() - begin, pipeline.waiting_share()) for _ in pipeline.score(groups())]
+    (first, first_share), (last, last_share) = times[len(times) // 4], times[-1]
+    later = (last * last_share - first * first_share) / max(last - first, 1e-9)
+    return Waited(made, classified, len(names) / last, last_share, later)
+
+
+def made_alone(
+    images: ChangedImages, batch_size: int, cores: int, groups: Sequence[Sequence[str]]
+) -> tuple[float, list[Batch]]:
+    """Changed images per second without a model, once the processes have begun; and the first batches."""
+    with SharedBatches(images, PREPROCESSING, batch_size, cores) as shared:
+        ready = [Batch(batch.image_ids, batch.pixels.copy()) for batch in shared.batches(groups[:cores])]
+        begin = perf_counter()
+        count = sum(len(batch.image_ids) for batch in shared.batches(groups))
+        return count / (perf_counter() - begin), ready
+
+
+def classified_alone(scorer: Scorer, ready: Sequence[Batch], cores: int) -> float:
+    """Images per second of the model alone, from batches that are ready."""
+    list(scorer(ready, cores))
+    begin = perf_counter()
+    done = sum(len(scored.image_ids) for scored in scorer(islice(cycle(ready), BATCHES_ALONE), cores))
+    return done / (perf_counter() - begin)
+
+
+if __name__ == "__main__":
+    main()
