@@ -105,6 +105,7 @@ class KeptSet:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
+        # files.replacing would make and lock a folder for each of thousands of files, and the set is locked already
         partial = path.with_name(f".{path.name}.part")
         partial.write_bytes(data)
         partial.replace(path)
