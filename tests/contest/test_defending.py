@@ -14,13 +14,13 @@ from cleanset.contest.command_defence import answers_of, parse_answers, without_
 from cleanset.contest.defending import defend, run_defence
 from cleanset.contest.entries import ModelOfEdition
 from cleanset.contest.files import until
-from cleanset.contest.groups import Groups
 from cleanset.contest.model_defence import ModelDefence, ReadGroups
 from cleanset.contest.reading import read_contest
 from cleanset.contest.standing import standing
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import file_name, manifest_csv
+from cleanset.scoring.groups import Groups
 from tests.contest.made import day
 from tests.contest.on_disk import FIRST, OnDisk, digest, png
 from tests.robustness.entries import entry

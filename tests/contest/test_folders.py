@@ -17,10 +17,10 @@ from PIL import Image
 from cleanset.contest.checking import run
 from cleanset.contest.consistency import check_submissions
 from cleanset.contest.folder_checks import manifest_entry
-from cleanset.contest.groups import BIRD_OR_BICYCLE
 from cleanset.contest.reading import read_contest
 from cleanset.contest.standing import standing
 from cleanset.errors import CleansetError
+from cleanset.scoring.groups import BIRD_OR_BICYCLE
 from tests.contest.made import BIRD, JUDGES, UNSURE, day
 from tests.contest.on_disk import CLEAN, FIRST, OnDisk, digest, named, png, stake_entry
 from tests.documents import blocks

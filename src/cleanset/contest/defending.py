@@ -16,7 +16,6 @@ from cleanset.contest.coverage import Flags, Floats, eligibility
 from cleanset.contest.entries import Defence, Run
 from cleanset.contest.files import ContestFiles
 from cleanset.contest.folder_checks import check_defence
-from cleanset.contest.groups import Groups
 from cleanset.contest.model_defence import ModelDefence
 from cleanset.contest.reading import IMAGES, visible
 from cleanset.contest.rules import ABSTAIN
@@ -26,6 +25,7 @@ from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import MANIFEST
 from cleanset.files import sha256, write_text
+from cleanset.scoring.groups import Groups
 
 Answers = dict[str, str]
 """By the name of an image, a group or `abstain`."""

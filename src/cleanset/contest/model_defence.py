@@ -11,11 +11,11 @@ from PIL import Image
 from cleanset.contest.coverage import confidences
 from cleanset.contest.entries import ModelOfEdition
 from cleanset.contest.folder_checks import FORMATS
-from cleanset.contest.groups import Groups, predicted, stored_columns
 from cleanset.contest.rules import ABSTAIN
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.images.codec import decode
+from cleanset.scoring.groups import Groups, predicted, stored_columns
 
 PROBED = 8
 """Images in which signs are looked for that a model only looks strong."""

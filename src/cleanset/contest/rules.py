@@ -5,10 +5,10 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from cleanset.contest.coverage import Reading
-from cleanset.contest.groups import Groups
 from cleanset.contest.judging import MIN_JUDGES, SizeRule
 from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
+from cleanset.scoring.groups import Groups
 
 ABSTAIN = "abstain"
 INVALID = "invalid"
