@@ -11,7 +11,7 @@ from cleanset.scoring.decoding import Batch
 from cleanset.scoring.differentiable import EightBit, PixelNetwork, pixel_network, searching
 from cleanset.scoring.models import LoadedModel, Normalise
 from cleanset.scoring.scorer import Scorer, arithmetic
-from cleanset.scoring.wrappers import Groups, Uninteresting
+from cleanset.scoring.wrappers import GroupedNetwork, Uninteresting
 from tests.attacks.networks import CPU, SMALL, Linear, drawn, on_cpu, random_linear, random_network
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -90,7 +90,7 @@ def test_groups_have_the_probability_of_their_members() -> None:
     logits = torch.tensor([[1.0, 2.0, -1.0, 0.5, 3.0]], dtype=torch.float64)
     network = nn.Module()
     network.forward = lambda _: logits
-    found = torch.softmax(Groups(network, [[0, 3], [4]])(torch.zeros(1)), dim=1)[0]
+    found = torch.softmax(GroupedNetwork(network, [[0, 3], [4]])(torch.zeros(1)), dim=1)[0]
     shares = np.exp(logits.numpy()[0])
     assert float(found[0]) == pytest.approx((shares[0] + shares[3]) / (shares[0] + shares[3] + shares[4]))
 
@@ -109,7 +109,7 @@ def test_eight_bits_are_rounded_and_gradients_pass() -> None:
 @pytest.mark.parametrize("groups", [[[0], []], [[0, 1], [1, 2]], [[0, 1]]])
 def test_groups_that_are_none(groups: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="expected two or more, not empty, disjoint"):
-        Groups(random_linear(), groups)
+        GroupedNetwork(random_linear(), groups)
 
 
 class TestUninteresting:

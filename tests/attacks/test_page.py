@@ -11,10 +11,12 @@ from bs4 import BeautifulSoup
 from cleanset.attacks.measures import Line
 from cleanset.attacks.page import AttacksData, RoleWarnings, SheetRow, attacks_context, parameters
 from cleanset.attacks.settings import AttackSettings
+from cleanset.attacks.wrapped import WrappedModel
 from cleanset.contest.coverage_lines import TEMPLATES as COVERAGE
 from cleanset.report.pages import page_environment
 from cleanset.robustness.pages import TEMPLATES
-from cleanset.stages.robustness.attacks_page import predicted, shown
+from cleanset.scoring.groups import Groups
+from cleanset.stages.robustness.attacks_page import names_of, predicted, shown
 from tests.report.pages import cells
 
 SETTINGS = AttackSettings.model_validate(
@@ -52,7 +54,7 @@ def data(**changed: Any) -> AttacksData:
         )
     ]  # fmt: skip
     given: dict[str, Any] = {
-        "roles": ["mine"],
+        "models": ["mine"],
         "settings": SETTINGS,
         "lines": pd.DataFrame(lines),
         "answers": {(name, "mine"): answers(CLEAN, ATTACKED) for name in SETTINGS.names},
@@ -166,10 +168,55 @@ def test_parameters_of_what_goes_before() -> None:
 
 
 def test_a_prediction() -> None:
-    """Class 954 has e^2 / (e^2 + 999) of the probability."""
+    """Class 954 has e^8 / (e^8 + 999) of the probability, and the second group e^2 / (e^2 + 1)."""
     logits = np.zeros(1000, np.float32)
     logits[954] = 8
-    assert predicted(logits) == "banana 0.75"
+    assert predicted(logits, names_of(None)) == "banana 0.75"
+    groups = Groups.of({"fish": ["n01443537"], "fruit": ["n07753592"]})
+    assert predicted(np.array([1, 3], np.float32), names_of(groups)) == "fruit 0.88"
+
+
+WRAPPED = SETTINGS.model_copy(
+    update={
+        "wrapped": {
+            "noisy": WrappedModel(model="mine", wrapper="uninteresting"),
+            "two": WrappedModel(model="mine", groups={"fish": ["n01443537"], "fruit": ["n07753592"]}),
+        }
+    }
+)
+
+
+def test_wrapped_models() -> None:
+    """They stand last; what was not run on them is left out; how many images, where these are fewer."""
+    lines = data().lines
+    few = lines[lines["attack"] != "guess"].assign(model="two").replace({"images": {5: 3}})
+    noisy = lines[lines["attack"] != "guess"].assign(model="noisy")
+    of_two = {(name, "two"): answers(CLEAN[2:], ATTACKED[2:]) for name in ("none", "pgd", "far")}
+    of_noisy = {(name, "noisy"): answers(CLEAN, ATTACKED) for name in ("none", "pgd", "far")}
+    found = page(
+        data(
+            models=["mine", "noisy", "two"],
+            settings=WRAPPED,
+            lines=pd.concat((lines, noisy, few)),
+            answers={**data().answers, **of_noisy, **of_two},
+            sizes={"mine": 160, "noisy": 160, "two": 160},
+        )
+    )
+    error = {row[0]: row[1:] for row in rows(found, "Error by attack and model")}
+    assert error["error"] == ["images", "mine", "noisy", "two"]
+    assert error["pgd"] == ["5", "60.0", "60.0", "60.0 3 images"]
+    assert error["guess"] == ["5", "60.0", "–", "–"]
+    distances = [row[:2] for row in rows(found, "Distances and queries by attack and model")]
+    assert distances[4:7] == [["pgd", "mine"], ["noisy", "3.0"], ["two", "3.0"]]
+    assert distances[-1] == ["guess", "mine"]
+    guessed = rows(found, "Accuracy on guess at 80 and 100 % coverage")
+    assert guessed[0] == ["accuracy", "mine"]
+    assert rows(found, "Accuracy on pgd at 80 and 100 % coverage")[-1] == ["at 100 %", "40.0", "40.0", "33.3"]
+    text = found.select_one("#success").get_text(" ", strip=True)  # type: ignore[union-attr]
+    assert "noisy mine; wrapper uninteresting two mine; two groups: fish, fruit" in text
+    assert "A prediction of two is a group of classes." in text
+    assert "which there are none of for noisy, two" in text
+    assert "noisy draws noise anew" in text
 
 
 def test_which_images_are_shown() -> None:

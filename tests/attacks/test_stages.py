@@ -161,7 +161,7 @@ def test_what_the_page_shows_of_it(attacked: Study, tmp_path: Path) -> None:
     sources = Sources(images, pd.DataFrame(), files_of(study.edition, images), study)
     found = attacks_data(study, sources, tmp_path)
     assert found is not None
-    assert (found.roles, found.sizes) == ([ROLE], {ROLE: 160})
+    assert (found.models, found.sizes) == ([ROLE], {ROLE: 160})
     assert found.warnings[0].images == 2
     assert {name for name, _ in found.sheets} == {"random_spatial", "pgd", "boundary", "spsa", "guess"}
     for name in SETTINGS.names:

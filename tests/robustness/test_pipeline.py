@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,8 @@ from tests.report.pages import opened, soup, tables, violations
 
 STUDY = "studies/robustness"
 ROLES = ("standard", "norm_robust", "corruption_robust")
+MODELS = (*ROLES, "uninteresting", "two_groups")
+"""That are attacked."""
 
 
 @pytest.fixture(scope="module")
@@ -81,18 +84,51 @@ def test_what_the_sample_shows_of_attacks(studied: Checkout) -> None:
     assert error["none"] == pytest.approx([1 / 71, 1 / 71, 5 / 71], abs=1e-6)
     assert error["guess"] == [1, 1, 1]
     assert attack_metric(studied, "pgd", "queries") == [11, 11, 11]
-    folder = studied.folder / STUDY / "data" / "attack_warnings"
-    assert all(json.loads((folder / f"{role}.json").read_text())["warnings"] == [] for role in ROLES)
+    assert all(signs(studied, role) == set() for role in ROLES)
 
 
-def attack_metric(checkout: Checkout, attack: str, measure: str) -> list[float]:
+def signs(checkout: Checkout, model: str) -> set[str]:
+    path = checkout.folder / STUDY / "data" / "attack_warnings" / f"{model}.json"
+    return {each["sign"] for each in json.loads(path.read_text())["warnings"]}
+
+
+def test_what_the_sample_shows_of_the_uninteresting_defense(studied: Checkout) -> None:
+    """Source 004, appendix E: SPSA and boundary achieve no more on it than its noise, the spatial grid does."""
+    assert signs(studied, "uninteresting") >= {"random_answers", "saturated_answers", "no_gradient"}
+    table = {name: successes(studied, name, "uninteresting") for name in ("none", "spsa", "boundary", "spatial_grid")}
+    for name in ("spsa", "boundary"):
+        noise = table["none"].reindex(table[name].index)
+        assert len(noise) == 6
+        assert table[name].sum() <= noise.sum()
+    grid = table["spatial_grid"]
+    assert grid.sum() >= 2 + table["none"].reindex(grid.index).sum()
+
+
+def successes(checkout: Checkout, attack: str, model: str) -> pd.Series:
+    """By file."""
+    table = pd.read_parquet(checkout.folder / STUDY / "data" / "attacks" / attack / model / "attacked.parquet")
+    return (table["was_correct"] & table["is_error"]).set_axis(table["file"])
+
+
+def test_what_the_sample_shows_of_two_groups(studied: Checkout) -> None:
+    """Five of the twelve classes; whoever confuses classes of one group makes no mistake."""
+    none = pd.read_parquet(studied.folder / STUDY / "data" / "attacks" / "none" / "two_groups" / "attacked.parquet")
+    assert set(none["class_index"]) == {1, 301, 327, 949, 954}
+    assert {len(logits) for logits in none["logits_after"]} == {2}
+    error = {name: attack_metric(studied, name, "error", ("standard", "two_groups")) for name in ("none", "pgd")}
+    assert error["none"][1] <= error["none"][0]
+    assert 0.3 < error["pgd"][1] < error["pgd"][0]
+    assert signs(studied, "two_groups") == set()
+
+
+def attack_metric(checkout: Checkout, attack: str, measure: str, models: Sequence[str] = ROLES) -> list[float]:
     values = json.loads((checkout.folder / STUDY / "attack_metrics" / attack / f"{measure}.json").read_text())
-    return [values[role] for role in ROLES]
+    return [values[model] for model in models]
 
 
 def test_metrics_fit_a_terminal(shown: tuple[Checkout, str]) -> None:
     lines = shown[1][shown[1].rindex("Path ") :].splitlines()
-    assert lines[0].split() == ["Path", *sorted(ROLES)]
+    assert lines[0].split() == ["Path", *sorted(MODELS)]
     assert max(len(line.rstrip()) for line in lines) <= 120
     assert {
         "metrics/corruptions/error/fog.json", "metrics/corruptions/mce.json", "metrics/perturbations/fp/tilt.json",
@@ -299,15 +335,18 @@ def test_the_pages_show_the_attacks(studied: Checkout) -> None:
     """Every attack; PGD's error as in the metrics; on clean images the accuracy that the attack none leaves."""
     page = soup(studied.folder / STUDY / "report" / "attacks.html")
     success, error = tables(page, "success")
-    names = ["none", "spatial grid", "spsa", "pgd", "guess"]
+    names = ["none", "spatial grid", "spsa", "boundary", "pgd", "guess"]
     assert [row[0] for row in success[1:]] == [row[0] for row in error[1:]] == names
     pgd = [f"{100 * value:.1f}" for value in attack_metric(studied, "pgd", "error")]
-    assert [cell.split()[0] for cell in error[4][2:]] == pgd
+    assert [cell.split()[0] for cell in error[5][2:5]] == pgd
     clean = [f"{100 - 100 * value:.1f}" for value in attack_metric(studied, "none", "error")]
-    assert tables(page, "coverage")[0][-1] == ["at 100 %", *clean]
+    assert tables(page, "coverage")[0][-1][:4] == ["at 100 %", *clean]
     attacked = [f"{100 - 100 * value:.1f}" for value in attack_metric(studied, "pgd", "error")]
-    assert tables(page, "coverage")[3][-1] == ["at 100 %", *attacked]
+    assert tables(page, "coverage")[4][-1][:4] == ["at 100 %", *attacked]
     assert len(page.select("#images figure")) >= 2 * 3 * 4
+    seen = {row[0] for row in tables(page, "warnings")[0][1:]}
+    assert seen == {"uninteresting"}
+    assert "standard; two groups: creature, fruit" in page.select_one("#success").get_text()  # type: ignore[union-attr]
     assert "10−142072.2" in page.select("#bound tr")[-1].get_text()
     for other in ("index.html", "images.html", "perturbations.html", "scenarios.html"):
         assert soup(studied.folder / STUDY / "report" / other).select('nav a[href="attacks.html"]'), other

@@ -11,6 +11,7 @@ from io import StringIO
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from cleanset.attacks.base import Ball, Norm, Result, Subject, group_seed, rounded, to_levels, to_unit
 from cleanset.attacks.libraries import globally_seeded, heard
@@ -68,8 +69,8 @@ class AutoAttack:
 
         attacks = self.attacks if classes >= FEWEST_CLASSES else TWO_CLASSES
         adversary = pyautoattack.AutoAttack(
-            EightBit(network), attacks=list(attacks), version="custom", device=network.device, eps=self.eps,
-            norm=self.norm, seed=seed,
+            WithGradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,
+            eps=self.eps, norm=self.norm, seed=seed,
         )  # fmt: skip
         adversary.verbose = False
         for each in (adversary.apgd, adversary.apgd_targeted, adversary.fab):
@@ -78,3 +79,19 @@ class AutoAttack:
             targeted.n_target_classes = min(TARGETS, classes - 1)
         adversary.square.n_queries = self.square_queries
         return adversary
+
+
+class WithGradient(nn.Module):
+    """A network whose logits have a gradient, 0 where none flows: the library stops where there is none at all."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self._network = network
+        self.eval()
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """The logits."""
+        logits: Tensor = self._network(pixels)
+        if pixels.requires_grad and not logits.requires_grad:
+            logits = logits + 0 * pixels.flatten(1).sum(dim=1, keepdim=True)
+        return logits

@@ -19,6 +19,8 @@ Pixels = NDArray[np.uint8]
 Norm = Literal["Linf", "L2"]
 KIND = "attack"
 """Of the seeds."""
+UNCHANGED = ""
+"""In place of an attack's name."""
 LEVELS = 255
 _TOLERANCE = 1e-9
 """Of eps times 255, which 4/255 does not reach exactly in binary."""
@@ -99,6 +101,20 @@ def seed_for(seed: int, name: str, subject: Subject, step: int = 0) -> int:
 def group_seed(seed: int, name: str, group: Sequence[Subject]) -> int:
     """The seed of what an attack draws for a group of images, from their names in their order."""
     return change_seed(image_seed(seed, "\n".join(subject.name for subject in group)), KIND, name, 0)
+
+
+def judged_seed(seed: int, model: str, attack: str, name: str) -> int:
+    """The seed of what a random model itself draws when it is asked about one file of an attack, 0 to 2**32 - 1.
+
+    `name` is the image's; `attack` is UNCHANGED for the image before any attack.
+    """
+    return change_seed(image_seed(seed, name), "judged", f"{model} {attack}", 0)
+
+
+def searched_seed(seed: int, model: str, attack: str, group: Sequence[Subject]) -> int:
+    """The seed of what a random model itself draws while an attack searches on a group, 0 to 2**32 - 1."""
+    names = "\n".join(subject.name for subject in group)
+    return change_seed(image_seed(seed, names), "searched", f"{model} {attack}", 0)
 
 
 def to_unit(images: Sequence[Pixels], network: PixelNetwork) -> Tensor:

@@ -20,6 +20,7 @@ from cleanset.scoring.scorer import arithmetic
 
 Logits = NDArray[np.float64]
 """Of shape (classes,)."""
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +57,36 @@ class Verdict:
 class Judge:
     """The float64 logits of images by one model; each image goes through the network alone.
 
-    So the logits of an image do not depend on the others, bit for bit.
+    So the logits of an image do not depend on the others, bit for bit. A random model draws on the CPU, from the
+    beginning of a seed for each image: so they are the same on any machine and whenever they are asked for.
     """
 
     def __init__(self, model: LoadedModel, device: torch.device) -> None:
         self._network = pixel_network(model, device, "float64")
 
-    def logits(self, images: Sequence[Pixels]) -> list[Logits]:
-        """The logits of each image. Raises CleansetError if one of them is not finite."""
+    def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
+        """The logits of each image. Raises CleansetError if one of them is not finite.
+
+        `seeds` are for a random model, one for each image; without them it goes on drawing.
+        """
+        found = []
         with arithmetic("float64"), torch.inference_mode():
-            found = [self._network(to_unit([image], self._network))[0].cpu().numpy() for image in images]
+            for place, image in enumerate(images):
+                if seeds is not None:
+                    self._network.reseed(seeds[place], CPU)
+                found.append(self._network(to_unit([image], self._network))[0].cpu().numpy())
         if not all(np.isfinite(each).all() for each in found):
             raise CleansetError(
                 "the model gives a logit that is NaN or infinite; expected finite ones: check its weights"
             )
         return found
 
-    def verdict(self, subject: Subject, result: Result, ball: Ball | None, before: Logits) -> Verdict:
+    def verdict(
+        self, subject: Subject, result: Result, ball: Ball | None, before: Logits, seed: int | None = None
+    ) -> Verdict:
         """The verdict on a candidate, by the file that holds it; `before` are the logits of the image.
+
+        `seed` is for a random model.
 
         Raises CleansetError if the candidate is not in the ball that the attack promised.
         """
@@ -85,7 +98,7 @@ class Judge:
                 "the attack is wrong, please report it"
             )
         png = encoded(result.candidate)
-        (after,) = self.logits([decoded(png)])
+        (after,) = self.logits([decoded(png)], None if seed is None else [seed])
         return Verdict(
             png,
             before,

@@ -61,12 +61,13 @@ class RoleWarnings:
 class AttacksData:
     """All that the page shows.
 
-    `lines`: the rows of attack_measures.csv. `answers`: by attack and role, a frame with file, was_correct, is_error,
-    and the columns that confidences are read from, of the logits before and, with the suffix `_after`, after the
-    attack. `sheets`: by attack and role. `sizes`: by role, the side of what the model sees, in pixels.
+    `models`: those of the edition, then the wrapped ones. `lines`: the rows of attack_measures.csv. `answers`: by
+    attack and model, a frame with file, was_correct, is_error, and the columns that confidences are read from, of the
+    logits before and, with the suffix `_after`, after the attack. `sheets`: by attack and model. `sizes`: by model, the
+    side of what it sees, in pixels. What is not there was not run.
     """
 
-    roles: Sequence[str]
+    models: Sequence[str]
     settings: AttackSettings
     lines: pd.DataFrame
     answers: Mapping[tuple[str, str], pd.DataFrame]
@@ -105,8 +106,14 @@ class CoverageSet(NamedTuple):
 def attacks_context(data: AttacksData) -> dict[str, Any]:
     """What the template of the page is rendered with."""
     return {
-        "roles": data.roles,
+        "models": data.models,
+        "wrapped": {name: each.text() for name, each in data.settings.wrapped.items()},
+        "grouped": [name for name, each in data.settings.wrapped.items() if each.groups is not None],
+        "random": [name for name, each in data.settings.wrapped.items() if each.wrapper is not None],
         "attacks": {name: parameters(data.settings, name) for name in data.settings.names},
+        "models_of": {
+            name: [model for model in data.models if (name, model) in data.answers] for name in data.settings.names
+        },
         "means": means(data.lines),
         "distances": DISTANCES,
         "signs": SIGNS,
@@ -154,7 +161,9 @@ def means(lines: pd.DataFrame) -> dict[tuple[str, str, str], Mean]:
 
 def coverage_sets(data: AttacksData) -> list[CoverageSet]:
     """The clean images of the attack that has most of them, then the results of each attack that changes something."""
-    largest = max(data.settings.names, key=lambda name: sum(len(data.answers[name, role]) for role in data.roles))
+    largest = max(
+        data.settings.names, key=lambda name: sum(len(data.answers.get((name, model), ())) for model in data.models)
+    )
     changing = [name for name in data.settings.names if not isinstance(data.settings.attack(name), NoAttack)]
     clean = _coverage_set("clean", data, largest, "")
     return [clean, *(_coverage_set(name, data, name, "_after") for name in changing)]
@@ -162,8 +171,8 @@ def coverage_sets(data: AttacksData) -> list[CoverageSet]:
 
 def _coverage_set(name: str, data: AttacksData, attack: str, suffix: str) -> CoverageSet:
     lines: dict[str, list[CoverageLine]] = {kind: [] for kind in CONFIDENCES}
-    for role in data.roles:
-        answers = data.answers[attack, role]
+    for model in (each for each in data.models if (attack, each) in data.answers):
+        answers = data.answers[attack, model]
         correct: NDArray[np.bool_] = answers["was_correct"].to_numpy(bool)
         if suffix:
             correct = ~answers["is_error"].to_numpy(bool)
@@ -171,7 +180,7 @@ def _coverage_set(name: str, data: AttacksData, attack: str, suffix: str) -> Cov
             columns=lambda each: each.removesuffix(suffix)
         )
         for kind in CONFIDENCES:
-            lines[kind].append(coverage_line(role, confidences(columns, kind), correct, answers["file"].tolist()))
+            lines[kind].append(coverage_line(model, confidences(columns, kind), correct, answers["file"].tolist()))
     counts = [str(each.images) for each in lines[CONFIDENCES[0]]]
     return CoverageSet(name, counts[0] if len(set(counts)) == 1 else ", ".join(counts), lines)
 
@@ -184,8 +193,8 @@ def covered_fractions(data: AttacksData) -> list[Covered]:
         eps = getattr(attack, "eps", None)
         if eps is None or attack.kind == "boundary" or getattr(attack, "norm", "Linf") != "Linf":
             continue
-        for role in data.roles:
-            side, images, values = data.sizes[role], len(data.answers[name, role]), linf_values(eps)
+        for model in (each for each in data.models if (name, each) in data.answers):
+            side, images, values = data.sizes[model], len(data.answers[name, model]), linf_values(eps)
             what = f"{name.replace('_', ' ')}, eps {_text(float(eps))}"
             found[Covered(what, side, values, images, log10_covered(side, side, values, images))] = None
     what, side, values, images = OF_SOURCE

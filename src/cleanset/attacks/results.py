@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -51,14 +51,14 @@ TEXTS = Column(pa.list_(pa.string()), "a list of texts", _any)
 PNG = Column(pa.binary(), "a PNG", _any)
 
 _COLUMNS: dict[str, Any] = {
-    "class_index": CLASS,
+    "class_index": CLASS,  # of the image, also where the model has two groups of classes
     "source_sha256": SHA256,  # of the file in the finished set
     "png_sha256": SHA256,
     "seed": nullable(SEED),  # of what was drawn; null: nothing
     "queries": QUERIES,
-    "logits_before": LOGITS,  # in float64, stored as float32
+    "logits_before": LOGITS,  # in float64, stored as float32; a logit for each class, or for each group in their order
     "logits_after": LOGITS,
-    "was_correct": FLAG,
+    "was_correct": FLAG,  # the top-1 class is the image's, or the top-1 group that of its class
     "is_error": FLAG,
     "l0": PLACES,
     "l2": DISTANCE,  # of pixels in 0..1, as linf
@@ -73,6 +73,13 @@ SHARD = Table(image_id=FILE, content=PNG, **_COLUMNS)
 """Finished groups, by file."""
 
 
+class Source(NamedTuple):
+    """A file of the study: its SHA-256, and the class of the image, which the model may know as a group only."""
+
+    sha256: str
+    class_index: int
+
+
 @dataclass(frozen=True, slots=True)
 class AttackedFolder:
     """The results of one attack on one model, below a study's folder `data/attacks`."""
@@ -85,7 +92,7 @@ class AttackedFolder:
 
     @property
     def record(self) -> Path:
-        """Attack, parameters, seed, precision, device, weights, versions."""
+        """Attack, parameters, seed, precision, device, weights, versions; what is around a wrapped model."""
         return self.folder / "record.json"
 
 
@@ -106,17 +113,17 @@ def png_name(file: str) -> str:
 
 def rows(
     group: Sequence[Subject],
-    sources: Sequence[str],
+    sources: Sequence[Source],
     results: Sequence[Result],
     verdicts: Sequence[Verdict],
 ) -> pd.DataFrame:
-    """The rows of SHARD for a group; `sources` are the SHA-256 of the files."""
+    """The rows of SHARD for a group of images."""
     found = [
         {
             "image_id": subject.name,
             "content": verdict.png,
-            "class_index": subject.class_index,
-            "source_sha256": source,
+            "class_index": source.class_index,
+            "source_sha256": source.sha256,
             "png_sha256": sha256(verdict.png),
             "seed": result.seed,
             "queries": result.queries,

@@ -1,11 +1,13 @@
-"""The section `attack` of a study's params.yaml: which attacks, with which parameters."""
+"""The section `attack` of a study's params.yaml: which attacks, with which parameters, and on which wrapped models."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
+from cleanset.attacks.wrapped import WrappedModel
 from cleanset.edition.params import Role, Section
 from cleanset.errors import CleansetError
 from cleanset.validation import check_known, first_problem, shown
@@ -206,6 +208,8 @@ class AttackSettings(Section):
 
     `search_precision`: what candidates are searched for in; they are judged in float64. `images`: the first so many;
     null for all. `attacks`: by name, which is its kind unless one is given; `guess` is always there beside them.
+    `wrapped`: models that are attacked beside those of the edition, by a name that none of these has; `guess`, which
+    needs stored predictions, leaves them out.
     """
 
     search_precision: Literal["float64", "float32", "tf32", "bfloat16"] = "float32"
@@ -217,11 +221,26 @@ class AttackSettings(Section):
         BeforeValidator(_with_kinds),
         Field(min_length=1, default_factory=lambda: {name: kind() for name, kind in KINDS.items() if name != GUESS}),
     ]
+    wrapped: Annotated[dict[Role, WrappedModel], Field(default_factory=dict)]
 
     @property
     def names(self) -> list[str]:
         """The names of all attacks."""
         return [*self.attacks, GUESS]
+
+    def models(self, roles: Iterable[str]) -> list[str]:
+        """The models that are attacked: those of the edition, then the wrapped ones."""
+        return [*roles, *self.wrapped]
+
+    def runs(self, roles: Iterable[str]) -> list[tuple[str, str]]:
+        """Attack and model of all that is run, in this order."""
+        return [
+            (name, model) for name in self.names for model in self.models(roles) if not self.is_left_out(name, model)
+        ]
+
+    def is_left_out(self, name: str, model: str) -> bool:
+        """Whether an attack is not run on a model."""
+        return name == GUESS and model in self.wrapped
 
     @model_validator(mode="after")
     def _starts_are_other_files(self) -> Self:

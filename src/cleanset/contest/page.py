@@ -153,7 +153,7 @@ def contest_page(
 def warnings_by_defence(files: ContestFiles, warnings: Warnings) -> dict[str, list[tuple[str, str]]]:
     """By defence, the signs in its last run, and what the study saw of the model that it is; none without any.
 
-    The study attacks models as they are: of a model in a wrapper it says nothing.
+    What the study saw of a model as it is says nothing of the model in a wrapper.
     """
     found: dict[str, list[tuple[str, str]]] = {}
     for name, defence in sorted(files.defences.items()):

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from cleanset.attacks.settings import AttackSettings
+from cleanset.attacks.wrapped import check_wrapped
 from cleanset.edition.params import Model, Role, Section
 from cleanset.errors import CleansetError
 from cleanset.robustness.mask_formats import FORMATS
@@ -270,6 +271,8 @@ def read_study_params(
             raise CleansetError(f"{path}: further_models.{role}: the edition has this role; expected another one")
         if params.images == "own":
             raise CleansetError(f"{path}: further_models: {role} has no set of its own; expected images: union")
+    if further:
+        check_wrapped(params.attack.wrapped, roles, list(params.further_models), f"{path}: attack.wrapped")
     for key, named, known in _named_roles(params, params.models(roles) if further else list(roles), list(others)):
         if named not in known:
             raise CleansetError(f"{path}: {key}: {named} is no model; expected {', '.join(known)}")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from cleanset.errors import CleansetError
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, DTYPES, Precision, arithmetic
+from cleanset.scoring.wrappers import reseed
 
 
 class PixelNetwork(nn.Module):
@@ -44,6 +45,10 @@ class PixelNetwork(nn.Module):
                 "set fewer of them in the params, or score.device cpu"
             ) from None
         return logits.to(pixels.dtype)
+
+    def reseed(self, seed: int, device: torch.device | None = None) -> None:
+        """Let a random network draw from the beginning of a seed: on its own device, or on another one."""
+        reseed(self._network, seed, self.device if device is None else device)
 
 
 class EightBit(nn.Module):

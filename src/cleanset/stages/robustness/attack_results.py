@@ -28,10 +28,9 @@ def run(study: Study, settings: AttackSettings | None = None) -> None:
     bootstrap = Bootstrap(resamples=params.bootstrap.draws, seed=f"attacks {params.seed}")
     lines = [
         line
-        for name in settings.names
-        for role in roles
+        for name, model in settings.runs(roles)
         for line in measured(
-            name, role, read_table(attacked_folder(study.folder, name, role).table, ATTACKED), bootstrap
+            name, model, read_table(attacked_folder(study.folder, name, model).table, ATTACKED), bootstrap
         )
     ]
     write_csv(attack_measures(study.folder), Line._fields, lines)

@@ -1,7 +1,8 @@
-"""Stage attack_warnings: signs that a model only looks strong, probed on some of the images."""
+"""Stages attack_warnings and wrapped_warnings: signs that a model only looks strong, probed on some of the images."""
 
 import json
 
+from cleanset.attacks.base import searched_seed
 from cleanset.attacks.pgd import Pgd
 from cleanset.attacks.results import attack_warnings
 from cleanset.attacks.settings import AttackSettings, read_attack_settings
@@ -13,22 +14,26 @@ from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import Study
 from cleanset.scoring.differentiable import pixel_network, searching
 from cleanset.scoring.engine import settings_for
-from cleanset.stages.robustness.attacks import opened
+from cleanset.stages.robustness.attack_targets import opened
 
 
-def run(study: Study, role: str, settings: AttackSettings | None = None) -> None:
-    """Read the images and the model's weights, write data/attack_warnings/<role>.json."""
+def run(study: Study, model: str, settings: AttackSettings | None = None) -> None:
+    """Read the images and the model's weights, write data/attack_warnings/<model>.json.
+
+    `model` is a role of the edition or the name of a wrapped model.
+    """
     params = read_params(study.edition.folder)
     wanted = read_study_params(study.params_yaml, list(params.models))
     settings = read_attack_settings(study.params_yaml) if settings is None else settings
     probe, scoring = settings.probe, settings_for(params.score)
-    _, target = opened(study, params, wanted, role, scoring.devices[0])
+    _, target = opened(study, params, wanted, settings, model, scoring.devices[0])
     subjects = [target.subject(file) for file in target.images["file"].head(probe.images)]
     network = pixel_network(target.model, scoring.devices[0], settings.search_precision, scoring.batch_size)
     pgd = Pgd("Linf", probe.eps, probe.steps, probe.eps / 4, True, wanted.seed, probe.group)
     spsa = Spsa(probe.eps, probe.spsa_steps, probe.spsa_samples, probe.eps / 4, 0.01, 1, wanted.seed)
+    network.reseed(searched_seed(wanted.seed, model, "warnings", subjects))
     with searching(settings.search_precision):
         found = probed(network, subjects, pgd, [spsa])
-    content = {"role": role, "images": len(subjects), "parameters": probe.model_dump()}
+    content = {"role": model, "images": len(subjects), "parameters": probe.model_dump()}
     content |= {"warnings": [warned._asdict() for warned in found]}
-    write_text(attack_warnings(study.folder, role), json.dumps(content, indent=2) + "\n")
+    write_text(attack_warnings(study.folder, model), json.dumps(content, indent=2) + "\n")

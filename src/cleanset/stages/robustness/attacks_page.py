@@ -1,5 +1,6 @@
 """What stage pages reads and saves for the page on attacks. No model runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from cleanset.attacks.page import AttacksData, RoleWarnings, SheetRow
 from cleanset.attacks.results import ATTACKED, attack_measures, attack_warnings, attacked_folder
 from cleanset.attacks.settings import NoAttack, read_attack_settings
 from cleanset.dataset.class_names import class_names
-from cleanset.edition.params import read_params
+from cleanset.edition.params import Params, read_params
 from cleanset.files import read_text
 from cleanset.images import codec
 from cleanset.images.differences import Pixels, enlarged_difference
@@ -24,6 +25,8 @@ from cleanset.robustness.changed_images import SetImages
 from cleanset.robustness.families import Sources
 from cleanset.robustness.study import Study
 from cleanset.scoring.decoding import pixels_of
+from cleanset.scoring.groups import Groups, stored_columns
+from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import preprocessing_of
 from cleanset.tables import read_table
 
@@ -39,26 +42,36 @@ def attacks_data(study: Study, sources: Sources, report: Path) -> AttacksData | 
     if not attack_measures(study.folder).exists():
         return None
     params, settings = read_params(study.edition.folder), read_attack_settings(study.params_yaml)
-    roles = list(params.models)
-    read = ReadAnswers(params.dataset.class_list())
-    seen_by = {role: preprocessing_of(params.model(role)) for role in roles}
+    models = settings.models(params.models)
+    seen_by = {role: preprocessing_of(params.model(role)) for role in params.models}
+    seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
+    groups = {name: each.two_groups for name, each in settings.wrapped.items()}
     answers, sheets = {}, {}
     (report / IMAGES).mkdir(parents=True)
-    for name in settings.names:
-        for role in roles:
-            folder = attacked_folder(study.folder, name, role)
-            results = read_table(folder.table, ATTACKED)
-            answers[name, role] = with_columns(results, read)
-            if not isinstance(settings.attack(name), NoAttack):
-                sheet = Sheet(sources, folder.folder, seen_by[role], report, f"{IMAGES}/{name}_{role}")
-                sheets[name, role] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
-    sizes = {role: each.size for role, each in seen_by.items()}
+    for name, model in settings.runs(params.models):
+        folder = attacked_folder(study.folder, name, model)
+        results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
+        answers[name, model] = with_columns(results, read_off(params, grouped))
+        if not isinstance(settings.attack(name), NoAttack):
+            sheet = Sheet(sources, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped))
+            sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
+    sizes = {model: each.size for model, each in seen_by.items()}
     lines = pd.read_csv(attack_measures(study.folder))
-    warnings = [warnings_of(study, role) for role in roles]
-    return AttacksData(roles, settings, lines, answers, warnings, sheets, sizes)
+    warnings = [warnings_of(study, model) for model in models]
+    return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
 
 
-def with_columns(results: pd.DataFrame, read: ReadAnswers) -> pd.DataFrame:
+def read_off(params: Params, groups: Groups | None) -> ReadOff:
+    """What reads off logits what confidences are computed from."""
+    return ReadAnswers(params.dataset.class_list()) if groups is None else stored_columns
+
+
+def names_of(groups: Groups | None) -> Sequence[str]:
+    """The names of what a model predicts, in the order of its logits."""
+    return [each.name for each in class_names()] if groups is None else groups.names
+
+
+def with_columns(results: pd.DataFrame, read: ReadOff) -> pd.DataFrame:
     """The rows of ATTACKED with what confidences are read from, of the logits before and after."""
     found = results[["file", "was_correct", "is_error"]].copy()
     for column, suffix in (("logits_before", ""), ("logits_after", "_after")):
@@ -68,11 +81,11 @@ def with_columns(results: pd.DataFrame, read: ReadAnswers) -> pd.DataFrame:
     return found
 
 
-def warnings_of(study: Study, role: str) -> RoleWarnings:
-    """What stage attack_warnings found."""
-    path = attack_warnings(study.folder, role)
-    content = parse_json(read_text(path, "run dvc repro attack_warnings"), str(path), "the signs of a model")
-    return RoleWarnings(role, content["images"], tuple((each["sign"], each["text"]) for each in content["warnings"]))
+def warnings_of(study: Study, model: str) -> RoleWarnings:
+    """What stage attack_warnings, or wrapped_warnings, found."""
+    path = attack_warnings(study.folder, model)
+    content = parse_json(read_text(path, "run dvc repro in the study"), str(path), "the signs of a model")
+    return RoleWarnings(model, content["images"], tuple((each["sign"], each["text"]) for each in content["warnings"]))
 
 
 def shown(results: pd.DataFrame) -> list[dict[str, Any]]:
@@ -85,12 +98,21 @@ def shown(results: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 class Sheet:
-    """The images of an attack on a model, in small copies whose names begin with `images`."""
+    """The images of an attack on a model, in small copies whose names begin with `images`.
+
+    `names` are those of what the model predicts.
+    """
 
     def __init__(
-        self, sources: Sources, attacked: Path, preprocessing: Preprocessing, report: Path, images: str
+        self,
+        sources: Sources,
+        attacked: Path,
+        preprocessing: Preprocessing,
+        report: Path,
+        images: str,
+        names: Sequence[str],
     ) -> None:
-        self._source, self._attacked = SetImages(sources.files), attacked
+        self._source, self._attacked, self._names = SetImages(sources.files), attacked, names
         self._preprocessing, self._report, self._images = preprocessing, report, images
 
     def row(self, row: dict[str, Any], place: int) -> SheetRow:
@@ -106,8 +128,8 @@ class Sheet:
         return SheetRow(
             str(row["image_id"]),
             class_names()[row["class_index"]].name,
-            predicted(row["logits_before"]),
-            predicted(row["logits_after"]),
+            predicted(row["logits_before"], self._names),
+            predicted(row["logits_after"], self._names),
             bool(row["was_correct"] and row["is_error"]),
             float(row["l2"]),
             float(row["linf"]),
@@ -116,10 +138,10 @@ class Sheet:
         )
 
 
-def predicted(logits: NDArray[np.float32]) -> str:
-    """The top-1 class by name, with its probability."""
+def predicted(logits: NDArray[np.float32], names: Sequence[str]) -> str:
+    """The top-1 class, or group, by name, with its probability."""
     exponentials = np.exp(logits.astype(np.float64) - logits.max())
-    return f"{class_names()[int(logits.argmax())].name} {exponentials.max() / exponentials.sum():.2f}"
+    return f"{names[int(logits.argmax())]} {exponentials.max() / exponentials.sum():.2f}"
 
 
 def small(pixels: Pixels) -> bytes:
