@@ -1,5 +1,6 @@
 """Models that params.yaml wraps: what it may name, and on the stages, that a random model's results stand still."""
 
+import copy
 import hashlib
 import json
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.wrappers import GroupedNetwork, Uninteresting
-from cleanset.stages.robustness import attack_results, attack_warnings, attacks
+from cleanset.stages.robustness import attack_results, attack_targets, attack_warnings, attacks
 from cleanset.stages.robustness.attacks_page import attacks_data
 from cleanset.tables import read_table
 from tests.attacks.networks import CPU, correct_subjects, loaded, on_cpu, random_linear, subject
@@ -187,10 +188,9 @@ def settings(study: Study) -> AttackSettings:
 
 @pytest.fixture(scope="module")
 def attacked(study: Study, settings: AttackSettings) -> Study:
-    """The study with all of it run but spsa on the random model."""
+    """The study with all of it run."""
     for name, model in settings.runs([ROLE]):
-        if (name, model) != ("spsa", "random"):
-            attacks.run(study, model, name, settings)
+        attacks.run(study, model, name, settings)
     return study
 
 
@@ -222,23 +222,47 @@ def test_the_record_says_what_is_around(attacked: Study, settings: AttackSetting
     assert "wrapped" not in json.loads(attacked_folder(attacked.folder, "spsa", ROLE).record.read_text())
 
 
-@pytest.mark.parametrize("name", ["none", "pgd"])
-def test_a_stored_file_gives_its_logits_again(name: str, attacked: Study) -> None:
-    """By hand: the file's pixels, the noise of a seed of names, the model, its top-1 class."""
-    params = read_params(attacked.edition.folder)
-    network = load_model(params.model(ROLE), attacked.edition.folder).network.double()
-    folder = attacked_folder(attacked.folder, name, "random").folder
-    for _, row in results(attacked, name, "random").iterrows():
-        for column, words, place in (
-            ("logits_before", "random ", attacked_folder(attacked.folder, "none", "random").folder),
-            ("logits_after", f"random {name}", folder),
-        ):
-            pixels = torch.from_numpy(decoded((place / row["png"]).read_bytes())[None] / 255)
-            generator = torch.Generator().manual_seed(seed_of("judged", words, 0, row["file"]))
-            noise = torch.randn(pixels.shape, generator=generator, dtype=torch.float64)
+class Noisy(Uninteresting):
+    """The wrapper without one-hot answers: whatever it draws is seen in its logits."""
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        if self._generator is None:
+            self.reseed(self._seed, pixels.device)
+        logits: torch.Tensor = self.network(
+            pixels + 0.05 * torch.randn(pixels.shape, generator=self._generator).double()
+        )
+        return logits
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Noisy":
+        return Noisy(copy.deepcopy(self.network, memo), self._seed)
+
+
+@pytest.fixture
+def noisy(settings: AttackSettings, monkeypatch: pytest.MonkeyPatch) -> AttackSettings:
+    """Settings with a wrapped model `noisy`."""
+    monkeypatch.setattr(attack_targets, "wrapped", lambda network, *_: Noisy(network))
+    return settings.model_copy(update={"wrapped": {"noisy": settings.wrapped["random"]}})
+
+
+def test_a_stored_file_gives_its_logits_again(study: Study, noisy: AttackSettings) -> None:
+    """By hand: the file's pixels, the noise of a seed of names, the model."""
+    params = read_params(study.edition.folder)
+    network = load_model(params.model(ROLE), study.edition.folder).network.double()
+    folders = {name: attacked_folder(study.folder, name, "noisy").folder for name in ("none", "pgd")}
+    for name in folders:
+        attacks.run(study, "noisy", name, noisy)
+    for _, row in results(study, "pgd", "noisy").iterrows():
+        found = {}
+        for column, attack, name in (("logits_before", "", "none"), ("logits_after", "pgd", "pgd")):
+            pixels = torch.from_numpy(decoded((folders[name] / row["png"]).read_bytes())[None] / 255)
+            generator = torch.Generator().manual_seed(seed_of("judged", f"noisy {attack}", 0, row["file"]))
+            noise = torch.randn(pixels.shape, generator=generator).double()
             with torch.inference_mode():
-                top = int(network((pixels + 0.05 * noise).clamp(0, 1)).argmax())
-            assert row[column].tolist() == [float(index == top) for index in range(1000)]
+                found[column] = network(pixels + 0.05 * noise)[0].numpy()
+            assert row[column] == pytest.approx(found[column], rel=1e-5, abs=1e-5)
+        assert row["is_error"] == (int(found["logits_after"].argmax()) != row["class_index"])
+    none = results(study, "none", "noisy")
+    assert not any(np.array_equal(*pair) for pair in zip(none["logits_before"], none["logits_after"], strict=True))
 
 
 class Interrupted(Spsa):
@@ -262,21 +286,21 @@ class Backwards(Shards):
 
 
 def test_neither_order_nor_resumption_changes_what_a_random_model_answers(
-    study: Study, settings: AttackSettings, monkeypatch: pytest.MonkeyPatch
+    study: Study, noisy: AttackSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = attacked_folder(study.folder, "spsa", "random").folder
-    attacks.run(study, "random", "spsa", settings)
+    folder = attacked_folder(study.folder, "spsa", "noisy").folder
+    attacks.run(study, "noisy", "spsa", noisy)
     expected = contents(folder)
     with monkeypatch.context() as context:
         context.setattr(attacks, "Shards", Backwards)
-        attacks.run(study, "random", "spsa", settings)
+        attacks.run(study, "noisy", "spsa", noisy)
     assert contents(folder) == expected
     with monkeypatch.context() as context:
         context.setattr(attacks, "made", lambda *_: Interrupted(16 / 255, 2, 4, 0.01, 0.01, 1, 0))
         with pytest.raises(KeyboardInterrupt):
-            attacks.run(study, "random", "spsa", settings)
-    assert len(list(partial_folder(study.folder, "spsa", "random").rglob("0*.parquet"))) == 2
-    attacks.run(study, "random", "spsa", settings)
+            attacks.run(study, "noisy", "spsa", noisy)
+    assert len(list(partial_folder(study.folder, "spsa", "noisy").rglob("0*.parquet"))) == 2
+    attacks.run(study, "noisy", "spsa", noisy)
     assert contents(folder) == expected
 
 
@@ -302,7 +326,6 @@ def test_groups_that_no_image_is_of(study: Study) -> None:
 
 def test_the_page_and_the_table(attacked: Study, settings: AttackSettings, tmp_path: Path) -> None:
     """The signs of the wrapper; predictions by group; no guess on wrapped models."""
-    attacks.run(attacked, "random", "spsa", settings)
     attack_results.run(attacked, settings)
     lines = pd.read_csv(attacked.folder / "data" / "attack_measures.csv")
     assert set(lines["model"]) == {ROLE, "random", "grouped", "both"}
