@@ -1,5 +1,6 @@
 """The signs of a model that only looks strong: each on a model that is built to have it, and none on an honest one."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,7 @@ from cleanset.attacks.warnings import (
     fewer_steps_better,
     is_better,
     no_gradient,
+    of_answers,
     probed,
     random_answers,
     saturated_answers,
@@ -166,6 +168,15 @@ class TestUninteresting:
     def test_the_spatial_grid_does_not(self) -> None:
         assert self.errors(self.network(), self.grid) == 8
         assert self.errors(Uninteresting(self.network(), seed=5), self.grid) == 8
+
+    def test_noise_that_changes_no_answer_is_seen_in_faint_copies(self) -> None:
+        """The pattern at a fifth of its contrast is at the boundary, the images are 26 deviations of the noise off."""
+        bias = -float(PATTERN.sum()) * (0.5 + 0.2 * 0.5 / 255) - 432 * 4 / 255
+        near = Linear(self.network().weight.detach(), torch.tensor([bias, 0.0], dtype=torch.float64))
+        assert self.errors(Uninteresting(near, seed=5), None) == 0
+        found = {warned.sign: warned.text for warned in of_answers(on_cpu(Uninteresting(near)), self.images(), 8)}
+        assert re.fullmatch(r"\d of 16 images and faint copies get another answer .*", found["random_answers"])
+        assert "random_answers" not in {warned.sign for warned in of_answers(on_cpu(near), self.images(), 8)}
 
     def test_it_is_warned_of(self) -> None:
         near = Uninteresting(random_linear(3, seed=1))

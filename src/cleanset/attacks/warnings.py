@@ -28,6 +28,8 @@ MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
 """Shares of the images."""
 LEVEL = 0.05
 """Of the sign tests: the probability of as large a difference by chance."""
+FAINT = 0.2
+"""Contrast of the copies of images that answers are compared of, too: near the boundaries between classes."""
 FEW_STEPS = (1, 5)
 """That PGD is compared with, beside the steps asked for."""
 
@@ -39,8 +41,8 @@ class Warned(NamedTuple):
     text: str
 
 
-def random_answers(answers: Sequence[NDArray[np.float64]]) -> Warned | None:
-    """Answers, each of shape (n, classes), to the same images in turn."""
+def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Warned | None:
+    """Answers, each of shape (n, classes), to the same images in turn; `what` they are."""
     first = answers[0]
     lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
     differ = np.zeros(len(first), bool)
@@ -49,7 +51,7 @@ def random_answers(answers: Sequence[NDArray[np.float64]]) -> Warned | None:
     if not differ.any():
         return None
     return Warned(
-        "random_answers", f"{differ.sum()} of {len(first)} images get another answer when asked {len(answers)} times"
+        "random_answers", f"{differ.sum()} of {len(first)} {what} get another answer when asked {len(answers)} times"
     )
 
 
@@ -144,8 +146,10 @@ def of_answers(network: PixelNetwork, subjects: Sequence[Subject], group_size: i
     """The signs that need no attack: the answers to the same images in turn, and their gradients."""
     groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
     answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
+    faint = [np.concatenate([_answers(network, group, FAINT) for group in groups]) for _ in range(repeats)]
     gradients = np.concatenate([_gradients(network, group) for group in groups])
-    found = random_answers(answers), saturated_answers(answers[0]), no_gradient(gradients)
+    both = [np.concatenate(pair) for pair in zip(answers, faint, strict=True)]
+    found = random_answers(both, "images and faint copies"), saturated_answers(answers[0]), no_gradient(gradients)
     return [each for each in found if each is not None]
 
 
@@ -172,9 +176,10 @@ def _errors(network: PixelNetwork, group: Sequence[Subject], results: Sequence[R
     return np.asarray(logits.argmax(dim=1).cpu().numpy() != classes)
 
 
-def _answers(network: PixelNetwork, group: Sequence[Subject]) -> NDArray[np.float64]:
+def _answers(network: PixelNetwork, group: Sequence[Subject], contrast: float = 1) -> NDArray[np.float64]:
+    pixels = to_unit([subject.pixels for subject in group], network)
     with torch.no_grad():
-        logits = network(to_unit([subject.pixels for subject in group], network))
+        logits = network(0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels)
     return np.asarray(logits.double().cpu().numpy())
 
 
