@@ -135,7 +135,8 @@ def _each(field: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _named_by(path: str) -> str:
     """What the names in a mapping are of."""
-    return {"attacks": "attack", "board": "member", "classes": "group"}.get(path.rpartition(".")[2], "role")
+    names = {"attacks": "attack", "board": "member", "classes": "group", "groups": "group", "wrapped": "name"}
+    return names.get(path.rpartition(".")[2], "role")
 
 
 def _resolved(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
