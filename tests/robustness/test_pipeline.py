@@ -129,7 +129,8 @@ def attack_metric(checkout: Checkout, attack: str, measure: str, models: Sequenc
 def test_metrics_fit_a_terminal(shown: tuple[Checkout, str]) -> None:
     lines = shown[1][shown[1].rindex("Path ") :].splitlines()
     assert lines[0].split() == ["Path", *sorted(MODELS)]
-    assert max(len(line.rstrip()) for line in lines) <= 120
+    assert lines[0].index("two_groups") <= 120  # those of the edition fit
+    assert max(len(line.rstrip()) for line in lines) <= 140
     assert {
         "metrics/corruptions/error/fog.json", "metrics/corruptions/mce.json", "metrics/perturbations/fp/tilt.json",
         "metrics/scenarios/accuracy/image_grey.json", "metrics/scenarios/score_as_published.json",
