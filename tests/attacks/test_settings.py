@@ -39,7 +39,8 @@ def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
     assert (spsa.eps, spsa.steps * spsa.samples, spsa.stop_margin) == (16 / 255, 12_800, 1)
     assert spsa.start is not None
     assert isinstance(boundary, Boundary)
-    assert (boundary.eps, found.images_of("boundary"), found.images_of("spsa")) == (10, 100, None)
+    assert boundary.eps == 10
+    assert [found.images_of(name, "standard") for name in ("boundary", "spsa")] == [100, None]
     assert isinstance(made(found.attack("guess"), KNOWN), Guess)
 
 
@@ -59,6 +60,7 @@ attack:
     pgd_l2: {kind: pgd, norm: L2, eps: 0.5, images: 5}
     common_corruptions: {corruptions: 19}
     spsa: {after: null}
+  wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
 """
     found = settings(tmp_path, text)
     linf, l2, worst, spsa = (made(found.attack(name), KNOWN) for name in list(found.attacks)[1:])
@@ -66,7 +68,8 @@ attack:
     assert (linf.norm, linf.eps, linf.step, linf.steps) == ("Linf", 8 / 255, 2 / 255, 7)
     assert isinstance(l2, Pgd)
     assert (l2.norm, l2.eps, l2.step) == ("L2", 0.5, 0.125)
-    assert (found.images_of("pgd"), found.images_of("pgd_l2")) == (20, 5)
+    assert [found.images_of(name, "standard") for name in ("pgd", "pgd_l2")] == [20, 5]
+    assert [found.images_of(name, "noisy") for name in ("pgd", "pgd_l2")] == [7, 5]
     assert isinstance(worst, CommonCorruptions)
     assert len(worst.corruptions) == 19
     assert isinstance(spsa, Spsa)

@@ -254,9 +254,10 @@ class AttackSettings(Section):
         check_known("attack", name, self.names)
         return GuessAttack() if name == GUESS else self.attacks[name]
 
-    def images_of(self, name: str) -> int | None:
-        """How many images an attack gets at most."""
-        limits = [limit for limit in (self.images, self.attack(name).images) if limit is not None]
+    def images_of(self, name: str, model: str) -> int | None:
+        """How many images an attack on a model gets at most."""
+        of_model = self.wrapped[model].images if model in self.wrapped else None
+        limits = [limit for limit in (self.images, self.attack(name).images, of_model) if limit is not None]
         return min(limits, default=None)
 
 

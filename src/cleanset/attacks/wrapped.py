@@ -1,10 +1,10 @@
 """The section `attack.wrapped` of a study's params.yaml: models of the edition with something around them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import pandas as pd
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from cleanset.edition.params import Role, Section
 from cleanset.errors import CleansetError
@@ -17,11 +17,13 @@ class WrappedModel(Section):
 
     `model`: its role. `groups`: the wnids of each of two groups by name, in the order of the model's answers.
     `wrapper`: uninteresting, the defense that only looks strong, of source 004's appendix E; it is around the groups.
+    `images`: it is attacked on the first so many only; None for all.
     """
 
     model: Role
     wrapper: Literal["uninteresting"] | None = None
     groups: dict[Role, list[str]] | None = None
+    images: Annotated[int, Field(ge=1)] | None = None
 
     @field_validator("groups")
     @classmethod

@@ -34,7 +34,7 @@ def run(study: Study, settings: AttackSettings | None = None) -> None:
         )
     ]
     write_csv(attack_measures(study.folder), Line._fields, lines)
-    write_metrics(attack_metrics(study.folder), metrics_of(lines))
+    write_metrics(attack_metrics(study.folder), metrics_of(line for line in lines if line.model in roles))
 
 
 def metrics_of(lines: Iterable[Line]) -> Mapping[str, Mapping[str, float | None]]:
