@@ -217,7 +217,7 @@ def test_groups(attacked: Study, settings: AttackSettings) -> None:
 def test_the_record_says_what_is_around(attacked: Study, settings: AttackSettings) -> None:
     record = json.loads(attacked_folder(attacked.folder, "spsa", "both").record.read_text())
     groups = settings.wrapped["both"].groups
-    assert record["wrapped"] == {"model": ROLE, "wrapper": "uninteresting", "groups": groups}
+    assert record["wrapped"] == {"model": ROLE, "wrapper": "uninteresting", "groups": groups, "images": None}
     assert record["images"] == 3
     assert "wrapped" not in json.loads(attacked_folder(attacked.folder, "spsa", ROLE).record.read_text())
 

@@ -110,7 +110,7 @@ def keys_of(content: object, path: str = "") -> Iterator[str]:
 def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None:
     text = words(site, "reference/study_params")
     studied = yaml.safe_load((repository / "studies" / "robustness" / "params.yaml").read_text("utf-8"))
-    del studied["further_models"], studied["masks"], studied["corruptions"]["trained_on"]
+    del studied["further_models"], studied["masks"], studied["corruptions"]["trained_on"], studied["attack"]["wrapped"]
     for key in keys_of(studied):
         assert f" {key} " in text, key
     for line in (
@@ -122,6 +122,7 @@ def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None
         "scenarios.object_weight number above 0 to 1 1.0",
         "attack.attacks.pgd.eps number above 0 4/255",
         "attack.attacks.boundary.after a section random_spatial or nothing with its defaults",
+        "attack.wrapped.<name>.images whole number from 1 or nothing null",
         "further_models.<role>.name text (needed)",
     ):
         assert line in text, line
