@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
 
@@ -107,13 +107,19 @@ def keys_of(content: object, path: str = "") -> Iterator[str]:
         yield from keys_of(value, f"{path}{key}.")
 
 
+def check_documented(text: str, content: object, lines: Sequence[str]) -> None:
+    """Each key of what a params file holds is in the text, and each of the lines."""
+    for key in keys_of(content):
+        assert f" {key} " in text, key
+    for line in lines:
+        assert line in text, line
+
+
 def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None:
     text = words(site, "reference/study_params")
     studied = yaml.safe_load((repository / "studies" / "robustness" / "params.yaml").read_text("utf-8"))
     del studied["further_models"], studied["masks"], studied["corruptions"]["trained_on"], studied["attack"]["wrapped"]
-    for key in keys_of(studied):
-        assert f" {key} " in text, key
-    for line in (
+    lines: tuple[str, ...] = (
         "jpeg whole number from 1 to 100 or nothing 85",
         "corruptions.severities list of whole number from 1 to 5 [1, 2, 3, 4, 5]",
         "corruptions.trained_on list of text, by role {}",
@@ -124,19 +130,17 @@ def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None
         "attack.attacks.boundary.after a section random_spatial or nothing with its defaults",
         "attack.wrapped.<name>.images whole number from 1 or nothing null",
         "further_models.<role>.name text (needed)",
-    ):
-        assert line in text, line
+    )
+    check_documented(text, studied, lines)
     text = words(site, "reference/contest_rules")
     ruled = yaml.safe_load((repository / "studies" / "contest" / "contest.yaml").read_text("utf-8"))
     del ruled["classes"], ruled["board"]
-    for key in keys_of(ruled):
-        assert f" {key} " in text, key
-    for line in (
+    lines = (
         "board.<member>.conflicts list of text as in ^[a-z0-9][a-z0-9_-]*$ []",
         "classes list of text, by group (needed)",
         "limits.images_a_day whole number from 1 to 1,000 10",
-    ):
-        assert line in text, line
+    )
+    check_documented(text, ruled, lines)
 
 
 def test_every_column_of_a_study_is_there(site: Path) -> None:
