@@ -109,7 +109,7 @@ def rows_of(found: Mapping[str, Waited], kind: str) -> list[tuple[str, ...]]:
 
 
 def stored(folder: Path, count: int) -> tuple[str, dict[str, StudyFile]]:
-    """What the images are, and so many of them as files of a study, repeated under other names if need be."""
+    """What the images are, and `count` files of a study, in which they are repeated under other names if need be."""
     source, photographs = photographs_or_drawings()
     for number, data in enumerate(photographs[:count]):
         (folder / f"{number}.JPEG").write_bytes(data)
