@@ -100,7 +100,7 @@ def seed_for(seed: int, name: str, subject: Subject, step: int = 0) -> int:
 
 def group_seed(seed: int, name: str, group: Sequence[Subject]) -> int:
     """The seed of what an attack draws for a group of images, from their names in their order."""
-    return change_seed(image_seed(seed, "\n".join(subject.name for subject in group)), KIND, name, 0)
+    return change_seed(_names_seed(seed, group), KIND, name, 0)
 
 
 def judged_seed(seed: int, model: str, attack: str, name: str) -> int:
@@ -113,8 +113,11 @@ def judged_seed(seed: int, model: str, attack: str, name: str) -> int:
 
 def searched_seed(seed: int, model: str, attack: str, group: Sequence[Subject]) -> int:
     """The seed of what a random model itself draws while an attack searches on a group, 0 to 2**32 - 1."""
-    names = "\n".join(subject.name for subject in group)
-    return change_seed(image_seed(seed, names), "searched", f"{model} {attack}", 0)
+    return change_seed(_names_seed(seed, group), "searched", f"{model} {attack}", 0)
+
+
+def _names_seed(seed: int, group: Sequence[Subject]) -> int:
+    return image_seed(seed, "\n".join(subject.name for subject in group))
 
 
 def to_unit(images: Sequence[Pixels], network: PixelNetwork) -> Tensor:

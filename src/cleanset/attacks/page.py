@@ -75,6 +75,10 @@ class AttacksData:
     sheets: Mapping[tuple[str, str], Sequence[SheetRow]]
     sizes: Mapping[str, int]
 
+    def models_of(self, attack: str) -> list[str]:
+        """The models that an attack was run on."""
+        return [model for model in self.models if (attack, model) in self.answers]
+
 
 class Mean(NamedTuple):
     """A measure and the ends of its interval, None where they are not defined; `images` it is the mean over."""
@@ -111,9 +115,7 @@ def attacks_context(data: AttacksData) -> dict[str, Any]:
         "grouped": [name for name, each in data.settings.wrapped.items() if each.groups is not None],
         "random": [name for name, each in data.settings.wrapped.items() if each.wrapper is not None],
         "attacks": {name: parameters(data.settings, name) for name in data.settings.names},
-        "models_of": {
-            name: [model for model in data.models if (name, model) in data.answers] for name in data.settings.names
-        },
+        "models_of": {name: data.models_of(name) for name in data.settings.names},
         "means": means(data.lines),
         "distances": DISTANCES,
         "signs": SIGNS,
@@ -162,7 +164,7 @@ def means(lines: pd.DataFrame) -> dict[tuple[str, str, str], Mean]:
 def coverage_sets(data: AttacksData) -> list[CoverageSet]:
     """The clean images of the attack that has most of them, then the results of each attack that changes something."""
     largest = max(
-        data.settings.names, key=lambda name: sum(len(data.answers.get((name, model), ())) for model in data.models)
+        data.settings.names, key=lambda name: sum(len(data.answers[name, model]) for model in data.models_of(name))
     )
     changing = [name for name in data.settings.names if not isinstance(data.settings.attack(name), NoAttack)]
     clean = _coverage_set("clean", data, largest, "")
@@ -171,7 +173,7 @@ def coverage_sets(data: AttacksData) -> list[CoverageSet]:
 
 def _coverage_set(name: str, data: AttacksData, attack: str, suffix: str) -> CoverageSet:
     lines: dict[str, list[CoverageLine]] = {kind: [] for kind in CONFIDENCES}
-    for model in (each for each in data.models if (attack, each) in data.answers):
+    for model in data.models_of(attack):
         answers = data.answers[attack, model]
         correct: NDArray[np.bool_] = answers["was_correct"].to_numpy(bool)
         if suffix:
@@ -193,7 +195,7 @@ def covered_fractions(data: AttacksData) -> list[Covered]:
         eps = getattr(attack, "eps", None)
         if eps is None or attack.kind == "boundary" or getattr(attack, "norm", "Linf") != "Linf":
             continue
-        for model in (each for each in data.models if (name, each) in data.answers):
+        for model in data.models_of(name):
             side, images, values = data.sizes[model], len(data.answers[name, model]), linf_values(eps)
             what = f"{name.replace('_', ' ')}, eps {_text(float(eps))}"
             found[Covered(what, side, values, images, log10_covered(side, side, values, images))] = None
