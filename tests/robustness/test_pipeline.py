@@ -107,18 +107,6 @@ def successes(checkout: Checkout, attack: str, model: str) -> pd.Series:
     return (table["was_correct"] & table["is_error"]).set_axis(table["file"])
 
 
-def test_what_the_sample_shows_of_two_groups(studied: Checkout) -> None:
-    """Five of the twelve classes; whoever confuses classes of one group makes no mistake."""
-    none = pd.read_parquet(studied.folder / STUDY / "data" / "attacks" / "none" / "two_groups" / "attacked.parquet")
-    assert set(none["class_index"]) == {1, 301, 327, 949, 954}
-    assert {len(logits) for logits in none["logits_after"]} == {2}
-    assert len(none) == 16
-    pgd = {model: successes(studied, "pgd", model) for model in ("standard", "two_groups")}
-    files = pgd["two_groups"].index
-    assert 0.3 < pgd["two_groups"].mean() < pgd["standard"].loc[files].mean()
-    assert signs(studied, "two_groups") == set()
-
-
 def attack_metric(checkout: Checkout, attack: str, measure: str) -> list[float]:
     values = json.loads((checkout.folder / STUDY / "attack_metrics" / attack / f"{measure}.json").read_text())
     return [values[role] for role in ROLES]
@@ -344,7 +332,7 @@ def test_the_pages_show_the_attacks(studied: Checkout) -> None:
     assert len(page.select("#images figure")) >= 2 * 3 * 4
     seen = {row[0] for row in tables(page, "warnings")[0][1:]}
     assert seen == {"uninteresting"}
-    assert "standard; two groups: creature, fruit" in page.select_one("#success").get_text()  # type: ignore[union-attr]
+    assert "standard; wrapper uninteresting" in page.select_one("#success").get_text()  # type: ignore[union-attr]
     assert "10−142072.2" in page.select("#bound tr")[-1].get_text()
     for other in ("index.html", "images.html", "perturbations.html", "scenarios.html"):
         assert soup(studied.folder / STUDY / "report" / other).select('nav a[href="attacks.html"]'), other

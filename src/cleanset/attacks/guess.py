@@ -11,6 +11,9 @@ import pandas as pd
 from cleanset.attacks.base import Ball, Pixels, Result, Subject
 from cleanset.scoring.differentiable import PixelNetwork
 
+GUESSED = ("corruptions", "scenarios")
+"""The families of stored predictions that are looked into."""
+
 NAME = ["file", "change", "severity"]
 
 ChangedPixels = Callable[[str, str, int], Pixels]

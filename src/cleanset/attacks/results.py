@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cleanset.attacks.base import Result, Subject
-from cleanset.attacks.judged import Verdict
 from cleanset.columns import CLASS, FILE, FLAG, IMAGE_ID, MAX_INT64, SHA256, Column, nullable
 from cleanset.files import sha256
 from cleanset.tables import Table
+
+if TYPE_CHECKING:  # they import torch
+    from cleanset.attacks.base import Result, Subject
+    from cleanset.attacks.judged import Verdict
 
 _MAX_UINT32 = 2**32 - 1
 
@@ -112,10 +114,10 @@ def png_name(file: str) -> str:
 
 
 def rows(
-    group: Sequence[Subject],
+    group: "Sequence[Subject]",
     sources: Sequence[Source],
-    results: Sequence[Result],
-    verdicts: Sequence[Verdict],
+    results: "Sequence[Result]",
+    verdicts: "Sequence[Verdict]",
 ) -> pd.DataFrame:
     """The rows of SHARD for a group of images."""
     found = [

@@ -7,13 +7,16 @@ published images, so that no error measured on these is an official number.
 from collections.abc import Callable, Iterable
 
 import imagecorruptions
+import imagecorruptions.corruptions
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanset.robustness.exact import brightness, saturate, zoom_blur
+from cleanset.robustness.exact import brightness, keep_compiled, saturate, zoom_blur
 from cleanset.robustness.names import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.robustness.seeds import change_seed, numpy_seeded
 from cleanset.validation import check_known
+
+keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)  # else seconds in each process
 
 KIND = "corruption"
 """Of the seeds."""

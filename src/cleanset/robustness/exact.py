@@ -2,15 +2,21 @@
 
 These three take 60 % of the library's time for the 15 corruptions. Every sum and product here is in the library's
 order and precision, and numba contracts none of them, so that no value differs (tests/robustness/test_exact.py).
-Numba's code is not cached on disk: that needs a folder to write to, and compiling takes a second a process.
+Numba keeps the code beside this file or in the user's cache: compiling takes each worker process seconds.
 """
 
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from math import ceil, floor
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
@@ -60,6 +66,19 @@ def zoom_blur(image: Pixels, severity: int) -> Pixels:
     return (np.clip(mean, 0, 1) * 255).astype(np.uint8)
 
 
+def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The function as machine code, kept on disk where any folder for it can be written to."""
+    dispatcher = numba.njit(function)
+    keep_compiled(dispatcher)
+    return cast(Callable[Parameters, Result], dispatcher)
+
+
+def keep_compiled(dispatcher: Any) -> None:
+    """Let numba keep a function's machine code on disk, for other processes, where a folder can be written to."""
+    with suppress(RuntimeError):  # numba finds no such folder
+        dispatcher.enable_caching()
+
+
 @lru_cache(maxsize=256)
 def _taps(length: int, factor: float) -> Taps:
     """Where scipy.ndimage.zoom of order 1 takes the first `length` places from, and with what weights.
@@ -77,7 +96,7 @@ def _taps(length: int, factor: float) -> Taps:
     return first + lower, first + np.minimum(lower + 1, inner - 1), left, right
 
 
-@numba.njit()
+@compiled
 def _add_zoomed(values: NDArray[np.float32], rows: Taps, columns: Taps, total: NDArray[np.float32]) -> None:
     """Add the enlarged values to the total; products by axis and sums in the order of scipy's NI_ZoomShift."""
     upper, lower = np.empty(values.shape[1:]), np.empty(values.shape[1:])
@@ -96,7 +115,7 @@ def _add_zoomed(values: NDArray[np.float32], rows: Taps, columns: Taps, total: N
                 total[row, column, channel] += np.float32(value)
 
 
-@numba.njit()
+@compiled
 def _change_hsv(image: Pixels, factor: float, added_saturation: float, added_value: float, changed: Pixels) -> None:
     """Write the image with another saturation and value to `changed`."""
     for row in range(image.shape[0]):
@@ -111,7 +130,7 @@ def _change_hsv(image: Pixels, factor: float, added_saturation: float, added_val
             changed[row, column, 2] = np.uint8(_clipped(blue) * 255.0)
 
 
-@numba.njit()
+@compiled
 def _hsv(red: float, green: float, blue: float) -> tuple[float, float, float]:
     """Hue, saturation and value, as skimage.color.rgb2hsv."""
     value = max(red, green, blue)
@@ -128,7 +147,7 @@ def _hsv(red: float, green: float, blue: float) -> tuple[float, float, float]:
     return (hue + 1.0 if hue < 0.0 else hue), delta / value, value
 
 
-@numba.njit()
+@compiled
 def _rgb(hue: float, saturation: float, value: float) -> tuple[float, float, float]:
     """Red, green and blue, as skimage.color.hsv2rgb."""
     sector = floor(hue * 6.0)
@@ -149,7 +168,7 @@ def _rgb(hue: float, saturation: float, value: float) -> tuple[float, float, flo
     return value, rising, low
 
 
-@numba.njit()
+@compiled
 def _clipped(value: float) -> float:
     """The value, clipped to 0..1."""
     return min(max(value, 0.0), 1.0)

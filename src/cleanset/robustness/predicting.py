@@ -75,13 +75,13 @@ def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[
     interrupted run is continued. Below float64 the record says how far the answers are from it, on a sample. Raises
     CleansetError, too, where a clean image does not get the stored scores.
     """
-    settings = replace(target.settings, in_processes=True)
     read_off = ReadAnswers(target.classes)
     clean = pd.DataFrame(columns=NAMED_ANSWERS.names)
     if files:
-        clean = score_few(target.model, SetImages(files), settings, list(files), read_off=read_off)
+        clean = score_few(target.model, SetImages(files), target.settings, list(files), read_off=read_off)
     if target.check is not None:
         target.check(family.images, clean)
+    settings = replace(target.settings, in_processes=True)  # making changed images holds Python's lock
     names, record, stem = family.names(), target.record(wanted, family), target.stem or target.name
     folder = target.answers.partial(family.name, stem)
     shards = Shards(folder, target.label(record), names, settings.batch_size, table=NAMED_ANSWERS)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.errors import CleansetError
+from cleanset.machine import keep_freed_memory
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, DTYPES, Precision, arithmetic
 from cleanset.scoring.wrappers import reseed
@@ -25,6 +26,8 @@ class PixelNetwork(nn.Module):
         self, network: nn.Module, device: torch.device, precision: Precision, batch_size: int = CPU_BATCH_SIZE
     ) -> None:
         super().__init__()
+        if device.type != "cuda":
+            keep_freed_memory()
         self.device, self.dtype, self.precision = device, DTYPES[precision], precision
         self.batch_size, self.queries = batch_size, 0
         self._network = copy.deepcopy(network).to(device, self.dtype).requires_grad_(False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cleanset.edition.params import Score
 from cleanset.images.codec import Source
-from cleanset.machine import available_cores
+from cleanset.machine import available_cores, keep_freed_memory
 from cleanset.scoring.decoding import Batch, SharedBatches, in_threads
 from cleanset.scoring.exactness import Distance, distance, sample, sample_size
 from cleanset.scoring.logits import ReadOff, top5
@@ -81,6 +81,8 @@ class DevicePipeline:
     ) -> None:
         self._read, self._preprocessing = read, model.preprocessing
         self._batch_size, self._workers, self._on_gpu = batch_size, workers, device.type == "cuda"
+        if not self._on_gpu:
+            keep_freed_memory()
         self._scorer = Scorer(model, device, precision, notify, read_off)
         self._open = ExitStack()
         self._shared: SharedBatches | None = None

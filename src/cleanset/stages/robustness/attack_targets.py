@@ -77,10 +77,10 @@ class Target:
 def opened(
     study: Study, params: Params, wanted: StudyParams, settings: AttackSettings, name: str, device: torch.device
 ) -> tuple[Judge, Target]:
-    """A model and its images; of a model of the edition their logits are compared with the stored scores.
+    """A model and its images.
 
-    Raises CleansetError for a name that neither a role nor a wrapped model has, where the scores differ, and where no
-    image is of a class of the model's groups.
+    Raises CleansetError for a name that neither a role nor a wrapped model has, and where no image is of a class of the
+    model's groups.
     """
     check_known("model", name, settings.models(params.models))
     around = settings.wrapped.get(name)
@@ -97,15 +97,17 @@ def opened(
         pixels = pixels_of(file, SetImages(files), model.preprocessing)
         return judge.logits([pixels], [judged_seed(wanted.seed, name, UNCHANGED, file)])[0]
 
-    target = Target(name, model, images, files, before, around, groups)
-    if around is None and params.score.precision == "float64":
-        check_scores(study, params, target)
-    return judge, target
+    return judge, Target(name, model, images, files, before, around, groups)
 
 
-def check_scores(study: Study, params: Params, target: Target) -> None:
-    """Raise CleansetError unless the images get the stored scores of a model of the edition, bit for bit."""
-    logits = np.stack([target.before(file) for file in target.images["file"]])
+def check_scores(study: Study, params: Params, target: Target, images: pd.DataFrame) -> None:
+    """Raise CleansetError unless images of a target get the stored scores of the edition's model, bit for bit.
+
+    Of a wrapped model, and of scores below float64, there is nothing to compare with.
+    """
+    if target.wrapped is not None or params.score.precision != "float64":
+        return
+    logits = np.stack([target.before(file) for file in images["file"]])
     clean = ReadAnswers(params.dataset.class_list())(logits)
     frame = pd.DataFrame({column: list(values) for column, values in clean.items()})
     edition = study.edition
@@ -113,4 +115,4 @@ def check_scores(study: Study, params: Params, target: Target) -> None:
         read_table(edition.scores(target.name), SCORES),
         read_table(edition.crop_scores(target.name), CROP_SCORES),
     )
-    check_clean(target.name, target.images, frame, *stored)
+    check_clean(target.name, images, frame, *stored)

@@ -14,7 +14,7 @@ from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import Study
 from cleanset.scoring.differentiable import pixel_network, searching
 from cleanset.scoring.engine import settings_for
-from cleanset.stages.robustness.attack_targets import opened
+from cleanset.stages.robustness.attack_targets import check_scores, opened
 
 
 def run(study: Study, model: str, settings: AttackSettings | None = None) -> None:
@@ -27,7 +27,9 @@ def run(study: Study, model: str, settings: AttackSettings | None = None) -> Non
     settings = read_attack_settings(study.params_yaml) if settings is None else settings
     probe, scoring = settings.probe, settings_for(params.score)
     _, target = opened(study, params, wanted, settings, model, scoring.devices[0])
-    subjects = [target.subject(file) for file in target.images["file"].head(probe.images)]
+    images = target.images.head(probe.images)
+    check_scores(study, params, target, images)
+    subjects = [target.subject(file) for file in images["file"]]
     network = pixel_network(target.model, scoring.devices[0], settings.search_precision, scoring.batch_size)
     pgd = Pgd("Linf", probe.eps, probe.steps, probe.eps / 4, True, wanted.seed, probe.group)
     spsa = Spsa(probe.eps, probe.spsa_steps, probe.spsa_samples, probe.eps / 4, 0.01, 1, wanted.seed)

@@ -6,7 +6,7 @@ The candidates are searched for in any precision and judged in float64.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from importlib.metadata import version
 from time import monotonic
 from typing import Any
@@ -28,8 +28,8 @@ from cleanset.attacks import (
     spatial,
     spsa,
 )
-from cleanset.attacks.base import Attack, Pixels, judged_seed, searched_seed
-from cleanset.attacks.guess import Guess, most_confident_mistakes
+from cleanset.attacks.base import Attack, judged_seed, searched_seed
+from cleanset.attacks.guess import GUESSED, Guess
 from cleanset.attacks.judged import Judge
 from cleanset.attacks.making import Known, made
 from cleanset.attacks.results import (
@@ -45,13 +45,8 @@ from cleanset.attacks.settings import AttackSettings, Budget, read_attack_settin
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
-from cleanset.images.base import Resized
 from cleanset.progress import print_notice, tracked
-from cleanset.robustness.answers import PREDICTIONS
-from cleanset.robustness.changed_images import ChangedImages, ChangeName
-from cleanset.robustness.families import Sources, family_of
 from cleanset.robustness.images import first_images
-from cleanset.robustness.names import CLEAN, UNCHANGED
 from cleanset.robustness.settings import StudyParams, read_study_params
 from cleanset.robustness.study import Study
 from cleanset.scoring import differentiable, groups, wrappers
@@ -59,8 +54,8 @@ from cleanset.scoring.differentiable import PixelNetwork, pixel_network, searchi
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.provenance import library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint, source_code
-from cleanset.stages.robustness.attack_targets import Target, opened
-from cleanset.tables import read_table, write_table
+from cleanset.stages.robustness.attack_targets import Target, check_scores, opened
+from cleanset.tables import write_table
 
 LIBRARIES = {
     "boundary": ("foolbox",),
@@ -69,8 +64,6 @@ LIBRARIES = {
     "guess": ("imagecorruptions-imaug",),
 }
 """By kind: what else decides the candidates; scikit-image decides SSIM."""
-GUESSED = ("corruptions", "scenarios")
-"""The families of stored predictions that guess looks into."""
 SEARCHING = (
     autoattack, base, boundary, common_corruptions, differentiable, groups, guess, judged, libraries, making, null, pgd,
     spatial, spsa, wrappers,
@@ -91,9 +84,10 @@ def run(study: Study, model: str, name: str, settings: AttackSettings | None = N
     check_attack(settings, name, model)
     device, batch_size = (found := settings_for(params.score)).devices[0], found.batch_size
     judge, target = opened(study, params, wanted, settings, model, device)
-    known = Known(wanted.seed, target.others, lambda: guess_of(study, wanted, target))
+    known = Known(wanted.seed, target.others, partial(_guess, study, wanted, target))
     attack = made(settings.attack(name), known)
     attacked_images = first_images(target.images, settings.images_of(name, target.name))
+    check_scores(study, params, target, attacked_images)
     record = record_of(target, name, settings, wanted, attacked_images, device)
     shards = shards_of(study, target, name, record, attack, attacked_images)
     network = pixel_network(target.model, device, settings.search_precision, batch_size)
@@ -106,6 +100,13 @@ def run(study: Study, model: str, name: str, settings: AttackSettings | None = N
     shards.remove()
 
 
+def _guess(study: Study, wanted: StudyParams, target: Target) -> Guess:
+    # it imports what makes changed images, a second that the other attacks are spared
+    from cleanset.stages.robustness.known_mistakes import guess_of
+
+    return guess_of(study, wanted, target)
+
+
 def check_attack(settings: AttackSettings, name: str, model: str) -> None:
     """Raise CleansetError for an unknown attack, and for one that is not run on a model."""
     settings.attack(name)
@@ -114,28 +115,6 @@ def check_attack(settings: AttackSettings, name: str, model: str) -> None:
             f"{name} {model}: {name} reads stored predictions, which a wrapped model has none of; expected another "
             "attack, or a model of the edition"
         )
-
-
-def guess_of(study: Study, wanted: StudyParams, target: Target) -> Guess:
-    """The attack that knows the stored predictions."""
-    corruptions, scenarios = (
-        read_table(study.predictions(family, target.name), PREDICTIONS[family]) for family in GUESSED
-    )
-    mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
-    whole = Resized(target.model.preprocessing.size)
-
-    @cache
-    def changed(family: str) -> ChangedImages:
-        return family_of(family, Sources.read(study), wanted).changed_images(target.files, wanted)
-
-    def pixels(file: str, name: str, severity: int) -> Pixels:
-        if name == CLEAN:
-            return target.pixels(file)
-        # of all families the unchanged images are the same; severities begin with 1
-        family = "corruptions" if severity or name == UNCHANGED else "scenarios"
-        return whole(changed(family)(str(ChangeName(file, name, severity))))
-
-    return Guess(mistakes, pixels)
 
 
 def record_of(
@@ -220,10 +199,10 @@ def write_results(study: Study, target: Target, name: str, record: dict[str, Any
     """Write the table, the PNGs and the record: all or nothing."""
     folder = attacked_folder(study.folder, name, target.name)
     ids = {file: each.image_id for file, each in target.files.items()}
-    with replacing(folder.folder) as partial:
+    with replacing(folder.folder) as unfinished:
         for file, content in zip(shards["image_id"], shards["content"], strict=True):
-            path = partial / png_name(file)
+            path = unfinished / png_name(file)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        write_table(partial / folder.table.name, attacked(shards, ids), ATTACKED)
-        write_text(partial / folder.record.name, json.dumps(record, indent=2) + "\n")
+        write_table(unfinished / folder.table.name, attacked(shards, ids), ATTACKED)
+        write_text(unfinished / folder.record.name, json.dumps(record, indent=2) + "\n")
