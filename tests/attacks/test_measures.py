@@ -17,6 +17,7 @@ RESULTS = pd.DataFrame(
         "l2": [1.0, 2.0, 9.0, 9.0, 6.0, 9.0, 9.0, 9.0],
         "linf": [0.5] * 8,
         "ssim": [0.5] * 8,
+        "lpips": [0.25, None, 9.0, 9.0, 0.75, 9.0, 9.0, 9.0],
         "from_center": [None] * 8,
     }
 )
@@ -38,6 +39,7 @@ def test_values() -> None:
         "l2": (3, 3),
         "linf": (3, 0.5),
         "ssim": (3, 0.5),
+        "lpips": (2, 0.5),
         "from_center": (0, pytest.approx(np.nan, nan_ok=True)),
     }
 

@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import save_file
+from torchvision.models import alexnet
 
 from cleanset.attacks.base import Pixels, Result, Subject
 from cleanset.attacks.judged import Judge, decoded
@@ -121,6 +124,24 @@ def test_what_is_stored(attacked: Study) -> None:
     source = found["none"].iloc[0]
     file = attacked.edition.export(ROLE) / source["file"]
     assert hashlib.sha256(file.read_bytes()).hexdigest() == source["source_sha256"]
+
+
+def test_lpips_is_measured_where_there_are_weights(study: Study) -> None:
+    torch.manual_seed(0)
+    weights = study.folder / "alexnet.safetensors"
+    save_file(alexnet(weights=None).state_dict(), weights)
+    settings = SETTINGS.model_copy(update={"lpips": weights.name})
+    for name in ("none", "pgd"):
+        attacks.run(study, ROLE, name, settings)
+    assert results(study, "none")["lpips"].tolist() == [0, 0, 0, 0]
+    found = results(study, "pgd")
+    assert (found["lpips"] > 0).all()
+    record = json.loads((folder_of(study, "pgd") / "record.json").read_text())
+    assert record["lpips_weights_sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+    assert record["versions"]["lpips"] == "0.1.4"
+    weights.unlink()
+    with pytest.raises(CleansetError, match=r"^attack\.lpips: .*alexnet\.safetensors not found; expected"):
+        attacks.run(study, ROLE, "none", settings)
 
 
 def test_the_record(attacked: Study) -> None:

@@ -20,6 +20,8 @@ from cleanset.scoring.scorer import arithmetic
 
 Logits = NDArray[np.float64]
 """Of shape (classes,)."""
+PairDistance = Callable[[Pixels, Pixels], float]
+"""From two images to how far they are from each other."""
 CPU = torch.device("cpu")
 
 
@@ -28,12 +30,14 @@ class Distances:
     """How far a candidate is from the image: pixels in 0..1, all 0 (and SSIM 1) for the image itself.
 
     `l0`: the places where any color differs. `ssim`: structural similarity as scikit-image computes it by default.
+    `lpips`: None where it is not measured.
     """
 
     l0: int
     l2: float
     linf: float
     ssim: float
+    lpips: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +63,11 @@ class Judge:
 
     So the logits of an image do not depend on the others, bit for bit. A random model draws on the CPU, from the
     beginning of a seed for each image: so they are the same on any machine and whenever they are asked for.
+    `lpips`: with what LPIPS is measured; None: not at all.
     """
 
-    def __init__(self, model: LoadedModel, device: torch.device) -> None:
-        self._network = pixel_network(model, device, "float64")
+    def __init__(self, model: LoadedModel, device: torch.device, lpips: PairDistance | None = None) -> None:
+        self._network, self._lpips = pixel_network(model, device, "float64"), lpips
 
     def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
         """The logits of each image. Raises CleansetError if one of them is not finite.
@@ -105,7 +110,7 @@ class Judge:
             after,
             int(before.argmax()) == subject.class_index,
             int(after.argmax()) != subject.class_index,
-            distances(subject.pixels, result.candidate),
+            distances(subject.pixels, result.candidate, self._lpips),
             from_center,
         )
 
@@ -121,7 +126,7 @@ def decoded(png: bytes) -> Pixels:
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
-def distances(image: Pixels, candidate: Pixels) -> Distances:
+def distances(image: Pixels, candidate: Pixels, lpips: PairDistance | None = None) -> Distances:
     """The distances of a candidate; sides of at least 7 pixels."""
     from skimage.metrics import structural_similarity
 
@@ -132,4 +137,5 @@ def distances(image: Pixels, candidate: Pixels) -> Distances:
         float(np.sqrt((difference**2).sum())) / LEVELS,
         float(difference.max()) / LEVELS,
         float(similarity(image, candidate, channel_axis=0, data_range=LEVELS)),
+        None if lpips is None else lpips(image, candidate),
     )

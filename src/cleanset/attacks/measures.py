@@ -9,7 +9,7 @@ import pandas as pd
 
 from cleanset.robustness.measures.bootstrap import Bootstrap, Resamples, percentile_interval
 
-DISTANCES = ("l0", "l2", "linf", "ssim", "from_center")
+DISTANCES = ("l0", "l2", "linf", "ssim", "lpips", "from_center")
 NAN = float("nan")
 Numbers = npt.NDArray[np.float64]
 
@@ -31,8 +31,8 @@ def measured(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstra
 
     `clean_error` and `error`: the misclassified images before and after, of all. `success`: those that the attack
     made the model misclassify, of those that it classified correctly. `queries`: the mean of all. `l0`, `l2`, `linf`,
-    `ssim` (to the image) and `from_center` (in the attack's norm, to the center of its ball): the means of the
-    successes. The resamples of the same images are the same for all attacks and models.
+    `ssim`, `lpips` (to the image; LPIPS where it was measured) and `from_center` (in the attack's norm, to the center
+    of its ball): the means of the successes. The resamples of the same images are the same for all attacks and models.
     """
     count = len(results)
     resamples = bootstrap.resample(results["class_index"].to_numpy()) if count > 1 else None

@@ -13,7 +13,7 @@ from cleanset.attacks.settings import AttackSettings, NoAttack
 from cleanset.contest.coverage import CONFIDENCES, confidences
 from cleanset.contest.coverage_lines import CoverageLine, coverage_line
 
-DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "from_center": "from center"}
+DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
 """The titles of the mean distances, by their names."""
 SIGNS = {
     "random_answers": "another answer when asked again",
@@ -117,7 +117,7 @@ def attacks_context(data: AttacksData) -> dict[str, Any]:
         "attacks": {name: parameters(data.settings, name) for name in data.settings.names},
         "models_of": {name: data.models_of(name) for name in data.settings.names},
         "means": means(data.lines),
-        "distances": DISTANCES,
+        "distances": {name: title for name, title in DISTANCES.items() if name != "lpips" or data.settings.lpips},
         "signs": SIGNS,
         "warnings": data.warnings,
         "coverage_sets": coverage_sets(data),

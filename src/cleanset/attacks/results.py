@@ -48,6 +48,7 @@ QUERIES = Column(pa.int64(), "a number of queries", _between(0, MAX_INT64))
 LOGITS = Column(pa.list_(pa.float32()), "two or more finite logits", _finite_lists)
 PLACES = Column(pa.int32(), "a number of places", _between(0, 2**31 - 1))
 DISTANCE = Column(pa.float64(), "a distance from 0", _between(0, 1e9))
+LEARNED = Column(pa.float32(), "a distance from 0", _between(0, 1e9))
 SIMILARITY = Column(pa.float32(), "a similarity from -1 to 1", _between(-1, 1))
 TEXTS = Column(pa.list_(pa.string()), "a list of texts", _any)
 PNG = Column(pa.binary(), "a PNG", _any)
@@ -66,6 +67,7 @@ _COLUMNS: dict[str, Any] = {
     "l2": DISTANCE,  # of pixels in 0..1, as linf
     "linf": DISTANCE,
     "ssim": SIMILARITY,
+    "lpips": nullable(LEARNED),  # null: not measured
     "from_center": nullable(DISTANCE),  # in the attack's norm, from what its ball is around; null: no ball
     "notices": TEXTS,  # of the attack's library
 }
@@ -137,6 +139,7 @@ def rows(
             "l2": verdict.distances.l2,
             "linf": verdict.distances.linf,
             "ssim": np.float32(verdict.distances.ssim),
+            "lpips": None if verdict.distances.lpips is None else np.float32(verdict.distances.lpips),
             "from_center": verdict.from_center,
             "notices": list(result.notices),
         }

@@ -207,13 +207,15 @@ class AttackSettings(Section):
     """All of the section.
 
     `search_precision`: what candidates are searched for in; they are judged in float64. `images`: the first so many;
-    null for all. `attacks`: by name, which is its kind unless one is given; `guess` is always there beside them.
+    null for all. `lpips`: a file of torchvision's weights of AlexNet, with which LPIPS is measured; null: not at all.
+    `attacks`: by name, which is its kind unless one is given; `guess` is always there beside them.
     `wrapped`: models that are attacked beside those of the edition, by a name that none of these has; `guess`, which
     needs stored predictions, leaves them out.
     """
 
     search_precision: Literal["float64", "float32", "tf32", "bfloat16"] = "float32"
     images: Images | None = None
+    lpips: Annotated[str, Field(min_length=1)] | None = None
     budget: Budget = Budget()
     probe: Probe = Probe()
     attacks: Annotated[

@@ -10,7 +10,7 @@ import torch
 
 from cleanset.attacks.base import UNCHANGED, Pixels, Subject, judged_seed
 from cleanset.attacks.boundary import Other
-from cleanset.attacks.judged import Judge, Logits
+from cleanset.attacks.judged import Judge, Logits, PairDistance
 from cleanset.attacks.results import Source
 from cleanset.attacks.settings import AttackSettings
 from cleanset.attacks.wrapped import WrappedModel, images_of, label
@@ -75,9 +75,15 @@ class Target:
 
 
 def opened(
-    study: Study, params: Params, wanted: StudyParams, settings: AttackSettings, name: str, device: torch.device
+    study: Study,
+    params: Params,
+    wanted: StudyParams,
+    settings: AttackSettings,
+    name: str,
+    device: torch.device,
+    lpips: PairDistance | None = None,
 ) -> tuple[Judge, Target]:
-    """A model and its images.
+    """A model and its images; what is judged gets the LPIPS, too, if `lpips` is given.
 
     Raises CleansetError for a name that neither a role nor a wrapped model has, and where no image is of a class of the
     model's groups.
@@ -90,7 +96,7 @@ def opened(
     if around is not None:
         members = None if groups is None else groups.classes
         model = replace(model, network=wrapped(model.network, members, around.wrapper is not None))
-    files, judge = files_of(study.edition, images), Judge(model, device)
+    files, judge = files_of(study.edition, images), Judge(model, device, lpips)
 
     @cache
     def before(file: str) -> Logits:

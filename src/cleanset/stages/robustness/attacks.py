@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import torch
@@ -57,6 +57,9 @@ from cleanset.scoring.shards import Shards, fingerprint, source_code
 from cleanset.stages.robustness.attack_targets import Target, check_scores, opened
 from cleanset.tables import write_table
 
+if TYPE_CHECKING:
+    from cleanset.attacks.perceptual import Lpips
+
 LIBRARIES = {
     "boundary": ("foolbox",),
     "autoattack": ("pyautoattack",),
@@ -83,12 +86,15 @@ def run(study: Study, model: str, name: str, settings: AttackSettings | None = N
     settings = read_attack_settings(study.params_yaml) if settings is None else settings
     check_attack(settings, name, model)
     device, batch_size = (found := settings_for(params.score)).devices[0], found.batch_size
-    judge, target = opened(study, params, wanted, settings, model, device)
+    lpips = _lpips(study, settings, device)
+    judge, target = opened(study, params, wanted, settings, model, device, lpips)
     known = Known(wanted.seed, target.others, partial(_guess, study, wanted, target))
     attack = made(settings.attack(name), known)
     attacked_images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params, target, attacked_images)
     record = record_of(target, name, settings, wanted, attacked_images, device)
+    if lpips is not None:
+        record |= {"lpips_weights_sha256": lpips.weights_sha256, "versions": record["versions"] | versions("lpips")}
     shards = shards_of(study, target, name, record, attack, attacked_images)
     network = pixel_network(target.model, device, settings.search_precision, batch_size)
     count = search(Search(name, wanted.seed, target, attack, network, judge), shards, settings.budget)
@@ -105,6 +111,14 @@ def _guess(study: Study, wanted: StudyParams, target: Target) -> Guess:
     from cleanset.stages.robustness.known_mistakes import guess_of
 
     return guess_of(study, wanted, target)
+
+
+def _lpips(study: Study, settings: AttackSettings, device: torch.device) -> "Lpips | None":
+    if settings.lpips is None:
+        return None
+    from cleanset.attacks.perceptual import Lpips
+
+    return Lpips(study.folder / settings.lpips, device)
 
 
 def check_attack(settings: AttackSettings, name: str, model: str) -> None:
@@ -136,8 +150,13 @@ def record_of(
         "weights_sha256": target.model.weights_sha256,
         "images": len(images),
         "images_sha256": sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode()),
-        "versions": library_versions() | {library: version(library) for library in used},
+        "versions": library_versions() | versions(*used),
     }
+
+
+def versions(*libraries: str) -> dict[str, str]:
+    """The installed versions of libraries."""
+    return {library: version(library) for library in libraries}
 
 
 def shards_of(
