@@ -9,8 +9,9 @@ import pytest
 from bs4 import BeautifulSoup
 
 from cleanset.attacks.measures import Line
-from cleanset.attacks.page import AttacksData, RoleWarnings, SheetRow, attacks_context, parameters
+from cleanset.attacks.page import AttacksData, SheetRow, attacks_context, parameters
 from cleanset.attacks.settings import AttackSettings
+from cleanset.attacks.warning_record import Seen, WarningRecord
 from cleanset.attacks.wrapped import WrappedModel
 from cleanset.contest.coverage_lines import TEMPLATES as COVERAGE
 from cleanset.report.pages import page_environment
@@ -58,7 +59,7 @@ def data(**changed: Any) -> AttacksData:
         "settings": SETTINGS,
         "lines": pd.DataFrame(lines),
         "answers": {(name, "mine"): answers(CLEAN, ATTACKED) for name in SETTINGS.names},
-        "warnings": [RoleWarnings("mine", 8, ())],
+        "warnings": [WarningRecord(role="mine", images=8, parameters={}, warnings=())],
         "sheets": {("pgd", "mine"): [ROW]},
         "sizes": {"mine": 160},
     }
@@ -122,7 +123,8 @@ def test_warnings() -> None:
     found = page(data())
     assert "No sign was seen of mine (8 images)." in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
     assert not found.select("#warnings table")
-    seen = RoleWarnings("mine", 8, (("no_gradient", "8 of 8 images have no gradient"),))
+    sign = Seen(sign="no_gradient", text="8 of 8 images have no gradient")
+    seen = WarningRecord(role="mine", images=8, parameters={}, warnings=(sign,))
     found = page(data(warnings=[seen]))
     assert rows(found, "Warnings")[1:] == [["mine", "8", "no gradient", "8 of 8 images have no gradient"]]
     assert "no measure of how robust" in found.select_one("#warnings").get_text()  # type: ignore[union-attr]

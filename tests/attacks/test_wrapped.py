@@ -339,7 +339,7 @@ def test_the_page_and_the_table(attacked: Study, settings: AttackSettings, tmp_p
     sources = Sources(images, pd.DataFrame(), files_of(attacked.edition, images), attacked)
     found = attacks_data(attacked, sources, tmp_path)
     assert found is not None
-    signs = {each.role: {sign for sign, _ in each.found} for each in found.warnings}
+    signs = {each.role: {seen.sign for seen in each.warnings} for each in found.warnings}
     assert signs["random"] >= {"saturated_answers", "no_gradient"}
     assert "no_gradient" not in signs["grouped"]
     row = found.sheets["pgd", "both"][0]

@@ -13,6 +13,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 from playwright.sync_api import Browser
 
+from cleanset.attacks.warning_record import Seen, WarningRecord
 from cleanset.contest.attacked import attacked_images
 from cleanset.contest.entries import Run, Sign
 from cleanset.contest.files import ContestFiles
@@ -281,8 +282,9 @@ def test_it_is_written_from_the_disk(made: OnDisk) -> None:
     """With the warnings of the study beside it; images that are gone, and a folder of older ones, are not kept."""
     old = made.path("results/page_images/old.jpg")
     made.text(old, "")
-    warnings = '{"role": "standard", "images": 8, "warnings": [{"sign": "random_answers", "text": "3 of 8"}]}'
-    made.text(made.folder / ".." / "robustness" / "data" / "attack_warnings" / "standard.json", warnings)
+    record = made.folder / ".." / "robustness" / "data" / "attack_warnings" / "standard.json"
+    seen = Seen(sign="random_answers", text="3 of 8")
+    made.text(record, WarningRecord(role="standard", images=8, parameters={}, warnings=(seen,)).model_dump_json())
     path = write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
     found = soup(path)
     assert tables(found, "warnings")[0][1] == ["gold/wall", "random answers", "3 of 8"]

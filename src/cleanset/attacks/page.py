@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cleanset.attacks.bound import linf_values, log10_covered
 from cleanset.attacks.settings import AttackSettings, NoAttack
+from cleanset.attacks.warning_record import WarningRecord
 from cleanset.contest.coverage import CONFIDENCES, confidences
 from cleanset.contest.coverage_lines import CoverageLine, coverage_line
 
@@ -48,15 +49,6 @@ class SheetRow:
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
-class RoleWarnings:
-    """The signs that one model only looks strong, each with what it is based on, from so many images."""
-
-    role: str
-    images: int
-    found: tuple[tuple[str, str], ...]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class AttacksData:
     """All that the page shows.
@@ -71,7 +63,7 @@ class AttacksData:
     settings: AttackSettings
     lines: pd.DataFrame
     answers: Mapping[tuple[str, str], pd.DataFrame]
-    warnings: Sequence[RoleWarnings]
+    warnings: Sequence[WarningRecord]
     sheets: Mapping[tuple[str, str], Sequence[SheetRow]]
     sizes: Mapping[str, int]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from cleanset.attacks.warning_record import read_warnings
 from cleanset.contest.attacked import AttackedImage, attacked_images
 from cleanset.contest.files import ContestFiles
 from cleanset.contest.folder_checks import FORMATS
@@ -14,11 +15,10 @@ from cleanset.contest.reading import IMAGES
 from cleanset.contest.report import as_json, notices
 from cleanset.contest.standing import Standing
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, replacing, sha256, write_text
+from cleanset.files import replacing, sha256, write_text
 from cleanset.images.codec import decode, png
 from cleanset.images.differences import enlarged_difference
 from cleanset.images.encoding import jpeg
-from cleanset.parsing import parse_json
 
 SHOWN_PIXELS, QUALITY = 320, 85
 """The longer side of the images on the page, at most."""
@@ -108,8 +108,5 @@ def shown_size(image: Image.Image) -> tuple[int, int]:
 
 def warnings_of(study: Path) -> Warnings:
     """What the stage attack_warnings of a study found, by the role of the model; nothing where it has not run."""
-    found = {}
-    for path in sorted((study / "data" / "attack_warnings").glob("*.json")):
-        content = parse_json(read_text(path, "run dvc repro attack_warnings in the study"), str(path), "warnings")
-        found[content["role"]] = [(each["sign"], each["text"]) for each in content["warnings"]]
-    return found
+    records = [read_warnings(path) for path in sorted((study / "data" / "attack_warnings").glob("*.json"))]
+    return {record.role: [(each.sign, each.text) for each in record.warnings] for record in records}

@@ -1,15 +1,13 @@
 """Stages attack_warnings and wrapped_warnings: signs that a model only looks strong, probed on some of the images."""
 
-import json
-
 from cleanset.attacks.base import searched_seed
 from cleanset.attacks.pgd import Pgd
 from cleanset.attacks.results import attack_warnings
 from cleanset.attacks.settings import AttackSettings, read_attack_settings
 from cleanset.attacks.spsa import Spsa
+from cleanset.attacks.warning_record import Seen, WarningRecord, write_warnings
 from cleanset.attacks.warnings import probed
 from cleanset.edition.params import read_params
-from cleanset.files import write_text
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import Study
 from cleanset.scoring.differentiable import pixel_network, searching
@@ -36,6 +34,6 @@ def run(study: Study, model: str, settings: AttackSettings | None = None) -> Non
     network.reseed(searched_seed(wanted.seed, model, "warnings", subjects))
     with searching(settings.search_precision):
         found = probed(network, subjects, pgd, [spsa])
-    content = {"role": model, "images": len(subjects), "parameters": probe.model_dump()}
-    content |= {"warnings": [warned._asdict() for warned in found]}
-    write_text(attack_warnings(study.folder, model), json.dumps(content, indent=2) + "\n")
+    seen = tuple(Seen(sign=warned.sign, text=warned.text) for warned in found)
+    record = WarningRecord(role=model, images=len(subjects), parameters=probe.model_dump(), warnings=seen)
+    write_warnings(attack_warnings(study.folder, model), record)

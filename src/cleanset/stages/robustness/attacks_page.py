@@ -9,17 +9,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.attacks.page import AttacksData, RoleWarnings, SheetRow
+from cleanset.attacks.page import AttacksData, SheetRow
 from cleanset.attacks.results import ATTACKED, attack_measures, attack_warnings, attacked_folder
 from cleanset.attacks.settings import NoAttack, read_attack_settings
+from cleanset.attacks.warning_record import read_warnings
 from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import Params, read_params
-from cleanset.files import read_text
 from cleanset.images import codec
 from cleanset.images.differences import Pixels, enlarged_difference
 from cleanset.images.encoding import jpeg
 from cleanset.images.preprocessing import Preprocessing
-from cleanset.parsing import parse_json
 from cleanset.robustness.answers import ReadAnswers
 from cleanset.robustness.changed_images import SetImages
 from cleanset.robustness.families import Sources
@@ -57,7 +56,7 @@ def attacks_data(study: Study, sources: Sources, report: Path) -> AttacksData | 
             sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
     sizes = {model: each.size for model, each in seen_by.items()}
     lines = pd.read_csv(attack_measures(study.folder))
-    warnings = [warnings_of(study, model) for model in models]
+    warnings = [read_warnings(attack_warnings(study.folder, model)) for model in models]
     return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
 
 
@@ -79,13 +78,6 @@ def with_columns(results: pd.DataFrame, read: ReadOff) -> pd.DataFrame:
         for name in READ_OFF:
             found[f"{name}{suffix}"] = columns[name]
     return found
-
-
-def warnings_of(study: Study, model: str) -> RoleWarnings:
-    """What stage attack_warnings, or wrapped_warnings, found."""
-    path = attack_warnings(study.folder, model)
-    content = parse_json(read_text(path, "run dvc repro in the study"), str(path), "the signs of a model")
-    return RoleWarnings(model, content["images"], tuple((each["sign"], each["text"]) for each in content["warnings"]))
 
 
 def shown(results: pd.DataFrame) -> list[dict[str, Any]]:
