@@ -98,3 +98,10 @@ def test_no_file_and_weights_of_another_network(weights: Tensors, tmp_path: Path
     save_file(features, tmp_path / "part.safetensors")
     with pytest.raises(CleansetError, match=r"part\.safetensors: does not fit the model"):
         Lpips(tmp_path / "part.safetensors", CPU)
+
+
+def test_images_that_are_too_small(measure: Lpips) -> None:
+    image, other = drawn(0), drawn(1)
+    assert measure(image[:, :31, :31], other[:, :31, :31]) > 0
+    with pytest.raises(CleansetError, match=r"attack\.lpips: an image of 31 x 30 pixels; expected at least 31 a side"):
+        measure(image[:, :30, :31], other[:, :30, :31])

@@ -44,6 +44,35 @@ def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
     assert isinstance(made(found.attack("guess"), KNOWN), Guess)
 
 
+def test_every_default_is_that_of_the_table() -> None:
+    """The warm-up's, and for what it has none of those that its tables of results are made with."""
+    found = {
+        name: attack.model_dump(exclude={"kind"}) for name, attack in AttackSettings.model_validate({}).attacks.items()
+    }
+    spatial = {"images": None, "scale": 204 / 224, "max_translation": 18, "max_angle": 30}
+    after = spatial | {"kind": "random_spatial"}
+    ball = {"images": None, "norm": "Linf", "eps": 4 / 255}
+    angles = [
+        -30, -28, -26, -24, -22, -20, -18, -16, -14, -12, -10, -8, -6, -4, -2, 0,
+        2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+    ]  # fmt: skip
+    assert found == {
+        "none": {"images": None},
+        "spatial_grid": {"images": None, "scale": 0.7, "translations": [-18, -9, 0, 9, 18], "angles": angles},
+        "random_spatial": spatial,
+        "spsa": {
+            "images": None, "eps": 16 / 255, "steps": 200, "samples": 64, "learning_rate": 0.01, "delta": 0.01,
+            "stop_margin": 1, "after": after,
+        },
+        "boundary": {"images": 100, "eps": 10, "steps": 5000, "group": 10, "starts": None, "after": after},
+        "common_corruptions": {"images": None, "corruptions": 17, "severity": 1},
+        "pgd": ball | {"steps": 20, "step": None, "random_start": True, "group": 16},
+        "autoattack": ball | {
+            "attacks": ["apgd-ce", "apgd-t", "fab-t", "square"], "steps": 100, "square_queries": 5000, "group": 16,
+        },
+    }  # fmt: skip
+
+
 def test_guess_is_always_there(tmp_path: Path) -> None:
     assert settings(tmp_path, "attack: {attacks: {none: {}}}\n").names == ["none", "guess"]
     with pytest.raises(CleansetError, match="guess is always there; expected it left out"):

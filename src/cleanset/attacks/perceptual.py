@@ -18,6 +18,9 @@ from cleanset.files import sha256
 from cleanset.scoring.checkpoints import load_checkpoint
 from cleanset.scoring.scorer import arithmetic
 
+MIN_SIDE = 31
+"""Pixels; AlexNet has nothing left of a smaller image."""
+
 
 class Lpips:
     """LPIPS with AlexNet, in float64 on one device; 0 for equal images.
@@ -45,7 +48,12 @@ class Lpips:
         self._metric = metric.eval().to(device, torch.float64)
 
     def __call__(self, image: Pixels, other: Pixels) -> float:
-        """The distance of two images, uint8 of shape (3, size, size), with sides of at least 31 pixels."""
+        """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for one below MIN_SIDE."""
+        if min(image.shape[1:]) < MIN_SIDE:
+            raise CleansetError(
+                f"attack.lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_SIDE} "
+                "a side, as AlexNet needs: set null"
+            )
         pair = torch.from_numpy(np.stack((image, other))).to(self._device).double() / LEVELS
         with arithmetic("float64"), torch.inference_mode():
             return float(self._metric(pair[:1], pair[1:], normalize=True))
