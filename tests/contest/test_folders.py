@@ -223,6 +223,28 @@ def test_a_date_in_the_future(made: OnDisk) -> None:
         assert run(made.folder, None if path is None else made.path(path), day("2026-11-09"))
 
 
+@pytest.mark.parametrize(
+    ("on", "message"),
+    [
+        ("2026-11-06", "answers/aaaaaaaa/2026-11-06.yaml: [0-9a-f]{12}…: dated 2026-11-07; expected no day after 2026"),
+        ("2026-11-07", "board/stakes.yaml: dated 2026-11-09; expected no day after 2026-11-07"),
+        ("2026-11-09", "defences/gold/moat: dated 2026-11-10; expected no day after 2026-11-09"),
+        ("2026-11-10", "results/runs/gold/moat/2026-11-11.json: dated 2026-11-11; expected no day after 2026-11-10"),
+    ],
+)  # fmt: skip
+def test_whatever_is_dated_in_the_future(on: str, message: str, made: OnDisk) -> None:
+    defence = yaml.safe_load(made.path("defences/gold/wall/defence.yaml").read_text())
+    made.yaml("defences/gold/moat/defence.yaml", defence | {"submitted": "2026-11-09"})
+    made.yaml(
+        "board/stakes.yaml", [stake_entry(), stake_entry(batch="second", date="2026-11-09", defences=["gold/moat"])]
+    )
+    made.run("2026-11-11", {made.sha256: "bird"}, "gold/moat")
+    assert run(made.folder, None, day("2026-11-11"))
+    if "moat:" in message:
+        made.yaml("defences/gold/moat/defence.yaml", defence | {"submitted": "2026-11-10"})
+    refused(made, message, None, on)
+
+
 def test_unknown_teams_and_eleven_images(made: OnDisk) -> None:
     made.submit("submissions/pink/2026-11-03-1", {"y.png": png((0, 9, 0))})
     refused(made, "submissions/pink/2026-11-03-1: unknown team pink", "submissions/pink/2026-11-03-1")
@@ -397,7 +419,7 @@ def test_changed_after_publication(first: str, second: str, is_changed: bool, ma
     assert run(made.folder, None, None)
     path = made.path(f"{FIRST}/manifest.yaml")
     path.write_text(path.read_text() + "\n")
-    assert run(made.folder, None, day("2026-11-06"))
+    assert run(made.folder, made.path(FIRST), day("2026-11-06"))
     refused(made, "differs from what is committed; expected what was published", on="2026-11-07")
     commit(made, second)
     if is_changed:

@@ -13,7 +13,7 @@ from cleanset.contest.checking import run
 from cleanset.contest.folder_checks import file_sha256
 from cleanset.errors import CleansetError
 from cleanset.judge_page.session import open_session
-from tests.contest.made import JUDGES
+from tests.contest.made import BIRD, JUDGES
 from tests.contest.on_disk import OnDisk, digest, png
 
 CONTROL, EXAMPLE = png((0, 90, 0), (30, 20)), png((0, 0, 90), (30, 20))
@@ -76,6 +76,17 @@ def test_each_file_is_hashed_once(made: OnDisk, monkeypatch: pytest.MonkeyPatch)
 OF_CONTROL = f"judges/masks/{digest(CONTROL)}.png"
 
 
+def outlined(right: int, below: int) -> dict[str, object]:
+    """A bird whose outline ends there."""
+    return BIRD | {"outline": [[0, 0], [right, 0], [right, below]]}
+
+
+def test_an_outline_may_touch_the_border(made: OnDisk) -> None:
+    made.judge(JUDGES[3], "2026-11-06", {digest(CONTROL): outlined(30, 20) | {"date": "2026-11-07"}})
+    made.yaml("judges/examples.yaml", {"examples": {digest(EXAMPLE): ANSWER | outlined(30, 20)}})
+    assert run(made.folder, None, None)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -97,6 +108,16 @@ OF_CONTROL = f"judges/masks/{digest(CONTROL)}.png"
         (
             examples({"b\nx": "definitely_yes"}),
             r"examples\.yaml: [0-9a-f]{12}…: contains 'b\\nx'; expected bicycle, bird",
+        ),
+        (
+            lambda made: made.judge(
+                JUDGES[3], "2026-11-06", {digest(CONTROL): outlined(30, 21) | {"date": "2026-11-07"}}
+            ),
+            r"2026-11-06\.yaml: [0-9a-f]{12}…: an outline with the point \[30, 21\], outside the image of 30 x 20",
+        ),
+        (
+            lambda made: made.yaml("judges/examples.yaml", {"examples": {digest(EXAMPLE): ANSWER | outlined(31, 20)}}),
+            r"examples\.yaml: [0-9a-f]{12}…: an outline with the point \[31, 0\], outside the image of 30 x 20",
         ),
         (examples({}), r"examples\.yaml: [0-9a-f]{12}…: contains nothing; expected bicycle, bird"),
     ],

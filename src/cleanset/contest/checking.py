@@ -4,6 +4,7 @@ import datetime
 from pathlib import Path
 
 from cleanset.contest.consistency import check_submissions
+from cleanset.contest.entries import Board
 from cleanset.contest.files import ContestFiles, Submission, last_day
 from cleanset.contest.folder_checks import check_defence, check_submission, check_unchanged, clean_pixels
 from cleanset.contest.judge_checks import check_judges_folder
@@ -41,6 +42,7 @@ def _edition(contest: Path) -> Edition:
 def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> str:
     for submission in sorted(files.submissions, key=str):
         _check_date(submission, on)
+    _check_other_dates(files, on)
     if files.defences or files.submissions:
         standing(files, last_day(files))  # which checks the files against each other
     _check_judges(files)
@@ -65,6 +67,17 @@ def _check_one(
 def _check_date(submission: Submission, on: datetime.date | None) -> None:
     if on is not None and submission.day > on:
         raise CleansetError(f"{submission}: submitted on {submission.day}; expected no day after {on}")
+
+
+def _check_other_dates(files: ContestFiles, on: datetime.date | None) -> None:
+    board = files.board
+    dated = [(f"defences/{name}", each.submitted) for name, each in files.defences.items()]
+    dated += [(f"results/runs/{each.defence}/{each.date}.json", each.date) for each in files.runs]
+    dated += [(f"{each}: {sha256[:12]}…", one.date) for each in files.answers for sha256, one in each.answers.items()]
+    dated += [(f"board/{name}.yaml", each.date) for name in Board.model_fields for each in getattr(board, name)]
+    for where, date in sorted(dated):
+        if on is not None and date > on:
+            raise CleansetError(f"{where}: dated {date}; expected no day after {on}")
 
 
 def _check_judges(files: ContestFiles) -> None:

@@ -9,6 +9,7 @@ from cleanset.contest.entries import Example
 from cleanset.contest.files import ContestFiles
 from cleanset.contest.folder_checks import decoded
 from cleanset.contest.judge_images import MASKS, image_paths, own_digests
+from cleanset.contest.outlines import check_inside
 from cleanset.contest.reading import IMAGES, read_examples, visible
 from cleanset.errors import CleansetError
 from cleanset.validation import shown
@@ -17,15 +18,25 @@ from cleanset.validation import shown
 def check_judges_folder(contest: Path, files: ContestFiles) -> None:
     """Check that controls and examples answer for both groups, that their images are there, and that masks fit.
 
+    And that outlines, of examples and in answers to controls, are inside their images.
+
     Raises CleansetError for the first problem.
     """
     folder = contest / "judges"
     for digest, control in sorted(files.controls.items()):
         _check_groups(f"{folder / 'controls.yaml'}: {digest[:12]}…", control.contains, files.rules.classes)
-    wanted = files.controls.keys() | checked_examples(contest, files).keys()
+    examples = checked_examples(contest, files)
+    wanted = files.controls.keys() | examples.keys()
     digests = own_digests(contest)
     paths = image_paths(contest, files, wanted, digests)
     sizes = {digest: decoded(paths[digest], paths[digest].read_bytes()).size for digest in sorted(wanted)}
+    given = [(f"{each}: ", *entry) for each in files.answers for entry in each.answers.items()]
+    for where, digest, answer in [*given, *((f"{folder / 'examples.yaml'}: ", *entry) for entry in examples.items())]:
+        if digest in sizes and answer.outline is not None:
+            try:
+                check_inside(answer.outline, *sizes[digest])
+            except ValueError as error:
+                raise CleansetError(f"{where}{digest[:12]}…: {error}") from None
     for path in visible(folder / IMAGES):
         if digests.get(path) not in wanted:
             raise CleansetError(f"{path}: no control and no example; expected a line in controls.yaml or examples.yaml")
