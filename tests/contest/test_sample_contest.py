@@ -78,6 +78,19 @@ def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_p
     assert re.search(r"3f9c2a71 *│ *4 *│ *0 *│ *0 *│ *– *│ *–", done.stdout)
 
 
+def test_the_commands_of_the_readme(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
+    """Verbatim; they need neither a model nor the edition's data but the finished sets."""
+    copy = with_data(built, contest, tmp_path)
+    shutil.rmtree(copy / "results" / "page_images")
+    (copy / "results" / "page.html").unlink()
+    lines = block(repository, "cleanset contest standing --contest studies/contest --on 2026-11-14")
+    done = subprocess.run(["bash", "-ec", lines], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"tide/standard *broken *staked 2026-11-02 *grove", done.stdout)
+    assert done.stdout.endswith("studies/contest/results/page.html\n")
+    assert "orchard 1/2" in (copy / "results" / "page.html").read_text()
+
+
 @pytest.mark.parametrize("name", DEFENCES)
 def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Path, tmp_path: Path) -> None:
     """Only the rate differs from run to run."""
