@@ -334,6 +334,8 @@ def test_the_pages_show_the_attacks(studied: Checkout) -> None:
     assert seen == {"uninteresting"}
     assert "standard; wrapper uninteresting" in page.select_one("#success").get_text()  # type: ignore[union-attr]
     assert "10−142072.2" in page.select("#bound tr")[-1].get_text()
+    (contest,) = page.find_all("a", string="the contest's page")
+    assert (studied.folder / STUDY / "report" / str(contest["href"])).is_file()
     for other in ("index.html", "images.html", "perturbations.html", "scenarios.html"):
         assert soup(studied.folder / STUDY / "report" / other).select('nav a[href="attacks.html"]'), other
 
