@@ -17,9 +17,11 @@ from cleanset.images.preprocessing import RES256CROP224
 from cleanset.robustness.changed_images import Change, ChangedImages, ChangeName, files_of
 from cleanset.robustness.changes import PerturbedImage, corrupted_image
 from cleanset.robustness.families import Sources, scene_images
+from cleanset.robustness.image_masks import MASKS
 from cleanset.robustness.images import STUDY_IMAGES
 from cleanset.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
 from cleanset.robustness.measures.published import PUBLISHED_MODELS
+from cleanset.robustness.measuring import Studied, corruption_study
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import FAMILIES, Study
 from cleanset.scoring.decoding import SharedBatches
@@ -34,7 +36,7 @@ ROLES = ("standard", "norm_robust", "corruption_robust")
 
 @pytest.fixture(scope="module")
 def shown(built: Checkout, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
-    """A clone in which the documented lines have run, and what they printed.
+    """A clone in which README's line has run, and what they printed.
 
     It has the edition's finished sets and scores, but no archive and no index; and of the study what the checkout's
     own cache holds, in a fresh clone nothing.
@@ -71,6 +73,23 @@ def test_what_the_sample_shows(studied: Checkout) -> None:
     unseen = metric(studied, "mce_unseen")
     assert unseen[:2] == metric(studied, "mce")[:2]
     assert unseen[2] < metric(studied, "mce")[2]
+
+
+def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, tmp_path: Path) -> None:
+    """The order turns, as measured beforehand: 100, 77 and 88; and what the reference hardly errs on is named."""
+    study = Study(studied.folder / STUDY)
+    text = study.params_yaml.read_text().replace("reference: alexnet", "reference: standard")
+    (tmp_path / "params.yaml").write_text(text.replace("draws: 1000", "draws: 10"))
+    params = read_study_params(tmp_path / "params.yaml", ROLES)
+    images, masks = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
+    of_all = Studied(images, masks, params, {role: role for role in ROLES}, ROLES, ["union"], study.answers)
+    lines = {(line.measure, line.model): line for line in corruption_study(of_all, images).lines()}
+    standard, norm_robust, corruption_robust = (lines["mce", role].value for role in ROLES)
+    assert standard == 1
+    assert norm_robust < corruption_robust < 1
+    assert metric(studied, "mce")[1] > metric(studied, "mce")[2]
+    problem = "no mCE: 2 of 15 corruptions have no CE: elastic_transform, jpeg_compression"
+    assert {lines["relative_mce", role].problem for role in ROLES} == {problem}
 
 
 def test_what_the_sample_shows_of_attacks(studied: Checkout) -> None:
