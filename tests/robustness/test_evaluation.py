@@ -5,6 +5,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -17,12 +18,13 @@ import yaml
 from PIL import Image
 from rich.console import Console
 
+from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.robustness import evaluation, predicting
 from cleanset.robustness.changed_images import ChangeName
 from cleanset.robustness.evaluation import Evaluated, Wanted
-from cleanset.robustness.families import Sources, family_of
+from cleanset.robustness.families import Family, Sources, family_of
 from cleanset.robustness.image_sets import open_images
 from cleanset.robustness.printing import as_text
 from cleanset.robustness.results import Line
@@ -30,7 +32,7 @@ from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import FAMILIES, AnswerFiles, Study
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
-from cleanset.stages.robustness import corruptions, further, images, measure, pages
+from cleanset.stages.robustness import answering, corruptions, further, images, measure, pages, perturbations
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import soup
@@ -304,6 +306,33 @@ def test_below_float64_the_record_says_how_far(
     assert found["largest_difference"] < 1e-3
     monkeypatch.setattr(predicting, "predict", None)
     evaluation.run(edition, wanted)
+
+
+def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process; and three, the other order and smaller batches and shards."""
+    params = PARAMS | {"perturbations": {"names": ["shot_noise"], "max_images": 3}}
+    one, three = studies = [Study(edition.folder / "studies" / name) for name in ("one", "three")]
+    one.folder.mkdir()
+    one.params_yaml.write_text(yaml.safe_dump(params))
+    images.run(one)
+    shutil.copytree(one.folder, three.folder)
+    perturbations.run(one, "standard")
+    names, settings_for = Family.names, engine.settings_for
+    used: list[engine.Settings] = []
+
+    def settings(score: Score) -> engine.Settings:
+        used.append(replace(settings_for(score), batch_size=5))
+        return used[-1]
+
+    monkeypatch.setattr(engine, "available_cores", lambda: 3)
+    monkeypatch.setattr(answering, "settings_for", settings)
+    monkeypatch.setattr(Family, "names", lambda self: names(self)[::-1])
+    monkeypatch.setattr(predicting, "Shards", partial(Shards, min_images=40))
+    perturbations.run(three, "standard")
+    assert [each.workers for each in used] == [3]
+    for path_of in (AnswerFiles.predictions, AnswerFiles.record):
+        found = [path_of(study.answers, "perturbations", "standard").read_bytes() for study in studies]
+        assert found[0] == found[1]
 
 
 def answer_in_small_shards(study: Study) -> None:
