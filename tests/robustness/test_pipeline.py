@@ -355,6 +355,7 @@ def test_the_pages_show_the_attacks(studied: Checkout) -> None:
     assert "10−142072.2" in page.select("#bound tr")[-1].get_text()
     (contest,) = page.find_all("a", string="the contest's page")
     assert (studied.folder / STUDY / "report" / str(contest["href"])).is_file()
+    assert len(soup(studied.folder / STUDY / "report" / "images.html").select("p.notice")) == len(FAMILIES)
     for other in ("index.html", "images.html", "perturbations.html", "scenarios.html"):
         assert soup(studied.folder / STUDY / "report" / other).select('nav a[href="attacks.html"]'), other
 
