@@ -2,8 +2,10 @@
 
 import reprlib
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from cleanset.errors import CleansetError, cut, one_line
 
@@ -37,6 +39,17 @@ def first_problem(error: ValidationError) -> str:
     found = "" if isinstance(first["input"], dict) else f"; found {shown(first['input'])}"
     length = MAX_LIST if first["type"] == "value_error" else 3 * MAX_VALUE  # our own messages list what is known
     return f"{key + ': ' if key else ''}{cut(one_line(what), length)}{found}"
+
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+def parse_record(kind: type[Record], text: str, path: Path, expected: str) -> Record:
+    """The record that the JSON in a file holds. Raises CleansetError, which ends with what was expected."""
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise CleansetError(f"{path}: {first_problem(error)}; expected {expected}") from None
 
 
 def check_known(what: str, name: str, known: Iterable[str]) -> None:

@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from cleanset.errors import CleansetError
 from cleanset.files import read_text, write_text
-from cleanset.validation import first_problem
+from cleanset.validation import parse_record
 
 _REMEDY = "run dvc repro in the study, or dvc pull to fetch it"
 
@@ -36,12 +35,7 @@ class WarningRecord(BaseModel):
 def read_warnings(path: Path) -> WarningRecord:
     """Read a record. Raises CleansetError if it is missing or not what stage attack_warnings writes."""
     text = read_text(path, _REMEDY)
-    try:
-        return WarningRecord.model_validate_json(text)
-    except ValidationError as error:
-        raise CleansetError(
-            f"{path}: {first_problem(error)}; expected what stage attack_warnings writes: {_REMEDY}"
-        ) from None
+    return parse_record(WarningRecord, text, path, f"what stage attack_warnings writes: {_REMEDY}")
 
 
 def write_warnings(path: Path, record: WarningRecord) -> None:

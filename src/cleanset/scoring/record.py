@@ -4,13 +4,12 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from cleanset.errors import CleansetError
 from cleanset.files import read_text, write_text
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.scoring.exactness import Distance
-from cleanset.validation import first_problem
+from cleanset.validation import parse_record
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -40,12 +39,7 @@ class ScoreRecord(BaseModel):
 def read_record(path: Path) -> ScoreRecord:
     """Read a record. Raises CleansetError if it is missing or not what stage score writes."""
     text = read_text(path, "run dvc repro, or dvc pull to fetch it")
-    try:
-        return ScoreRecord.model_validate_json(text)
-    except ValidationError as error:
-        raise CleansetError(
-            f"{path}: {first_problem(error)}; expected what stage score of this version writes: run dvc repro"
-        ) from None
+    return parse_record(ScoreRecord, text, path, "what stage score of this version writes: run dvc repro")
 
 
 def write_record(path: Path, record: ScoreRecord) -> None:
