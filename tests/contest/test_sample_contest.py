@@ -75,7 +75,11 @@ def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_p
     assert done.returncode == 0, done.stderr
     assert "4 defences, 3 submissions with 4 images" in done.stdout
     assert "Standing on 2026-11-14" in done.stdout
-    assert re.search(r"3f9c2a71 *│ *4 *│ *0 *│ *0 *│ *– *│ *–", done.stdout)
+    judges = re.findall(r"(?m)^\| (\w{8}) \| (\d) \| (\d) \| (\S+) \|$", (contest / "README.md").read_text())
+    assert len(judges) == 3
+    for judge, controls, correct, overlap in judges:
+        accuracy = f"{int(correct) / int(controls):.2f}"
+        assert re.search(rf"{judge} *│ *4 *│ *{controls} *│ *{correct} *│ *{accuracy} *│ *{overlap} ", done.stdout)
 
 
 def test_the_commands_of_the_readme(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
