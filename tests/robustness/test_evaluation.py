@@ -27,6 +27,7 @@ from cleanset.robustness.evaluation import Evaluated, Wanted
 from cleanset.robustness.families import Family, Sources, family_of
 from cleanset.robustness.image_sets import open_images
 from cleanset.robustness.printing import as_text
+from cleanset.robustness.published_benchmarks import PublishedBenchmark
 from cleanset.robustness.results import Line
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import FAMILIES, AnswerFiles, Study
@@ -399,7 +400,9 @@ def test_answers_with_something_else_are_not_measured(edition: Edition, key: str
     assert "\n" not in str(error.value)
 
 
-def test_published_images_give_the_answers_of_made_ones(edition: Edition, tmp_path: Path) -> None:
+def test_published_images_give_the_answers_of_made_ones(
+    edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bit for bit, in a study's stages and outside DVC, of the images that are whole."""
     study, made = Study(edition.folder / "studies" / "published"), study_of(edition)
     table, folder = pd.read_parquet(made.images), study.folder / "images of the benchmark"
@@ -446,3 +449,10 @@ def test_published_images_give_the_answers_of_made_ones(edition: Edition, tmp_pa
     assert (both["log_odds_x"] == both["log_odds_y"]).all()
     assert "no official numbers" in " ".join(printed.getvalue().split())
     assert "own implementation" not in printed.getvalue()
+    for is_official, expected in ((False, "no"), (True, "yes")):
+        monkeypatch.setattr(PublishedBenchmark, "is_official", is_official)
+        evaluation.run(edition, wanted)
+        for name in ("corruptions", "corruption_differences", "corruption_errors", "errors_by_severity"):
+            table = pd.read_csv(tmp_path / "out" / "measures" / f"{name}.csv")
+            assert set(table["official"]) <= {expected}
+            assert len(table) or name == "corruption_differences"  # one model has none

@@ -214,6 +214,11 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
     columns = {f"measures/{path.name}": path.read_text("utf-8").partition("\n")[0] for path in folder.iterdir()}
     assert columns == {name: ",".join(of) for name, of in MEASURE_FILES.items() if name.startswith("measures/")}
     assert set(MEASURE_COLUMNS) == {column for of in MEASURE_FILES.values() for column in of}
+    for family in FAMILIES:
+        for path in folder.glob(f"{family.removesuffix('s')}*.csv"):
+            table = pd.read_csv(path)
+            assert set(table["official"]) == {"no"}, path.name
+            assert set(table.get("answers", [])) == ({"all"} if family == "scenarios" else set()), path.name
     with (folder / "notices.csv").open() as file:
         notices = {row["family"]: row["notice"] for row in csv.DictReader(file)}
     assert notices["corruptions"].startswith("No official ImageNet-C numbers: a subset")

@@ -89,7 +89,8 @@ def run(edition: Edition, wanted: Wanted) -> Evaluated:
     notices = {
         family.name: notice(family.name, params, images.images, is_official=family.is_official) for family in families
     }
-    lines = measure(studied, notices, wanted.out / "measures", wanted.out / "metrics")
+    official = [family.name for family in families if family.is_official]
+    lines = measure(studied, notices, wanted.out / "measures", wanted.out / "metrics", official)
     return Evaluated(images, params, lines, notices)
 
 

@@ -5,8 +5,12 @@ from collections.abc import Mapping
 from cleanset.attacks.measures import Line as AttackLine
 from cleanset.robustness.results import Difference, Line
 
+OFFICIAL, ANSWERS = "official", "answers"
+"""The columns that say of all numbers of a table what they are not, and what counts as correct."""
+
 MEASURE_COLUMNS: Mapping[str, str] = {
     "accuracy": "share of correct images",
+    ANSWERS: "what counts as correct: the highest of `all` classes, or `restricted`, of those of the edition",
     "attack": "the name of an attack",
     "change": "a change or a group of them; nothing where the measure is over all",
     "class_index": "a class index",
@@ -30,6 +34,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "model": "a role, or the name of a further model",
     "ms": "mean square",
     "notice": "what a reader of the numbers has to know",
+    OFFICIAL: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
     "other": "the model whose measure is subtracted",
     "p": "the probability of so large a value by chance",
     "parameters": "the number of the model's parameters",
@@ -51,23 +56,25 @@ MEASURE_COLUMNS: Mapping[str, str] = {
 MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
     "measures/notices.csv": ("family", "notice"),
     "measures/models.csv": ("model", "parameters"),
-    "measures/corruptions.csv": Line._fields,
-    "measures/perturbations.csv": Line._fields,
-    "measures/scenarios.csv": Line._fields,
-    "measures/corruption_differences.csv": Difference._fields,
-    "measures/perturbation_differences.csv": Difference._fields,
-    "measures/scenario_differences.csv": Difference._fields,
-    "measures/corruption_errors.csv": ("model", "change", "severity", "class_index", "images", "errors"),
-    "measures/errors_by_severity.csv": ("model", "change", "severity", "error"),
-    "measures/perturbation_frames.csv": ("model", "change", "definition", "frame", "images", "flips"),
-    "measures/flips_by_frame.csv": ("model", "change", "frame", "flips"),
-    "measures/scenario_accuracies.csv": ("model", "scenario", "class_index", "images", "correct", "accuracy"),
-    "measures/scenario_scores.csv": ("model", "part", "level", "accuracy", "squared_deviation"),
-    "measures/scenario_regression.csv": (
-        "factor", "level", "estimate", "standard_error", "low", "high", "t", "p", "stars",
+    "measures/corruptions.csv": (*Line._fields, OFFICIAL),
+    "measures/perturbations.csv": (*Line._fields, OFFICIAL),
+    "measures/scenarios.csv": (*Line._fields, OFFICIAL, ANSWERS),
+    "measures/corruption_differences.csv": (*Difference._fields, OFFICIAL),
+    "measures/perturbation_differences.csv": (*Difference._fields, OFFICIAL),
+    "measures/scenario_differences.csv": (*Difference._fields, OFFICIAL, ANSWERS),
+    "measures/corruption_errors.csv": ("model", "change", "severity", "class_index", "images", "errors", OFFICIAL),
+    "measures/errors_by_severity.csv": ("model", "change", "severity", "error", OFFICIAL),
+    "measures/perturbation_frames.csv": ("model", "change", "definition", "frame", "images", "flips", OFFICIAL),
+    "measures/flips_by_frame.csv": ("model", "change", "frame", "flips", OFFICIAL),
+    "measures/scenario_accuracies.csv": (
+        "model", "scenario", "class_index", "images", "correct", "accuracy", OFFICIAL, ANSWERS,
     ),
-    "measures/scenario_anova.csv": ("source", "ss", "df", "ms", "f", "p"),
-    "measures/scenario_fitted.csv": ("model", "scenario", "class_index", "accuracy", "fitted"),
+    "measures/scenario_scores.csv": ("model", "part", "level", "accuracy", "squared_deviation", OFFICIAL, ANSWERS),
+    "measures/scenario_regression.csv": (
+        "factor", "level", "estimate", "standard_error", "low", "high", "t", "p", "stars", OFFICIAL, ANSWERS,
+    ),
+    "measures/scenario_anova.csv": ("source", "ss", "df", "ms", "f", "p", OFFICIAL, ANSWERS),
+    "measures/scenario_fitted.csv": ("model", "scenario", "class_index", "accuracy", "fitted", OFFICIAL, ANSWERS),
     "attack_measures.csv": AttackLine._fields,
 }  # fmt: skip
 """The columns of each file, by its path in `data`."""

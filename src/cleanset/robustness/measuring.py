@@ -1,7 +1,7 @@
 """All measures of some models on one set of images, from their answers, as tables and metrics."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from cleanset.robustness import corruption_results, perturbation_results, scenar
 from cleanset.robustness.answers import PREDICTIONS
 from cleanset.robustness.corruption_results import CorruptionStudy
 from cleanset.robustness.images import is_seen
+from cleanset.robustness.measure_files import ANSWERS, OFFICIAL
 from cleanset.robustness.measured_images import measured_images
 from cleanset.robustness.measures.bootstrap import Bootstrap
 from cleanset.robustness.names import corruptions_of, perturbations_of
@@ -106,11 +107,14 @@ class Studied:
         )
 
 
-def measure(studied: Studied, notices: Mapping[str, str], measures: Path, metrics: Path) -> dict[str, list[Line]]:
+def measure(
+    studied: Studied, notices: Mapping[str, str], measures: Path, metrics: Path, official: Collection[str] = ()
+) -> dict[str, list[Line]]:
     """Measure some of FAMILIES; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
-    `notices`: by family, what a reader of its numbers has to know. Returns the lines of each family. Raises
-    CleansetError if answers are missing, or of other images, weights or seed than the study has.
+    `notices`: by family, what a reader of its numbers has to know. `official`: the families of which all published
+    images were read. Returns the lines of each family. Raises CleansetError if answers are missing, or of other images,
+    weights or seed than the study has.
     """
     found: dict[str, list[Line]] = {}
     written: dict[str, Mapping[str, float | None]] = {}
@@ -123,10 +127,15 @@ def measure(studied: Studied, notices: Mapping[str, str], measures: Path, metric
         for name in families:
             study = _study(name, studied)
             found[name] = list(study.lines())
-            write_csv(folder / f"{name}.csv", Line._fields, found[name])
-            differences = folder / f"{name.removesuffix('s')}_differences.csv"
-            write_csv(differences, Difference._fields, list(study.differences()))
-            _write_details(folder, studied.params, study)
+            tables = {name: pd.DataFrame(found[name], columns=Line._fields)}
+            differences = pd.DataFrame(list(study.differences()), columns=Difference._fields)
+            tables[f"{name.removesuffix('s')}_differences"] = differences
+            tables |= _details(studied.params, study)
+            labels = {OFFICIAL: "yes" if name in official else "no"}
+            if name == "scenarios":
+                labels[ANSWERS] = studied.params.scenarios.answers
+            for stem, table in tables.items():
+                write_table_csv(folder / f"{stem}.csv", table.assign(**labels))
             written |= metrics_of(name, found[name], studied.selections[0])
     write_metrics(metrics, written)
     return found
@@ -141,19 +150,16 @@ def _study(family: str, studied: Studied) -> FamilyStudy:
     return scenario_study(studied, images)
 
 
-def _write_details(folder: Path, params: StudyParams, study: FamilyStudy) -> None:
-    """Write what a family has by severity, frame or class."""
+def _details(params: StudyParams, study: FamilyStudy) -> dict[str, pd.DataFrame]:
+    """What a family has by severity, frame or class, by the stem of its file."""
     if isinstance(study, CorruptionStudy):
         cells = corruption_results.by_severity(study)
-        write_table_csv(folder / "corruption_errors.csv", cells)
-        write_table_csv(folder / "errors_by_severity.csv", shares(cells, "severity", "errors", "error"))
-    elif isinstance(study, PerturbationStudy):
+        return {"corruption_errors": cells, "errors_by_severity": shares(cells, "severity", "errors", "error")}
+    if isinstance(study, PerturbationStudy):
         frames = perturbation_results.by_frame(study)
-        write_table_csv(folder / "perturbation_frames.csv", frames)
         as_written = frames[frames["definition"] == "as_written"]
-        write_table_csv(folder / "flips_by_frame.csv", shares(as_written, "frame", "flips", "flips"))
-    else:
-        write_scenarios(folder, params, study)
+        return {"perturbation_frames": frames, "flips_by_frame": shares(as_written, "frame", "flips", "flips")}
+    return scenario_tables(params, study)
 
 
 def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:
@@ -197,23 +203,24 @@ def scenario_study(studied: Studied, images: pd.DataFrame) -> ScenarioStudy:
     return ScenarioStudy(studied.images_of("scenarios", images), names, answers)
 
 
-def write_scenarios(folder: Path, params: StudyParams, study: ScenarioStudy) -> None:
-    """Write accuracy by model, scenario and class, and what follows from it.
+def scenario_tables(params: StudyParams, study: ScenarioStudy) -> dict[str, pd.DataFrame]:
+    """Accuracy by model, scenario and class, and what follows from it, by the stem of its file.
 
     That is what Score is made of, and the regression, where all models saw the same images.
     """
     cells = scenario_results.cells_of(study)
-    write_table_csv(folder / "scenario_accuracies.csv", cells)
+    found = {"scenario_accuracies": cells}
     if study.scenarios and len(cells):
-        write_table_csv(folder / "scenario_scores.csv", scenario_results.score_parts(study))
+        found["scenario_scores"] = scenario_results.score_parts(study)
     base = params.scenarios.baselines
-    found = None
+    regression = None
     if params.images == "union":
-        found = scenario_results.regression_of(study, cells, (base.model, base.scenario, base.class_index))
-    if found is not None:
-        write_table_csv(folder / "scenario_regression.csv", found.estimates)
-        write_table_csv(folder / "scenario_anova.csv", found.anova)
-        write_table_csv(folder / "scenario_fitted.csv", found.fitted)
+        regression = scenario_results.regression_of(study, cells, (base.model, base.scenario, base.class_index))
+    if regression is not None:
+        found["scenario_regression"] = regression.estimates
+        found["scenario_anova"] = regression.anova
+        found["scenario_fitted"] = regression.fitted
+    return found
 
 
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:
