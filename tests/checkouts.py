@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
 from tests.forked_commands import forked_commands, forking
 
 INSTALLED = {"PATH": os.environ["PATH"]}
@@ -95,6 +97,14 @@ class Checkout:
         """Run `dvc repro` and name the stages that really ran."""
         output = self.run("dvc", "repro", *arguments).stdout
         return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")]
+
+
+def holds_data(cache: Path, project: Path) -> bool:
+    """Whether a cache holds everything in `data/` that the lock of a DVC project names."""
+    lock = yaml.load((project / "dvc.lock").read_text(), yaml.CSafeLoader)
+    outs = [out for stage in lock["stages"].values() for out in stage.get("outs", ())]
+    digests = [out["md5"] for out in outs if out["path"].startswith("data/")]
+    return all((cache / "files" / "md5" / md5[:2] / md5[2:]).is_file() for md5 in digests)
 
 
 def copy_checkout(repository: Path, folder: Path) -> Checkout:

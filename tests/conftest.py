@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.checkouts import INSTALLED, Checkout, copy_checkout
+from tests.checkouts import INSTALLED, Checkout, copy_checkout, holds_data
 from tests.once import once
 from tests.properties import FAST
 from tests.small_edition import small_checkout
@@ -35,6 +35,8 @@ NEEDS = {
     "slow": {"pristine", "real_list", "small"},
 }
 """By marker: the fixtures that bring what it stands for."""
+STUDIED = {"shown", "studied"}
+"""The fixtures that compute the sample's study, which takes minutes, or take it from the checkout's cache."""
 COSTLY = (*NEEDS, "hostile")
 """The markers of all tests that `make test-fast` leaves out."""
 FIRST = ("project/test_guard.py", "real/test_real.py", "robustness/test_pipeline.py", "published/test_replay.py")
@@ -90,13 +92,15 @@ def browser() -> Iterator[Browser]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by what its fixtures bring, and begin with the files that take longest."""
-    costly = set()
+    """Mark each test by what its fixtures bring or compute, and begin with the files that take longest."""
+    costly, is_studied = set(), holds_data(REPOSITORY / ".dvc" / "cache", REPOSITORY / "studies" / "robustness")
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for name, having in NEEDS.items():
             if fixtures & having:
                 item.add_marker(name)
+        if fixtures & STUDIED and not is_studied:
+            item.add_marker("long")
         if any(item.get_closest_marker(name) for name in COSTLY):
             costly.add(item.path)
 

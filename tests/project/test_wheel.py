@@ -172,6 +172,7 @@ def test_what_the_core_cannot_do_is_said(core: Environment) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_beside_another_torch_and_timm(environment: Making, address: str, repository: Path) -> None:
     """And the lowest versions of all else that the core says it works with."""
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]

@@ -144,6 +144,7 @@ def test_its_metrics_are_readable(replayed: tuple[Checkout, str]) -> None:
     assert clone.run("dvc", "status", "--quiet", cwd="build/published/as_published").returncode == 0
 
 
+@pytest.mark.long
 def test_a_verdict_changed_by_hand(replayed: tuple[Checkout, str]) -> None:
     """The surest tench is rejected: its class has another image, and the command fails."""
     clone, _ = replayed

@@ -9,6 +9,8 @@ import pytest
 from cleanset.files import sha256
 from tests.real.editions import ROLES, make_edition, pinned, reproduced
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def edition(real: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:

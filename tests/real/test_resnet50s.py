@@ -19,6 +19,8 @@ from cleanset.images.preprocessing import RES256CROP224
 from tests.real.editions import ROLES, TAR, make_edition, pinned, reproduced, wnids
 from tests.scoring.networks import ENSEMBLE, random_resnet50
 
+pytestmark = pytest.mark.long
+
 
 def save_random_weights(path: Path, seed: int, pixels: torch.Tensor, classes: list[int]) -> None:
     """A ResNet-50 that predicts only `classes`, each about as often: by chance some predictions are correct.

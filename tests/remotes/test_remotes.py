@@ -47,7 +47,9 @@ def fetched(checkout: Checkout, url: str, out: Path) -> dict[str, str]:
     return files(out)
 
 
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind == "folder" else pytest.mark.long) for kind in SERVERS]
+)
 def test_pushed_by_one_and_pulled_by_another(kind: str, repository: Path, built: Checkout, tmp_path: Path) -> None:
     (tmp_path / "srv").mkdir()
     with SERVERS[kind](tmp_path / "srv") as remote:
@@ -65,6 +67,7 @@ def test_pushed_by_one_and_pulled_by_another(kind: str, repository: Path, built:
     }
 
 
+@pytest.mark.long
 def test_the_readers_lines_over_https(repository: Path, web: Remote, clone: Cloning, built: Checkout) -> None:
     """One model's set, then those of all, then everything; no other stage's data come with a set."""
     checkout = clone(web)

@@ -77,6 +77,7 @@ def no_torch(tmp_path: Path) -> bool:
     return nothing and noted.read_text() == "-c\n"
 
 
+@pytest.mark.long
 def test_a_changed_review(repository: Path, machine: Machine, built: Checkout, tmp_path: Path) -> None:
     """Only what depends on it runs; then the curator's lines commit and publish it."""
     checkout = machine("one")
@@ -109,6 +110,7 @@ def rest(folder: Path) -> dict[str, str]:
     return {name: sum_ for name, sum_ in files(folder).items() if "/" in name and not name.startswith("n02782093")}
 
 
+@pytest.mark.long
 def test_a_changed_review_without_the_archives(repository: Path, machine: Machine, tmp_path: Path) -> None:
     """It stops at the first export, and goes on once the archives are there."""
     checkout = machine("one")
@@ -141,6 +143,7 @@ def test_nothing_is_scored_where_nothing_can_be_pulled(
     assert no_torch(tmp_path)
 
 
+@pytest.mark.long
 def test_two_machines(repository: Path, machine: Machine, built: Checkout, tmp_path: Path) -> None:
     """One pulls the sets, the other rebuilds them from its own archives and the scores."""
     one, other = machine("one"), machine("other")

@@ -53,6 +53,7 @@ def unreviewed(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Che
     return clone
 
 
+@pytest.mark.long
 def test_the_committed_sets(repository: Path, built: Checkout, unreviewed: Checkout, visit: Open) -> None:
     meant = truth(repository)
     asked = {}

@@ -343,6 +343,7 @@ def answer_in_small_shards(study: Study) -> None:
         corruptions.run(study, "standard")
 
 
+@pytest.mark.long
 def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was finished is not computed again, and the answers are the same bytes."""
     study, whole = Study(edition.folder / "studies" / "killed"), study_of(edition)

@@ -38,6 +38,7 @@ def taken_over(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return [number for number in range(2) if number not in missing]
 
 
+@pytest.mark.long
 def test_kill_minus_nine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edition = make_edition(tmp_path, COUNT)
     process = start(edition)
