@@ -97,11 +97,20 @@ def test_the_hooks_are_those_of_make_lint(repository: Path) -> None:
     assert {hook["language"] for hook in hooks} == {"system"}
 
 
-def test_the_workflow_calls_make_test(repository: Path) -> None:
+def test_the_workflow_and_ci_call_make_test(repository: Path) -> None:
     workflow = yaml.safe_load(read(repository, ".github/workflows/test.yml"))
     steps = [step.get("run") for step in workflow["jobs"]["test"]["steps"]]
-    assert steps[-2:] == ["make test", "make test-ray test-generate"]
-    assert "make test\n" in read(repository, ".ci/run")
+    assert steps[-2:] == ["make test ALL=1", "make test-ray test-generate"]
+    assert read(repository, ".ci/run").endswith("\nmake test ALL=1\n")
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [((), "-m 'not long'"), (("ALL=1",), "--no-loadscope-reorder")])
+def test_make_test_leaves_out_the_long_ones(arguments: tuple[str, ...], expected: str, repository: Path) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "test", *arguments], cwd=repository, capture_output=True, text=True, check=True
+    )
+    (line,) = [line for line in done.stdout.splitlines() if " pytest " in line]
+    assert line.rstrip().endswith(expected)
 
 
 def test_make_bench_lists_what_can_be_measured(pristine: Checkout, repository: Path, tmp_path: Path) -> None:
