@@ -51,10 +51,10 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # memory once taken is kept, which halves the time of a network on the CPU
 PYTEST := OMP_NUM_THREADS=1 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 test: setup lint  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 30 minutes on two cores)
-	$(PYTEST) $(if $(ALL),,-m 'not long')
+	$(PYTEST) $(if $(ALL),,--hypothesis-profile fast -m 'not long')
 
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (under a minute)
-	$(PYTEST) --hypothesis-profile fast -m 'not (browser or built or gpu or hostile or real or server or slow)'
+	$(PYTEST) --hypothesis-profile fast -m 'not (browser or built or gpu or hostile or long or real or server or slow)'
 
 test-ray: .venv-ray/.ready  ## the tests of score.engine ray, in an environment of its own with Ray
 	.venv-ray/bin/python -m pytest tests/scoring/test_ray.py

@@ -29,6 +29,7 @@ NEEDS = {
     "browser": {"browser"},
     "built": {"built", "published", "rebuilt", "studied"},
     "gpu": {"gpu"},
+    "long": {"both_published", "replayed"},
     "r": {"rscript"},
     "real": {"real"},
     "server": {"serving", "start", "web"},

@@ -3,10 +3,10 @@
 from hypothesis import settings
 
 FAST = "fast"
-"""The profile of `make test-fast`, registered in conftest.py."""
+"""The profile of `make test-fast` and `make test`, registered in conftest.py."""
 
 
 def examples(count: int) -> settings:
-    """So many examples, the same in each run; a tenth of them in `make test-fast`."""
+    """So many examples, the same in each run; a tenth of them unless in `make test ALL=1`."""
     fast = settings.get_current_profile_name() == FAST
     return settings(max_examples=count // 10 if fast else count, deadline=None, derandomize=True)

@@ -104,7 +104,9 @@ def test_the_workflow_and_ci_call_make_test(repository: Path) -> None:
     assert read(repository, ".ci/run").endswith("\nmake test ALL=1\n")
 
 
-@pytest.mark.parametrize(("arguments", "expected"), [((), "-m 'not long'"), (("ALL=1",), "--no-loadscope-reorder")])
+@pytest.mark.parametrize(
+    ("arguments", "expected"), [((), "--hypothesis-profile fast -m 'not long'"), (("ALL=1",), "--no-loadscope-reorder")]
+)
 def test_make_test_leaves_out_the_long_ones(arguments: tuple[str, ...], expected: str, repository: Path) -> None:
     done = subprocess.run(
         ["make", "--dry-run", "test", *arguments], cwd=repository, capture_output=True, text=True, check=True

@@ -123,7 +123,7 @@ def size(folder: Path) -> int:
     )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_is_small_and_imported_at_once(core: Environment) -> None:
     (packages,) = core.folder.glob("lib/python3*/site-packages")
     assert size(packages) < MAX_BYTES
@@ -133,7 +133,7 @@ def test_it_is_small_and_imported_at_once(core: Environment) -> None:
     assert min(float(core.run("python", "-c", IMPORT).stdout) for _ in range(5)) < MAX_IMPORT_SECONDS
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_set_of_the_sample(
     core: Environment, address: str, repository_of_set: Path, published: Checkout, tmp_path: Path
 ) -> None:
@@ -162,7 +162,7 @@ def test_the_set_of_the_sample(
     assert done.stdout == f"{tmp_path}/shards: 34 images in shards: 1\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_the_core_cannot_do_is_said(core: Environment) -> None:
     done = core.run("cleanset", "count")
     assert (done.returncode, done.stdout) == (1, "")
@@ -171,7 +171,6 @@ def test_what_the_core_cannot_do_is_said(core: Environment) -> None:
     assert "Traceback" not in core.run("cleanset", "--help").stderr
 
 
-@pytest.mark.slow
 @pytest.mark.long
 def test_beside_another_torch_and_timm(environment: Making, address: str, repository: Path) -> None:
     """And the lowest versions of all else that the core says it works with."""

@@ -175,7 +175,7 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
     }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [pytest.param("corruptions", marks=pytest.mark.long), *FAMILIES[1:]])
 def test_order_and_processes_change_no_pixel(studied: Checkout, family: str) -> None:
     study = Study(studied.folder / STUDY)
     files = files_of(study.edition, read_table(study.images, STUDY_IMAGES))
