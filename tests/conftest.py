@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.checkouts import INSTALLED, Checkout, copy_checkout, holds_data
+from tests.checkouts import Checkout, copy_checkout, holds_data
 from tests.once import once
 from tests.properties import FAST
 from tests.small_edition import small_checkout
@@ -125,10 +125,10 @@ def pristine(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Chec
 
 @pytest.fixture(scope="session")
 def rebuilt(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A clone in which the installed `dvc repro` has made the sample from nothing; not to be changed."""
+    """A clone in which `dvc repro` has made the sample from nothing; not to be changed."""
 
     def make(folder: Path) -> None:
-        pristine.clone(folder / "cleanset", **INSTALLED).run("dvc", "repro")
+        pristine.clone(folder / "cleanset").run("dvc", "repro")
 
     return Checkout(once(tmp_path_factory, "rebuilt", make) / "cleanset")
 

@@ -158,7 +158,7 @@ def test_shares_add_up(files: ContestFiles, date: datetime.date) -> None:
     assert sum(found.defenders.values()) <= len(batches)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_drawn_contests_have_all_there_is() -> None:
     """Broken and won defences, appealed and confirmed images, and refused files are among the first thousand."""
     seen: set[str] = set()

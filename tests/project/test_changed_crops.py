@@ -56,6 +56,7 @@ def test_a_review_without_a_new_box_runs_no_model(pulled: Checkout) -> None:
     assert Edition(pulled.folder).crops.read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
     edition, image_id = Edition(pulled.folder), kept_whole(pulled)[0]
     index = read_table(edition.index, INDEX).set_index("image_id")

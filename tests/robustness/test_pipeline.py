@@ -175,7 +175,9 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
     }
 
 
-@pytest.mark.parametrize("family", [pytest.param("corruptions", marks=pytest.mark.long), *FAMILIES[1:]])
+@pytest.mark.parametrize(
+    "family", [*(pytest.param(name, marks=pytest.mark.long) for name in FAMILIES[:2]), "scenarios"]
+)
 def test_order_and_processes_change_no_pixel(studied: Checkout, family: str) -> None:
     study = Study(studied.folder / STUDY)
     files = files_of(study.edition, read_table(study.images, STUDY_IMAGES))
