@@ -87,6 +87,7 @@ def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
     assert kept.to_numpy().tolist() == expected
 
 
+@pytest.mark.long
 def test_what_was_published_is_what_a_box_gives(pulled: Checkout, built: Checkout) -> None:
     """With the reviews as they were, everything is as it was: nothing of a crop is left over."""
     pulled.run("git", "checkout", "--quiet", "--", "reviews")

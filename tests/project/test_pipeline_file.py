@@ -13,6 +13,7 @@ import yaml
 
 import cleanset
 from cleanset.edition.params import read_params
+from tests.checkouts import Checkout
 
 STAGES = (
     "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply", "export", "count", "report",
@@ -182,3 +183,11 @@ def test_the_models_are_in_the_zoos(repository: Path) -> None:
     assert timm.is_model(params.model("standard").name)
     for role in ("norm_robust", "corruption_robust"):
         assert _robustbench_entry(params.model(role))["preprocessing"] == "Res256Crop224"
+
+
+@pytest.mark.parametrize("project", [".", "sample", "studies/robustness", "studies/contest"])
+def test_the_lock_has_the_stages_of_the_pipeline(project: str, pristine: Checkout) -> None:
+    """DVC keeps those that are no longer in dvc.yaml."""
+    stages = pristine.run("dvc", "stage", "list", cwd=project).stdout.splitlines()
+    lock = yaml.safe_load((pristine.folder / project / "dvc.lock").read_text())
+    assert sorted(lock["stages"]) == sorted(stage.split()[0] for stage in stages)
