@@ -211,6 +211,15 @@ def test_a_file_of_names(edition: Edition, tmp_path: Path) -> None:
         open_images(str(path), edition, ["standard"])
 
 
+def test_one_image_is_too_few(edition: Edition, tmp_path: Path) -> None:
+    """It has no interval, and no measure is given without one."""
+    names = tmp_path / "names.txt"
+    names.write_text(pd.read_parquet(study_of(edition).images)["image_id"].iloc[0] + "\n")
+    path = params_file(tmp_path, corruptions={"names": ["fog"], "severities": [1]})
+    with pytest.raises(CleansetError, match="corruptions: images to measure on: 1; expected two or more"):
+        evaluation.run(edition, Wanted(["standard"], str(names), tmp_path / "out", path))
+
+
 def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
     """On all images and the common ones, as the role of the same weights is; it has no set of its own."""
     study = study_of(edition)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.metrics import write_metrics
 from cleanset.robustness import corruption_results, perturbation_results, scenario_results
@@ -114,7 +115,7 @@ def measure(
 
     `notices`: by family, what a reader of its numbers has to know. `official`: the families of which all published
     images were read. Returns the lines of each family. Raises CleansetError if answers are missing, or of other images,
-    weights or seed than the study has.
+    weights or seed than the study has, and for a family with fewer than two images.
     """
     found: dict[str, list[Line]] = {}
     written: dict[str, Mapping[str, float | None]] = {}
@@ -127,6 +128,11 @@ def measure(
         for name in families:
             study = _study(name, studied)
             found[name] = list(study.lines())
+            if not found[name]:
+                raise CleansetError(
+                    f"{name}: images to measure on: {len(study.images.classes)}; expected two or more, which intervals "
+                    "need: take more images, or fewer families in the params"
+                )
             tables = {name: pd.DataFrame(found[name], columns=Line._fields)}
             differences = pd.DataFrame(list(study.differences()), columns=Difference._fields)
             tables[f"{name.removesuffix('s')}_differences"] = differences
