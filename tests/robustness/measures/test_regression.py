@@ -215,7 +215,7 @@ def test_missing_and_repeated_cells_are_named() -> None:
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:
-    with pytest.raises(CleansetError, match="the baseline 'c' is no model; expected one of"):
+    with pytest.raises(CleansetError, match="the baseline 'c' is no model; expected one of a, b; change"):
         regression(small(SMALL), ["c", "s", 0])
     cells = small(SMALL)
     cells.loc[3, "accuracy"] = np.nan

@@ -197,9 +197,9 @@ def _levels(cells: pd.DataFrame, factor: str, baseline: object) -> tuple[object,
     """The levels of a factor, sorted, the baseline first."""
     found = sorted(cells[factor].unique().tolist())
     if baseline not in found:
+        known = ", ".join(map(str, found[:20]))  # of a thousand classes the first
         raise CleansetError(
-            f"regression: the baseline {shown(baseline)} is no {factor}; expected one of {shown(found)}; "
-            "change the baseline"
+            f"regression: the baseline {shown(baseline)} is no {factor}; expected one of {known}; change the baseline"
         )
     return (baseline, *(each for each in found if each != baseline))
 
