@@ -421,6 +421,7 @@ def test_changed_after_publication(first: str, second: str, is_changed: bool, ma
     path.write_text(path.read_text() + "\n")
     assert run(made.folder, made.path(FIRST), day("2026-11-06"))
     refused(made, "differs from what is committed; expected what was published", on="2026-11-07")
+    refused(made, "differs from what is committed; expected what was published")  # judged on 2026-11-07
     commit(made, second)
     if is_changed:
         refused(made, r"changed on 2026-11-0[78], after its publication on 2026-11-06; expected what was published")

@@ -61,7 +61,7 @@ def _check_one(
 ) -> None:
     folder = contest / str(submission)
     check_submission(folder, submission, files.rules, clean)
-    check_unchanged(folder, submission, on)
+    check_unchanged(folder, submission, last_day(files) if on is None else on)
 
 
 def _check_date(submission: Submission, on: datetime.date | None) -> None:

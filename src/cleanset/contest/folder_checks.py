@@ -136,12 +136,12 @@ def _files_below(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def check_unchanged(folder: Path, submission: Submission, on: datetime.date | None) -> None:
+def check_unchanged(folder: Path, submission: Submission, on: datetime.date) -> None:
     """Raise CleansetError if git's history has a change of a submission after it was published.
 
     Where there is no history of the folder, nothing is known and nothing is refused. What is first committed after
     the week's end, as by organizers who publish it then, may not change from then on. Changes that are not committed
-    count on a day `on` after the week's end.
+    count on a day `on` after the week's end; `cleanset contest check` takes the last day of the files for it.
     """
     listed = _git(folder, "log", "--format=%cI", "--", ".")
     if not listed:
@@ -152,7 +152,7 @@ def check_unchanged(folder: Path, submission: Submission, on: datetime.date | No
             f"{folder}: changed on {dates[0]}, after its publication on {submission.week}; "
             f"expected what was published: git checkout it from a commit before {after(submission.week, 1)}"
         )
-    if on is not None and on > submission.week and _git(folder, "status", "--porcelain", "--", "."):
+    if on > submission.week and _git(folder, "status", "--porcelain", "--", "."):
         raise CleansetError(f"{folder}: differs from what is committed; expected what was published: git checkout it")
 
 
