@@ -15,7 +15,7 @@ from cleanset.files import read_text
 from cleanset.validation import shown
 
 MAX_DEPTH = 20
-MAX_FILE_BYTES = 2**20
+MAX_CHARACTERS = 2**20
 
 _NULL = re.compile(r"~|null|Null|NULL|")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
@@ -29,11 +29,11 @@ _NUMBER_IN_1_2 = re.compile(
 """Numbers in the reading of ruamel.yaml, which takes underscores as 1.1 does."""
 
 
-def read_yaml(path: Path, remedy: str) -> object:
+def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS) -> object:
     """The content of a YAML file. Raises CleansetError, which ends in `remedy`, if it is missing or no UTF-8."""
     text = read_text(path, remedy)
-    if len(text) > MAX_FILE_BYTES:
-        raise CleansetError(f"{path}: {len(text):,} characters; expected at most {MAX_FILE_BYTES:,}")
+    if len(text) > max_characters:
+        raise CleansetError(f"{path}: {len(text):,} characters; expected at most {max_characters:,}")
     return parse_yaml(text, str(path))
 
 

@@ -384,6 +384,14 @@ def test_a_run_of_another_name(made: OnDisk) -> None:
     refused(made, "gold/wall on 2026-11-07; expected gold/wall on 2026-11-08, as its name")
 
 
+@pytest.mark.parametrize("name", [f"answers/{JUDGES[0]}/2026-11-06.yaml", "board/stakes.yaml"])
+def test_a_week_of_answers_and_all_decisions_are_long_files(name: str, made: OnDisk) -> None:
+    """Each of 1,750 images, ten a day of 25 teams, has some 700 characters."""
+    path = made.path(name)
+    path.write_text(path.read_text() + 20_000 * (99 * "#" + "\n"))
+    assert run(made.folder, None, None)
+
+
 def test_no_path_of_the_contest(made: OnDisk) -> None:
     refused(
         made, "no submission or defence of this contest; expected a folder with manifest.yaml or defence.yaml", "board"

@@ -35,6 +35,8 @@ CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "man
 IMAGES = "images"
 NOTES = "README.md"
 """May lie in any of the folders."""
+MAX_CHARACTERS = 2**26
+"""Of a YAML file: a judge's answers of a week, and the board's decisions of all weeks, are one file each."""
 REMEDY = "save it as UTF-8, or git checkout it"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -95,7 +97,7 @@ def read_examples(folder: Path) -> Mapping[str, Example]:
 def read_section(kind: type[_Kind], path: Path, remedy: str = REMEDY) -> _Kind:
     """A YAML file as a section. Raises CleansetError naming the file and the first wrong key."""
     refuse_link(path)
-    return _checked(kind, read_yaml(path, remedy), path)
+    return _checked(kind, read_yaml(path, remedy, MAX_CHARACTERS), path)
 
 
 def refuse_link(path: Path) -> None:
@@ -176,7 +178,7 @@ def _board(folder: Path) -> Board:
         if path.suffix != ".yaml" or path.stem not in Board.model_fields:
             expected = ", ".join(f"{name}.yaml" for name in Board.model_fields)
             raise CleansetError(f"{path}: unexpected; expected {expected}: rename or remove it")
-        content = read_yaml(path, REMEDY)
+        content = read_yaml(path, REMEDY, MAX_CHARACTERS)
         if not isinstance(content, list):
             raise CleansetError(f"{path}: {shown(content)}; expected a list of entries")
         _checked(Board, {path.stem: content}, path)
