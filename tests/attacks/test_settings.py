@@ -108,7 +108,8 @@ attack:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{attacks: {pgd: {eps: 0}}}", "attack.attacks.pgd.pgd.eps: expected greater than 0; found 0"),
+        ("{attacks: {pgd: {eps: 0}}}", "attack.attacks.pgd.eps: expected greater than 0; found 0"),
+        ("{attacks: {far: {kind: pgd, pgd: 1}}}", "attack.attacks.far: unknown key 'pgd'"),
         ("{attacks: {pgd: {eps: 0/255}}}", "eps"),
         ("{attacks: {pgd: {eps: much}}}", "expected a number, or a fraction such as 4/255; found 'much'"),
         ("{attacks: {fgsm: {}}}", "'fgsm': kind 'fgsm'; expected one of none, spatial_grid"),

@@ -162,6 +162,8 @@ KINDS: dict[str, type[AnyAttack]] = {
 }
 
 
+_KIND_IN_KEY = re.compile(rf"(?<=^attacks\.)([^.]+)\.(?:{'|'.join(KINDS)})(?=[.:])")
+"""Pydantic puts the kind of an attack behind its name, though params.yaml has no such key."""
 GUESS = "guess"
 
 
@@ -270,4 +272,5 @@ def read_attack_settings(path: Path) -> AttackSettings:
     try:
         return AttackSettings.model_validate(section)
     except ValidationError as error:
-        raise CleansetError(f"{path}: attack.{first_problem(error)}") from None
+        problem = _KIND_IN_KEY.sub(r"\1", first_problem(error))
+        raise CleansetError(f"{path}: attack.{problem}") from None
