@@ -53,7 +53,8 @@ def manifest(
 ) -> None:
     """Print the manifest.yaml of a submission of these images.
 
-    With their sizes and SHA-256; refuses what cannot be submitted.
+    With their sizes and SHA-256; refuses what is no whole image. Whether the
+    contest takes it, check says.
     """
     from cleanset.contest.submitting import manifest_yaml
 
