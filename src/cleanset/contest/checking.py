@@ -28,7 +28,7 @@ def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
         if path == (contest / str(submission)).resolve():
             _check_date(submission, on)
             check_submissions(files)
-            _check_one(contest, submission, files, clean_pixels(_edition(contest)), on)
+            _check_one(contest, submission, files, clean_pixels(_edition(contest)), on or last_day(files))
             return f"{submission}: {len(submission.manifest.images)} images"
     raise CleansetError(
         f"{path}: no submission or defence of this contest; expected a folder with {MANIFEST_YAML} or {DEFENCE_YAML}"
@@ -49,19 +49,20 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
     check_judges_folder(contest, files)
     for name in sorted(files.defences):
         check_defence(contest / "defences" / name, files.defences[name])
-    clean = clean_pixels(_edition(contest)) if files.submissions else frozenset()
-    for submission in sorted(files.submissions, key=str):
-        _check_one(contest, submission, files, clean, on)
+    if files.submissions:
+        clean, day = clean_pixels(_edition(contest)), on or last_day(files)
+        for submission in sorted(files.submissions, key=str):
+            _check_one(contest, submission, files, clean, day)
     images = sum(len(each.manifest.images) for each in files.submissions)
     return f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images"
 
 
 def _check_one(
-    contest: Path, submission: Submission, files: ContestFiles, clean: frozenset[str], on: datetime.date | None
+    contest: Path, submission: Submission, files: ContestFiles, clean: frozenset[str], on: datetime.date
 ) -> None:
     folder = contest / str(submission)
     check_submission(folder, submission, files.rules, clean)
-    check_unchanged(folder, submission, last_day(files) if on is None else on)
+    check_unchanged(folder, submission, on)
 
 
 def _check_date(submission: Submission, on: datetime.date | None) -> None:
