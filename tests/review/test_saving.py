@@ -305,13 +305,13 @@ from cleanset.review.save import save
 from cleanset.review.verdicts import Review
 from cleanset.saving import ChangedMeanwhileError
 sys.stdin.read()
-for number in range(int(sys.argv[2]), 201, 2):
+for number in range(int(sys.argv[2]), 401, 2):
     review = Review(verdict={"1": "clean", "2": "unsure"}[sys.argv[2]], sha256="a" * 64)
     save(Path(sys.argv[1]), "ann", "n01440764", f"ILSVRC2012_val_{number:08d}", review, expected=None)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_lose_nothing(reviews: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(reviews), number], stdin=subprocess.PIPE)
@@ -323,7 +323,7 @@ def test_two_processes_lose_nothing(reviews: Path) -> None:
     assert [writer.wait(timeout=100) for writer in writers] == [0, 0]
     votes = read_reviews(reviews)
     assert [(image_id, of["ann"].review.verdict) for (_, image_id), of in votes.items()] == [
-        (f"ILSVRC2012_val_{number:08d}", "clean" if number % 2 else "unsure") for number in range(1, 201)
+        (f"ILSVRC2012_val_{number:08d}", "clean" if number % 2 else "unsure") for number in range(1, 401)
     ]
 
 
