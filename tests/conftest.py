@@ -1,6 +1,8 @@
 """Small real inputs that many tests share."""
 
+import gc
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from tests.checkouts import Checkout, copy_checkout, holds_data
 from tests.once import once
 from tests.properties import FAST
 from tests.small_edition import small_checkout
-from tests.ten_images import Made
+from tests.ten_images import FORK_SERVER, PRELOADED, PRELOADED_WITH_TORCH, Made
 
 CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
@@ -92,6 +94,30 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave out what is costly, if so asked; and search for garbage among what the tests make, not what is imported."""
+    gc.disable()
+    if config.option.fast:
+        config.option.markexpr = " and ".join(f"not {name}" for name in COSTLY)
+        settings.load_profile(FAST)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of costly tests only is not even imported then: torch alone takes three seconds."""
+    if not config.option.fast or collection_path.suffix != ".py":
+        return None
+    marked = re.search(r"^pytestmark = pytest\.mark\.(\w+)$", collection_path.read_text(), re.MULTILINE)
+    return True if marked and marked[1] in COSTLY else None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Where a test may run a model, let the processes that it forks have what that needs."""
+    gc.freeze()
+    gc.enable()
+    if any(item.get_closest_marker("slow") for item in session.items):
+        FORK_SERVER.set_forkserver_preload([*PRELOADED, *PRELOADED_WITH_TORCH])
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test by what its fixtures bring or compute, and begin with the files that take longest."""
     costly, is_studied = set(), holds_data(REPOSITORY / ".dvc" / "cache", REPOSITORY / "studies" / "robustness")
@@ -113,6 +139,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="only the tests of `make test-fast`")
     parser.addoption("--real-precision", default="float32", help="precision of the run over real photographs")
 
 

@@ -51,14 +51,14 @@ SCORED: dict[str, Any] = {
 REASSESSED = [[0], [0, 1], [], [278], [282, 281], [281], [543], [970], [7], [999]]
 
 FORK_SERVER = multiprocessing.get_context("forkserver")
-FORK_SERVER.set_forkserver_preload(
-    [
-        "cleanset.stages.preprocess", "cleanset.stages.score", "cleanset.stages.export", "cleanset.compare.report",
-        "cleanset.exports.arrays", "cleanset.exports.rebuild", "cleanset.exports.verify", "cleanset.exports.webdataset",
-        "cleanset.review.status", "tests.ten_images", "tests.compare.command",
-    ]
-)  # fmt: skip
 """Starts processes that have imported what the commands need."""
+PRELOADED = [
+    "cleanset.stages.preprocess", "cleanset.stages.export", "cleanset.compare.report", "cleanset.exports.arrays",
+    "cleanset.exports.rebuild", "cleanset.exports.verify", "cleanset.exports.webdataset", "cleanset.review.status",
+    "tests.ten_images", "tests.compare.command",
+]  # fmt: skip
+PRELOADED_WITH_TORCH = ["cleanset.stages.score"]
+FORK_SERVER.set_forkserver_preload(PRELOADED)
 
 
 def id_of(number: int) -> str:

@@ -9,6 +9,8 @@ from cleanset.attacks.autoattack import AutoAttack
 from cleanset.attacks.base import Subject
 from tests.attacks.networks import Linear, correct_subjects, on_cpu, random_linear
 
+pytestmark = pytest.mark.slow
+
 PARTS = ("apgd-ce", "apgd-t", "fab-t", "square")
 
 

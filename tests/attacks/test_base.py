@@ -10,6 +10,8 @@ from hypothesis.extra.numpy import arrays
 from cleanset.attacks.base import Ball, group_seed, margins, rounded, seed_for
 from tests.attacks.networks import subject
 
+pytestmark = pytest.mark.slow
+
 SHAPE = (3, 4, 4)
 LEVELS = arrays(np.float64, SHAPE, elements=st.floats(-20, 275))
 CENTERS = arrays(np.uint8, SHAPE)

@@ -12,6 +12,8 @@ from cleanset.attacks.spatial import RandomSpatial
 from cleanset.errors import CleansetError
 from tests.attacks.networks import Linear, classified, drawn, on_cpu, random_linear, subject
 
+pytestmark = pytest.mark.slow
+
 
 def constant(pixels: Pixels) -> Callable[[], Pixels]:
     return lambda: pixels

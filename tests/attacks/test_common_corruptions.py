@@ -3,6 +3,7 @@
 import imagecorruptions
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 
 from cleanset.attacks.common_corruptions import PUBLISHED, CommonCorruptions
@@ -11,6 +12,8 @@ from cleanset.attacks.null import Null
 from cleanset.robustness.corruptions import corrupted
 from cleanset.robustness.seeds import image_seed
 from tests.attacks.networks import Linear, drawn, on_cpu, random_linear, subject
+
+pytestmark = pytest.mark.slow
 
 SIDE = 36
 

@@ -14,6 +14,8 @@ from cleanset.scoring.scorer import Scorer, arithmetic
 from cleanset.scoring.wrappers import GroupedNetwork, Uninteresting
 from tests.attacks.networks import CPU, SMALL, Linear, drawn, on_cpu, random_linear, random_network
 
+pytestmark = pytest.mark.slow
+
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 

@@ -12,6 +12,8 @@ from cleanset.attacks.judged import Judge, decoded, distances, encoded
 from cleanset.errors import CleansetError
 from tests.attacks.networks import CPU, Linear, drawn, loaded, random_linear, random_network, subject
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_png_read_again_gives_the_logits_bit_for_bit(tmp_path: Path) -> None:
     network = random_network(5)

@@ -20,6 +20,8 @@ from cleanset.scoring.groups import Groups
 from cleanset.stages.robustness.attacks_page import names_of, predicted, shown
 from tests.report.pages import cells
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = AttackSettings.model_validate(
     {"attacks": {"none": {}, "pgd": {"eps": "8/255", "steps": 3}, "far": {"kind": "pgd", "norm": "L2", "eps": 1.5}}}
 )

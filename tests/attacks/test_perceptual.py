@@ -15,6 +15,8 @@ from cleanset.attacks.judged import CPU, distances
 from cleanset.attacks.perceptual import Lpips
 from cleanset.errors import CleansetError
 
+pytestmark = pytest.mark.slow
+
 Tensors = dict[str, torch.Tensor]
 LAYERS = {0: (4, 2), 3: (1, 2), 6: (1, 1), 8: (1, 1), 10: (1, 1)}
 """Of AlexNet's convolutions, by their places: stride and padding; a pooling comes before the second and the third."""

@@ -9,6 +9,8 @@ from cleanset.attacks.pgd import Pgd
 from cleanset.scoring.wrappers import Uninteresting
 from tests.attacks.networks import correct_subjects, on_cpu, random_linear, random_network, subject
 
+pytestmark = pytest.mark.slow
+
 
 def pgd(norm: Norm = "Linf", eps: float = 4 / 255, steps: int = 10, group: int = 4, random_start: bool = True) -> Pgd:
     return Pgd(norm, eps, steps, eps / 4, random_start, 5, group)

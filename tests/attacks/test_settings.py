@@ -16,6 +16,8 @@ from cleanset.attacks.spsa import Spsa
 from cleanset.errors import CleansetError
 from tests.attacks.networks import drawn, subject
 
+pytestmark = pytest.mark.slow
+
 OTHERS = {"a/1": Other(0, lambda: drawn(1)), "a/2": Other(1, lambda: drawn(2))}
 KNOWN = Known(3, lambda: OTHERS, lambda: Guess({}, lambda *_: drawn(0)))
 

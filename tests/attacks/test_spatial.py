@@ -11,6 +11,8 @@ from cleanset.attacks.base import Pixels
 from cleanset.attacks.spatial import RandomSpatial, SpatialGrid, moved, scaled_on_black
 from tests.attacks.networks import Linear, correct_subjects, drawn, on_cpu, random_network, subject
 
+pytestmark = pytest.mark.slow
+
 OFFSETS, ANGLES = (-18.0, 0.0, 9.0), (-30.0, 0.0, 14.0, 30.0)
 GRID = SpatialGrid(0.7, OFFSETS, ANGLES)
 

@@ -9,6 +9,8 @@ from cleanset.attacks.spatial import RandomSpatial
 from cleanset.attacks.spsa import Spsa, random_signs
 from tests.attacks.networks import Linear, correct_subjects, on_cpu, random_linear, random_network, subject
 
+pytestmark = pytest.mark.slow
+
 EPS = 16 / 255
 
 

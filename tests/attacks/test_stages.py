@@ -38,6 +38,8 @@ from cleanset.stages.robustness.attacks_page import attacks_data
 from cleanset.tables import SCORES, read_table, write_table
 from tests.attacks.study import ROLE, made_study
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = AttackSettings.model_validate(
     {
         "search_precision": "float64",

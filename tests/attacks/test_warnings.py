@@ -27,6 +27,8 @@ from cleanset.attacks.warnings import (
 from cleanset.scoring.wrappers import Uninteresting
 from tests.attacks.networks import CPU, Linear, correct_subjects, loaded, on_cpu, random_linear, subject
 
+pytestmark = pytest.mark.slow
+
 EPS = 16 / 255
 PGD = Pgd("Linf", EPS, 10, EPS / 4, True, 3, 8)
 SPSA = Spsa(EPS, 20, 64, EPS / 4, 0.01, 0.2, 3)

@@ -37,6 +37,8 @@ from cleanset.tables import read_table
 from tests.attacks.networks import CPU, correct_subjects, loaded, on_cpu, random_linear, subject
 from tests.attacks.study import ROLE, made_study
 
+pytestmark = pytest.mark.slow
+
 ROLES = ["standard", "robust"]
 GOLDFISH, BANANA = "n01443537", "n07753592"
 

@@ -98,6 +98,7 @@ def test_every_image_misclassified() -> None:
         st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.25, 0.5, 1.0])), min_size=1, max_size=24
     )
 )
+@pytest.mark.slow
 def test_a_list_made_from_the_scores_agrees_with_them(images: list[tuple[int, int, float]]) -> None:
     """Label, top-1 class and confidence of each image; the list is made by plain sorting."""
     names = [f"{number:02d}" for number in range(len(images))]

@@ -70,6 +70,7 @@ def replace(made: OnDisk, data: bytes, **changed: object) -> None:
     made.run("2026-11-07", {digest(data): "bird"})
 
 
+@pytest.mark.slow
 def test_a_manifest_from_images(made: OnDisk, tmp_path: Path) -> None:
     """What the command prints is a submission that is read and checked."""
     folder = made.path("submissions/blue/2026-11-05-1")

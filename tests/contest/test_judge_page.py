@@ -327,6 +327,7 @@ def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
         ("../ada", "error: judge ../ada: not in the roster; expected one of judges/roster.yaml\n"),
     ],
 )
+@pytest.mark.slow
 def test_who_is_no_judge(contest: Path, judge: str, message: str) -> None:
     with pytest.raises(AssertionError):
         Server(contest, judge)

@@ -68,6 +68,7 @@ def test_on_the_sample(built: Checkout, repository: Path, tmp_path: Path) -> Non
         (("--coverage", "80"), "coverage: found 80.0; expected a share from 0 to 1"),
     ],
 )
+@pytest.mark.slow
 def test_what_the_command_refuses(options: tuple[str, str], message: str, repository: Path) -> None:
     """One line, before any model runs."""
     command = ["cleanset", "contest", "threshold", "--contest", "studies/contest", "--model", "standard", *options]

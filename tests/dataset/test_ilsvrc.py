@@ -58,6 +58,7 @@ def test_class_indices_are_the_sorted_order() -> None:
     assert (len(wnids()), wnids()[0], wnids()[999]) == (1000, "n01440764", "n15075141")
 
 
+@pytest.mark.slow
 def test_classes_are_those_of_timm() -> None:
     """classes.tsv against the tables that it was made from."""
     pytest.importorskip("timm")

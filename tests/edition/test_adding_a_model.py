@@ -8,6 +8,8 @@ from safetensors.torch import save_file
 
 from tests.checkouts import Checkout
 
+pytestmark = pytest.mark.slow
+
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
 

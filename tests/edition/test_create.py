@@ -94,6 +94,7 @@ def test_nothing_is_left_when_it_cannot_be_made(tmp_path: Path, monkeypatch: pyt
         make_edition(tmp_path / "mine")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "message"),
     [

@@ -18,6 +18,8 @@ from cleanset.evaluate.user_model import load_module, tensors_sha256
 from cleanset.scoring.decoding import pixels_of
 from tests.evaluate.conftest import COLOURS
 
+pytestmark = pytest.mark.slow
+
 NOWHERE = Edition(Path("nowhere"))
 
 
@@ -95,7 +97,6 @@ def test_processes_that_decode_can_read_and_preprocess(mine: str, folder: Path) 
     assert found == [[[255], [0], [0]], [[0], [0], [255]], [[0], [255], [0]]]
 
 
-@pytest.mark.slow
 def test_the_contract_is_in_pydoc() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pydoc", "cleanset.evaluate.user_model"], capture_output=True, text=True, check=True

@@ -21,6 +21,8 @@ from tests.checkouts import Checkout
 from tests.exports.conftest import FILES
 from tests.exports.test_verify import rows
 
+pytestmark = pytest.mark.slow
+
 
 def test_importing_it_imports_next_to_nothing() -> None:
     program = "import sys, cleanset; print(*sys.modules)"

@@ -10,7 +10,6 @@ import sys
 import tarfile
 from pathlib import Path
 
-import mlcroissant
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,7 +72,7 @@ def test_without_images(export_folder: Path, tmp_path: Path) -> None:
     assert says(done) == (0, f"out/{NAME}: published without its 6 images\n", "")
     checked = subprocess.run(["sha256sum", "-c", "--strict", "checksums.sha256"], cwd=folder, check=False)
     assert checked.returncode == 0
-    assert mlcroissant.Dataset(jsonld=folder / "croissant.json").metadata.version == "1.2.3"
+    assert json.loads((folder / "croissant.json").read_text())["version"] == "1.2.3"
 
 
 def test_the_card_without_images(export_folder: Path, tmp_path: Path) -> None:

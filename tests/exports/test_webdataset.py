@@ -16,6 +16,8 @@ from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES
 from tests.exports.test_verify import rows
 
+pytestmark = pytest.mark.slow
+
 IDS = [f"ILSVRC2012_val_{number:08d}" for number in (1, 4, 6, 8, 9, 10)]
 
 

@@ -1,7 +1,6 @@
 import sys
 
 import numpy as np
-import pyautoattack
 import pytest
 from PIL import Image
 
@@ -35,6 +34,8 @@ def test_nothing_is_cropped() -> None:
 
 @pytest.mark.slow
 def test_res224_is_robustbenchs() -> None:
+    import pyautoattack
+
     sys.modules.setdefault("autoattack", pyautoattack)
     sys.modules.setdefault("autoattack.state", pyautoattack.state)
     from robustbench.data import PREPROCESSINGS

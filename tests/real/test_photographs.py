@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+import pytest
 import torch
 
 from cleanset.dataset.ilsvrc import class_indices
@@ -12,6 +13,8 @@ from cleanset.images.codec import decode
 from cleanset.scoring.engine import DevicePipeline
 from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import grouped, to_table
+
+pytestmark = pytest.mark.real
 
 
 def test_a_trained_model_knows_most_full_size_photographs(real: Path) -> None:

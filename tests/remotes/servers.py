@@ -14,7 +14,6 @@ from pathlib import Path
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from tests.scoring.servers import certificate
 
@@ -108,6 +107,8 @@ def sshd(folder: Path, work: Path) -> Iterator[Remote]:
 @contextmanager
 def s3(bucket: str) -> Iterator[Remote]:
     """A server of S3's protocol with an empty bucket."""
+    from moto.server import ThreadedMotoServer  # half a second, for one of the servers
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

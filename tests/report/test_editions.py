@@ -111,6 +111,7 @@ def test_images_that_two_sets_keep_in_different_classes_are_one() -> None:
     assert overlaps(sets) == [(("a",), 2), (("b",), 1)]
 
 
+@pytest.mark.slow
 def test_the_same_edition_elsewhere_gives_the_same_bytes(tmp_path: Path) -> None:
     first, second = (made(tmp_path / name, ["a", "b"], "clean") for name in ("one", "two"))
     files = {path.relative_to(first): path.read_bytes() for path in first.rglob("*") if path.is_file()}

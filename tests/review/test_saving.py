@@ -264,6 +264,7 @@ def test_what_a_killed_process_leaves_is_no_review(reviews: Path) -> None:
     assert sorted(path.name for path in (reviews / "ann").iterdir()) == [".lock", f"{TENCH}.yaml"]
 
 
+@pytest.mark.slow
 def test_git_and_dvc_do_not_see_what_saving_leaves(repository: Path) -> None:
     names = [f"{folder}reviews/ann/{name}" for folder in ("", "imagenet/") for name in (".lock", ".a.yaml.partial")]
     ignored = subprocess.run(

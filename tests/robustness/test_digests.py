@@ -48,6 +48,7 @@ def digest_run(sources: Sources, workers: int, jpeg: int | None = 85) -> DigestR
     return DigestRun([family_of("corruptions", sources, wanted)], sources, wanted, workers)
 
 
+@pytest.mark.slow
 def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     one = digest_run(sources, 1)
     names = one.names()
@@ -68,6 +69,7 @@ def test_of_which_pixels(sources: Sources) -> None:
     assert found == hashlib.sha256(pixels.tobytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = digest_run(sources, 1)
     shards = run.shards(tmp_path / "shards")

@@ -39,6 +39,8 @@ from tests.documents import block, shell
 from tests.report.pages import soup
 from tests.ten_images import FORK_SERVER
 
+pytestmark = pytest.mark.slow
+
 PARAMS = {
     "jpeg": None,
     "corruptions": {"names": ["contrast", "pixelate"], "severities": [2]},

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 LIGHT = {"cleanset.robustness.seeds"}
 """What others may import of robustness."""
 HEAVY = {"cv2", "foolbox", "imagecorruptions", "numba", "skimage", "statsmodels"}
@@ -20,6 +22,7 @@ def imported(node: ast.AST) -> Iterator[str]:
             yield from imported(child)
 
 
+@pytest.mark.slow
 def test_only_robustness_imports_its_libraries(repository: Path) -> None:
     package = repository / "src" / "cleanset"
     found = []

@@ -120,6 +120,7 @@ def test_a_jpeg_of_the_benchmarks_quality_is_the_jpeg_step(sources: Sources) -> 
         np.testing.assert_array_equal(pixels(changed, name), np.array(with_jpeg(name)))
 
 
+@pytest.mark.slow
 def test_digests_are_of_the_published_pixels(sources: Sources) -> None:
     written(sources, lossless, ".png")
     family, _ = read(sources)

@@ -11,6 +11,8 @@ import models
 import train
 from cleanset.edition.params import read_params
 
+pytestmark = pytest.mark.slow
+
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
 
@@ -24,7 +26,6 @@ def test_weights_are_small_and_those_of_the_params(role: str, repository: Path) 
     assert model.name == models.ARCHITECTURES[role]
 
 
-@pytest.mark.slow
 def test_the_attack_raises_the_loss_within_its_bound(repository: Path) -> None:
     """The inner maximum of adversarial training: at most EPSILON per value, pixels stay in 0..1."""
     model = models.load("norm_robust", repository / "sample" / "weights" / "norm_robust.safetensors")
@@ -43,7 +44,6 @@ def test_the_attack_raises_the_loss_within_its_bound(repository: Path) -> None:
     assert loss(attacked) > 1.2 * loss(original)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_training_lowers_the_loss(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(train.EPOCHS, role, 6)

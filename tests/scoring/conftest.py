@@ -4,8 +4,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-import torch
-from torch import nn
 
 from tests.scoring.servers import Plan, drive, hub
 
@@ -35,17 +33,6 @@ def serving(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
                 monkeypatch.setenv(name, value)
 
         yield start
-
-
-def settle(network: nn.Module, seed: int) -> nn.Module:
-    """Weights and statistics unlike those of a fresh network, so that nothing left out goes unseen."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, value in network.state_dict().items():
-            if value.is_floating_point() and "normalize" not in name:
-                noise = torch.rand(value.shape, generator=generator)
-                value.copy_(noise + 0.5 if name.endswith("running_var") else (noise - 0.5) / 8)
-    return network.eval()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from cleanset.files import sha256
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.scoring.models import load_model, preprocessing_of, weights_path
 from cleanset.scoring.weight_files import read_tensors
-from tests.scoring.conftest import settle
+from tests.scoring.networks import settle
 
 pytestmark = pytest.mark.slow
 

@@ -15,8 +15,9 @@ from cleanset.scoring.scorer import grouped
 from tests.scoring.networks import SMALL, many
 from tests.ten_images import id_of, jpeg, ten_images
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize(("count", "batch_size", "workers"), [(30, 2, 2), (10, 8, 3), (1, 4, 2)])
 def test_processes_give_what_threads_give(count: int, batch_size: int, workers: int) -> None:
     """In order, in memory that is used again and again, the last batch filled up with zeros."""
@@ -32,7 +33,6 @@ def test_processes_give_what_threads_give(count: int, batch_size: int, workers: 
     assert count > 2 * PREFETCHED_BATCHES or not found[-1].pixels[count % batch_size or batch_size :].any()
 
 
-@pytest.mark.slow
 def test_processes_name_a_broken_image() -> None:
     images = ten_images() | {id_of(7): b"x"}
     with SharedBatches(images.__getitem__, SMALL, 2, 2) as shared:
@@ -42,7 +42,6 @@ def test_processes_name_a_broken_image() -> None:
             list(batches)
 
 
-@pytest.mark.slow
 def test_a_process_that_is_killed_is_reported() -> None:
     images = many(40)
     with SharedBatches(images.__getitem__, SMALL, 2, 2) as shared:
@@ -55,7 +54,6 @@ def test_a_process_that_is_killed_is_reported() -> None:
             list(batches)
 
 
-@pytest.mark.slow
 def test_no_process_outlives_the_one_that_is_killed() -> None:
     program = """
 from cleanset.scoring.decoding import SharedBatches

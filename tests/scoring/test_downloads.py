@@ -18,6 +18,8 @@ from cleanset.scoring.downloads import Drive, Hub, Web, fetch, what_instead_of_w
 from tests.scoring.conftest import Serving
 from tests.scoring.servers import COMMIT, QUOTA, Plan, web
 
+pytestmark = pytest.mark.slow
+
 HUB = Hub("timm/resnet50.a1_in1k", "model.safetensors")
 DRIVE = Drive("1TmT5oGa1UvVjM3d-XeSj_XmKqBNRUg8r")
 MAIN = "/timm/resnet50.a1_in1k/resolve/main/model.safetensors"

@@ -19,6 +19,8 @@ from tests.scoring.conftest import Serving
 from tests.scoring.servers import Plan
 from tests.ten_images import SCORED
 
+pytestmark = pytest.mark.slow
+
 A, B, C = "a" * 64, "b" * 64, "c" * 64
 PARAMS = f"""\
 # an edition of mine

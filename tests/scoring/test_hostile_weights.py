@@ -29,7 +29,9 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.scoring.models import load_model
-from tests.scoring.conftest import settle
+from tests.scoring.networks import settle
+
+pytestmark = pytest.mark.slow
 
 SECONDS = 20
 """A case that takes longer counts as hanging."""

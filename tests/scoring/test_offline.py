@@ -12,8 +12,11 @@ from safetensors.torch import save_file
 from torchvision.models import resnet18
 
 from cleanset.files import sha256
-from tests.scoring.conftest import Serving, settle
+from tests.scoring.conftest import Serving
+from tests.scoring.networks import settle
 from tests.scoring.servers import QUOTA, Plan
+
+pytestmark = pytest.mark.slow
 
 PARAMS = """\
 root: .
@@ -99,7 +102,6 @@ def test_the_block_of_connections_works(edition: Path, home: Path) -> None:
     assert done.stderr.startswith("socket.getaddrinfo ")
 
 
-@pytest.mark.slow
 def test_pages_that_lie_there(edition: Path, home: Path) -> None:
     for place in PLACES.values():
         (edition / place).parent.mkdir(parents=True)

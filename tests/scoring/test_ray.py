@@ -18,6 +18,7 @@ from cleanset.stages import score
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 from tests.scoring.editions import make_edition, write_params
 
+pytestmark = pytest.mark.slow
 ray = pytest.importorskip("ray", reason="Ray is not installed: make test-ray")
 
 

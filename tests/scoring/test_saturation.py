@@ -16,6 +16,8 @@ from cleanset.selection.candidates import correct, ordered
 from cleanset.tables import INDEX, read_table
 from tests.checkouts import Checkout
 
+pytestmark = pytest.mark.slow
+
 ROLE = "standard"
 
 

@@ -2,18 +2,23 @@
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import timm
-import torch
 
 from tests.stages.inputs import AT_DEVKIT, AT_TAR, NETWORK
 from tests.ten_images import Made
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 @pytest.fixture(scope="session")
-def tensors() -> dict[str, torch.Tensor]:
+def tensors() -> dict[str, "Tensor"]:
     """Random weights of NETWORK; not to be changed."""
+    import timm
+    import torch
+
     torch.manual_seed(0)
     return dict(timm.create_model(NETWORK, pretrained=False).state_dict())
 

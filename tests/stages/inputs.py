@@ -6,8 +6,6 @@ import tarfile
 from typing import Any
 
 import pandas as pd
-import torch
-from safetensors.torch import save_file
 
 from cleanset.edition.paths import Edition
 from cleanset.tables import CROP_SCORES, REJECTED, SELECTION, VOTES, write_table
@@ -40,6 +38,9 @@ def a_member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarf
 
 def with_weights(made: Made, content: Any, name: str = "w.pt") -> None:
     """Save weights, as tensors or as the bytes that they are, and name them in params.yaml."""
+    import torch
+    from safetensors.torch import save_file
+
     path = made.folder / name
     if isinstance(content, bytes):
         path.write_bytes(content)

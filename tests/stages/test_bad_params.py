@@ -140,6 +140,7 @@ class TestParams:
             "expected the folder of an edition, with params.yaml in UTF-8 (see README)"
         )
 
+    @pytest.mark.slow
     def test_a_key_that_a_later_stage_needs(self, made: Made, repository: Path) -> None:
         """DVC would say so when that stage's turn comes, after the scoring."""
         made.archives()

@@ -9,6 +9,8 @@ import torch
 from tests.stages.inputs import AT_TAR, EXPORT, FOURTH, NETWORK, SCORE, select, with_model, with_weights
 from tests.ten_images import TAR, Made, drawn_image, id_of, jpeg, official, ten_images
 
+pytestmark = pytest.mark.slow
+
 
 class TestChangedSincePreprocess:
     @pytest.fixture

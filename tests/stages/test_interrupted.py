@@ -14,6 +14,8 @@ from tests.small_disks import small_disk_at
 from tests.stages.inputs import EXPORT, NETWORK, select, with_model
 from tests.ten_images import Made, id_of, ten_images, write
 
+pytestmark = pytest.mark.slow
+
 
 class TestFullDisk:
     def test_index_larger_than_files_may_be(self, made: Made) -> None:
@@ -42,7 +44,6 @@ class TestFullDisk:
         made.fails("data/export/standard: No space left on device", *EXPORT)
 
 
-@pytest.mark.slow
 class TestKilled:
     """A lease on an image holds a stage where it opens that image, until it is killed."""
 
