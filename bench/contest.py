@@ -1,16 +1,22 @@
-"""`standing` over a large contest that is drawn, from files that are read already."""
+"""`standing` over a large contest that is drawn: from what is read already, and as the command that reads its files."""
 
 import datetime
 import hashlib
+import json
 import random
+import tempfile
+from pathlib import Path
 from time import perf_counter, process_time
+
+import yaml
 
 from cleanset.contest.entries import Board, Decision, Defence, Manifest, Run, Stake
 from cleanset.contest.files import ContestFiles, JudgeAnswers, Submission
 from cleanset.contest.judging import Answer
 from cleanset.contest.rules import ContestRules
 from cleanset.contest.standing import standing
-from measuring import print_machine, print_table, share
+from cleanset.edition.params import Section
+from measuring import BIN, print_machine, print_table, run, share
 
 DEFENCES, IMAGES, JUDGES, TEAMS = 100, 10_000, 5, 25
 START = datetime.date(2026, 11, 2)
@@ -29,6 +35,12 @@ def main() -> None:
         seconds.append(perf_counter() - before)
         processor.append(process_time() - used)
     median, median_processor = (sorted(each)[ROUNDS // 2] for each in (seconds, processor))
+    with tempfile.TemporaryDirectory() as folder:
+        size = write(files, Path(folder))
+        command = run(BIN / "cleanset", "contest", "standing", "--contest", folder, "--on", str(on), cwd=Path(folder))
+        before = perf_counter()
+        read_only(Path(folder))
+        only_read = perf_counter() - before
     statuses = [each.status for each in found.defences]
     valid = sum(state.valid_group is not None for state in found.images.values())
     print_machine()
@@ -38,10 +50,49 @@ def main() -> None:
         [
             ("standing, s", f"{median:.2f}", str(MAX_SECONDS), share(median, MAX_SECONDS)),
             ("standing, processor s", f"{median_processor:.2f}", "", ""),
+            (f"the command, which reads {size / 1e6:.0f} MB, s", f"{command.seconds:.2f}", "", ""),
+            ("json and libyaml alone on these files, s", f"{only_read:.2f}", "", ""),
             ("valid images", f"{valid:,}", "", ""),
             *((f"{status} defences", str(statuses.count(status)), "", "") for status in sorted(set(statuses))),
         ],
     )
+
+
+def write(files: ContestFiles, folder: Path) -> int:
+    """Write the files of a contest; their bytes."""
+    contents: dict[str, object] = {
+        "contest.yaml": files.rules,
+        "judges/roster.yaml": {"judges": {judge: {"joined": str(START)} for judge in sorted(files.roster)}},
+        "board/stakes.yaml": [plain(each) for each in files.board.stakes],
+        "board/decisions.yaml": [plain(each) for each in files.board.decisions],
+    }
+    contents |= {f"defences/{name}/defence.yaml": each for name, each in files.defences.items()}
+    contents |= {f"{each}/manifest.yaml": each.manifest for each in files.submissions}
+    contents |= {
+        str(each): {"answers": {sha256: plain(answer) for sha256, answer in each.answers.items()}}
+        for each in files.answers
+    }
+    contents |= {f"results/runs/{each.defence}/{each.date}.json": each for each in files.runs}
+    for name, content in contents.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        value = plain(content) if isinstance(content, Section) else content
+        is_json = name.endswith(".json")
+        text = json.dumps(value) if is_json else yaml.dump(value, Dumper=yaml.CSafeDumper, default_flow_style=None)
+        (folder / name).write_text(text)
+    return sum((folder / name).stat().st_size for name in contents)
+
+
+def plain(section: Section) -> object:
+    return section.model_dump(mode="json", exclude_none=True)
+
+
+def read_only(folder: Path) -> None:
+    """What no program in Python can leave out: the values of the JSON, and the events of the YAML."""
+    for path in folder.rglob("*.json"):
+        json.loads(path.read_text())
+    for path in folder.rglob("*.yaml"):
+        for _ in yaml.parse(path.read_text(), Loader=yaml.CSafeLoader):
+            pass
 
 
 def sha(name: str) -> str:

@@ -30,6 +30,7 @@ def test_the_editions_files(file: str, repository: Path) -> None:
     [
         ("5", 5), ("-5", -5), ("+5", 5), ("0", 0), ("1.50", 1.5), (".5", 0.5), ("-1.5", -1.5),
         ("true", True), ("False", False), ("null", None), ("~", None), ("", None), ("[1, a]", [1, "a"]),
+        ("[1, a, '1', 1, a, true, true]", [1, "a", "1", 1, "a", True, True]),
         ("'012'", "012"), ('"yes"', "yes"), ("resnet50.a1_in1k", "resnet50.a1_in1k"), ("../x", "../x"),
         ("1.0.9", "1.0.9"), ("{b: {c: d}}", {"b": {"c": "d"}}), ("|\n  012\n", "012\n"), ("timm", "timm"), ("y", "y"),
     ],

@@ -1,7 +1,10 @@
 """What this process may use of the machine."""
 
 import ctypes
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +17,18 @@ def available_cores() -> int:
 def cache_folder() -> Path:
     """The folder of what is downloaded once for all editions: CLEANSET_CACHE, else ~/.cache/cleanset; absolute."""
     return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Search for no garbage while millions of objects are made that all stay, which takes a quarter of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @cache

@@ -5,8 +5,9 @@ versions read differently is refused here, and so is what such files do not need
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -47,8 +48,7 @@ def parse_yaml(text: str, where: str) -> object:
     if found:
         raise CleansetError(f"{where}: the character {found[0]!a}; expected it escaped, in double quotes")
     try:
-        events = yaml.parse(text, Loader=yaml.CSafeLoader)
-        return _Reader(events, where).document()
+        return _Reader(yaml.CSafeLoader(text).get_event, where).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
@@ -61,55 +61,61 @@ def parse_yaml(text: str, where: str) -> object:
 class _Reader:
     """Builds the values from the events of a document; so nothing is built of what is refused."""
 
-    def __init__(self, events: Iterator[yaml.Event], where: str) -> None:
-        self._events = events
+    def __init__(self, next_event: Callable[[], Any], where: str) -> None:
+        self._next = next_event
         self._where = where
+        self._plain_values: dict[str, object] = {}  # many a text comes often, and costs ten times an entry
 
     def document(self) -> object:
-        next(self._events)  # the stream
-        if isinstance(next(self._events), yaml.StreamEndEvent):
+        self._next()  # the stream
+        if isinstance(self._next(), yaml.StreamEndEvent):
             return None
-        content = self._value(next(self._events), 0)
-        next(self._events)  # the document's end
-        after = next(self._events)
+        content = self._value(self._next(), 0)
+        self._next()  # the document's end
+        after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
             raise self._error(after, "a second document; expected one")
         return content
 
-    def _value(self, event: yaml.Event, depth: int) -> object:
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+    def _value(self, event: Any, depth: int) -> object:
+        if event.anchor is not None:
             raise self._error(event, "an anchor or alias; expected the values themselves")
-        tag = getattr(event, "tag", None)
-        if tag is not None:
+        if event.tag is not None:
             raise self._error(
                 event,
-                f"a tag, {shown(tag.replace('tag:yaml.org,2002:', '!!'))}; expected text, numbers, lists and tables",
+                f"a tag, {shown(event.tag.replace('tag:yaml.org,2002:', '!!'))}; "
+                "expected text, numbers, lists and tables",
             )
-        if isinstance(event, yaml.ScalarEvent):
+        if type(event) is yaml.ScalarEvent:
             return event.value if event.style else self._plain(event)
         if depth == MAX_DEPTH:
             raise self._error(event, f"lists or tables more than {MAX_DEPTH} deep")
-        return self._mapping(depth) if isinstance(event, yaml.MappingStartEvent) else self._list(depth)
+        return self._mapping(depth) if type(event) is yaml.MappingStartEvent else self._list(depth)
 
     def _list(self, depth: int) -> list[object]:
         items = []
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+        while type(event := self._next()) is not yaml.SequenceEndEvent:
             items.append(self._value(event, depth + 1))
         return items
 
     def _mapping(self, depth: int) -> dict[str, object]:
         entries: dict[str, object] = {}
-        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+        while type(event := self._next()) is not yaml.MappingEndEvent:
             key = self._value(event, depth + 1)
             if not isinstance(key, str):
                 raise self._error(event, f"the key {shown(key)}; expected text: put it in quotes")
             if key in entries:
                 raise self._error(event, f"the key {shown(key)} a second time; expected it once: remove one")
-            entries[key] = self._value(next(self._events), depth + 1)
+            entries[key] = self._value(self._next(), depth + 1)
         return entries
 
     def _plain(self, event: yaml.ScalarEvent) -> object:
         """The value of a scalar without quotes."""
+        if event.value not in self._plain_values:
+            self._plain_values[event.value] = self._new_plain(event)
+        return self._plain_values[event.value]
+
+    def _new_plain(self, event: yaml.ScalarEvent) -> object:
         text = event.value
         if _NULL.fullmatch(text):
             return None

@@ -182,7 +182,9 @@ def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
     seen: set[tuple[str, datetime.date]] = set()
     accepted = {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date)[::-1]}
     known = {*files.rules.classes, ABSTAIN}
-    weeks = {sha256: submission.week for sha256, submission in images.items()}
+    by_week: dict[datetime.date, set[str]] = {}
+    for sha256, submission in images.items():
+        by_week.setdefault(submission.week, set()).add(sha256)
     for run in sorted(files.runs, key=lambda each: (each.defence, each.date)):
         where = f"results/runs/{run.defence}/{run.date}.json"
         if run.defence not in files.defences:
@@ -198,12 +200,12 @@ def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
         if not set(run.answers.values()) <= known:
             wrong = min(set(run.answers.values()) - known)
             raise CleansetError(f"{where}: answers {shown(wrong)}; expected one of {', '.join(sorted(known))}")
-        _check_complete(run, weeks, where)
+        _check_complete(run, by_week, where)
 
 
-def _check_complete(run: Run, weeks: dict[str, datetime.date], where: str) -> None:
-    unknown = run.answers.keys() - weeks.keys()
-    missing = [sha256 for sha256 in weeks.keys() - run.answers.keys() if weeks[sha256] < run.date]
+def _check_complete(run: Run, by_week: dict[datetime.date, set[str]], where: str) -> None:
+    unknown = run.answers.keys() - set[str]().union(*by_week.values())
+    missing = set[str]().union(*(names - run.answers.keys() for week, names in by_week.items() if week < run.date))
     if unknown:
         raise CleansetError(f"{where}: answers {min(unknown)[:12]}…, which nobody submitted; expected submitted images")
     if missing:

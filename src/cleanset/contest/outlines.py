@@ -37,9 +37,9 @@ def checked_outline(points: Any) -> Outline:
 
 
 def _point(point: Any) -> Point:
-    if isinstance(point, Sequence) and len(point) == 2 and all(type(each) is int for each in point):
+    if isinstance(point, list | tuple) and len(point) == 2:
         x, y = point
-        if 0 <= x <= MAX_COORDINATE and 0 <= y <= MAX_COORDINATE:
+        if type(x) is type(y) is int and 0 <= x <= MAX_COORDINATE and 0 <= y <= MAX_COORDINATE:
             return x, y
     raise ValueError(f"expected each point as [x, y], whole numbers from 0 to {MAX_COORDINATE:,}")
 
@@ -102,14 +102,16 @@ def _turn(a: Point, b: Point, c: Point) -> int:
 
 
 def _crosses_itself(outline: Outline) -> bool:
-    edges = _edges(outline)
-    for place, (a, b) in enumerate(edges):
-        following = edges[(place + 1) % len(edges)][1]
-        if _turn(a, b, following) == 0 and _between(b, a, following) is False:
-            return True  # the next edge runs back along this one
-        last = len(edges) - 1 if place == 0 else len(edges)
-        if any(_meet(a, b, c, d) for c, d in edges[place + 2 : last]):
-            return True
+    following = zip(outline, (*outline[1:], outline[0]), (*outline[2:], *outline[:2]), strict=True)
+    if any(_turn(a, b, c) == 0 and not _between(b, a, c) for a, b, c in following):
+        return True  # an edge runs back along the one before it
+    edges = sorted((min(a[0], b[0]), max(a[0], b[0]), place, a, b) for place, (a, b) in enumerate(_edges(outline)))
+    for index, (_, right, place, a, b) in enumerate(edges, 1):
+        for left, _, other, c, d in edges[index:]:
+            if left > right:
+                break
+            if abs(place - other) not in (1, len(edges) - 1) and _meet(a, b, c, d):
+                return True
     return False
 
 
@@ -120,7 +122,7 @@ def _between(point: Point, a: Point, b: Point) -> bool:
 
 def _meet(a: Point, b: Point, c: Point, d: Point) -> bool:
     """Whether the segments from a to b and from c to d have a point in common."""
-    if max(a[0], b[0]) < min(c[0], d[0]) or max(c[0], d[0]) < min(a[0], b[0]):
+    if max(a[1], b[1]) < min(c[1], d[1]) or max(c[1], d[1]) < min(a[1], b[1]):
         return False
     turns = _turn(a, b, c), _turn(a, b, d), _turn(c, d, a), _turn(c, d, b)
     if turns[0] * turns[1] < 0 and turns[2] * turns[3] < 0:

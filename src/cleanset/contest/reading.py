@@ -27,6 +27,7 @@ from cleanset.contest.rules import ContestRules
 from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
+from cleanset.machine import without_garbage_collection
 from cleanset.parsing import parse_json
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
@@ -44,6 +45,7 @@ _SUBMISSION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-([1-9][0-9]{0,3})")
 _Kind = TypeVar("_Kind", bound=Section)
 
 
+@without_garbage_collection()
 def read_contest(folder: Path) -> ContestFiles:
     """All files of a contest, each checked by itself. Raises CleansetError naming the file, and for a link."""
     roster = _judges(_optional(Roster, folder / "judges" / "roster.yaml"))

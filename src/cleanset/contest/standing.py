@@ -97,11 +97,10 @@ class _Contest:
             for image in sorted(each.manifest.images, key=lambda image: image.sha256)
         ]
         self.states = self._states()
-        self._valid = [
-            (each.image.sha256, (group, ABSTAIN), each.submission)
-            for each in self._images
-            if (group := self.states[each.image.sha256].valid_group) is not None
-        ]
+        self._valid = [each for each in self._images if self.states[each.image.sha256].valid_group is not None]
+        self._valid_names = [each.image.sha256 for each in self._valid]
+        self._valid_groups = [self.states[name].valid_group for name in self._valid_names]
+        self._before: dict[datetime.date, Mapping[str, str]] = {}
         self._open = [each for each in self._images if self.states[each.image.sha256].stage != "final"]
 
     def _states(self) -> dict[str, ImageState]:
@@ -137,10 +136,12 @@ class _Contest:
     def mistakes(self, name: str) -> list[tuple[str, Submission]]:
         """The valid images that a defence gives the other group in any of its runs, in the order of submission."""
         found = {
-            sha256: submission
+            each.image.sha256: each.submission
             for run in self._runs[name]
-            for sha256, allowed, submission in self._valid
-            if run.answers.get(sha256, ABSTAIN) not in allowed
+            for each, group, given in zip(
+                self._valid, self._valid_groups, map(run.answers.get, self._valid_names), strict=True
+            )
+            if given != group and given not in (ABSTAIN, None)
         }
         return sorted(found.items(), key=lambda each: (each[1].manifest.submitted, each[1].team, each[0]))
 
@@ -196,19 +197,25 @@ class _Contest:
 
     def _waits_for(self, name: str, ends: datetime.date) -> tuple[str, ...]:
         """Judges and the board on every image of the days, its confirmations, and a last run over all images."""
-        within = [each for each in self._images if each.submission.day < ends]
-        found = []
+        within, found = self._submitted_before(ends), []
         if any(submission.day < ends and submission.week > self._on for submission in self._files.submissions):
             found.append("publication")
-        if any(self.states[each.image.sha256].stage != "final" for each in within):
+        if any(each.submission.day < ends for each in self._open):
             found.append("verdicts")
-        aimed = [self.states[each.image.sha256] for each in within if each.submission.manifest.target == name]
+        aimed = [self.states[sha256] for sha256, target in within.items() if target == name]
         if any(each.stage == "final" and each.valid_group is None and not each.confirmed for each in aimed):
             found.append("confirmations")
-        needed = {each.image.sha256 for each in within}
-        if not any(run.date >= ends and needed <= run.answers.keys() for run in self._runs[name]):
+        if not any(run.date >= ends and within.keys() <= run.answers.keys() for run in self._runs[name]):
             found.append("last_run")
         return tuple(found)
+
+    def _submitted_before(self, day: datetime.date) -> Mapping[str, str]:
+        """The targets of the published images of before a day, by SHA-256; found once, as all of a batch end alike."""
+        if day not in self._before:
+            self._before[day] = {
+                each.image.sha256: each.submission.manifest.target for each in self._images if each.submission.day < day
+            }
+        return self._before[day]
 
 
 @dataclass(frozen=True, slots=True)
