@@ -23,6 +23,8 @@ from cleanset.tables import write_table
 from tests.checkouts import Checkout
 from tests.robustness.drawn import drawn
 
+pytestmark = pytest.mark.slow
+
 CHANGES = {"names": ["gaussian_noise", "impulse_noise", "fog", "contrast"], "severities": [1, 5]}
 
 
@@ -48,7 +50,6 @@ def digest_run(sources: Sources, workers: int, jpeg: int | None = 85) -> DigestR
     return DigestRun([family_of("corruptions", sources, wanted)], sources, wanted, workers)
 
 
-@pytest.mark.slow
 def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     one = digest_run(sources, 1)
     names = one.names()
@@ -69,7 +70,6 @@ def test_of_which_pixels(sources: Sources) -> None:
     assert found == hashlib.sha256(pixels.tobytes()).hexdigest()
 
 
-@pytest.mark.slow
 def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = digest_run(sources, 1)
     shards = run.shards(tmp_path / "shards")
@@ -140,7 +140,6 @@ def test_a_familys_names() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_verify(built: Checkout, tmp_path: Path) -> None:
     """On a study of one corruption; then a digest is another one, then an image is left out, then there are none."""
     clone = built.clone_with_data(tmp_path / "cleanset")

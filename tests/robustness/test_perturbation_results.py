@@ -83,6 +83,14 @@ def test_a_reference_that_hardly_flips_has_no_ratio() -> None:
     assert mean.problem == "1 of 10 perturbations have no ratio: snow"
 
 
+def test_some_perturbations_have_no_means() -> None:
+    """Neither FP's nor T5D's, nor mFR: that is of all ten."""
+    whole = study()
+    given = PerturbationStudy(whole.images, ("snow", "tilt"), whole.answers, 1, "a")
+    assert {each.measure for each in given.lines()} == {"fp", "t5d", "fr"}
+    assert {each.measure for each in given.differences()} == {"fp", "t5d"}
+
+
 def test_differences_are_paired() -> None:
     lines = list(study().lines())
     found = {(each.selection, each.measure, each.change): each for each in study().differences()}

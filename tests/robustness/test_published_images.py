@@ -25,6 +25,8 @@ from cleanset.robustness.settings import StudyParams
 from cleanset.robustness.study import Study
 from tests.robustness.drawn import drawn
 
+pytestmark = pytest.mark.slow
+
 CORRUPTIONS = {"names": ["fog", "contrast"], "severities": [1, 4]}
 PERTURBATIONS = {"names": ["translate", "gaussian_noise"]}
 CROPPED = "n01443537/ILSVRC2012_val_00000003_0_0_90_90.png"
@@ -120,7 +122,6 @@ def test_a_jpeg_of_the_benchmarks_quality_is_the_jpeg_step(sources: Sources) -> 
         np.testing.assert_array_equal(pixels(changed, name), np.array(with_jpeg(name)))
 
 
-@pytest.mark.slow
 def test_digests_are_of_the_published_pixels(sources: Sources) -> None:
     written(sources, lossless, ".png")
     family, _ = read(sources)

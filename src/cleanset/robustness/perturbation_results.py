@@ -63,6 +63,11 @@ class PerturbationStudy:
         """FP, T5D and their means of each two models on the same images."""
         return self.images.differences(self.measured, COMPARED)
 
+    @property
+    def has_all(self) -> bool:
+        """Whether the ten test perturbations were measured, of which the means are."""
+        return set(PERTURBATIONS) <= set(self.perturbations)
+
     def pairs(self, name: str, definition: Definition) -> Pairs:
         """The frames of a perturbation that are compared."""
         first = next(iter(self.answers.values()))
@@ -76,7 +81,7 @@ class PerturbationStudy:
                 for name in self.perturbations:
                     if definition == "as_written" or name in NOISE_PERTURBATIONS:
                         yield Measure(kind + SUFFIXES[definition], name, means[name])
-                if set(PERTURBATIONS) <= set(self.perturbations):
+                if self.has_all:
                     yield Measure(f"mean_{kind}{SUFFIXES[definition]}", "", mean_of(means, PERTURBATIONS))
                 if self.reference is not None:
                     yield from self._ratios(role, kind, definition, means, chosen, resamples)
@@ -90,7 +95,7 @@ class PerturbationStudy:
         chosen: Chosen,
         resamples: Resamples,
     ) -> Iterator[Measure]:
-        """FR by perturbation and mFR, or of T5D the mean of its ratios, mT5D."""
+        """FR by perturbation and, of all ten, mFR; or of T5D the mean of its ratios, mT5D."""
         others = self._means(str(self.reference), kind, definition, chosen, resamples)
         comparisons = {name: int(chosen.sum()) * len(self.pairs(name, definition)) for name in self.perturbations}
         found = ratios(_values(means), _values(others), comparisons)
@@ -104,6 +109,8 @@ class PerturbationStudy:
                     yield Measure(measure, name, relative[name])
                 else:
                     yield missing(measure, name, "the reference's predictions flip too rarely", resamples)
+        if not self.has_all:
+            return
         mean, name = mean_ratio(found), {"fp": "mfr", "t5d": "mt5d"}[kind] + SUFFIXES[definition]
         if mean.lacking:
             problem = f"{len(mean.lacking)} of {len(mean.over)} perturbations have no ratio: {', '.join(mean.lacking)}"
