@@ -42,8 +42,11 @@ STUDIED = {"shown", "studied"}
 """The fixtures that compute the sample's study, which takes minutes, or take it from the checkout's cache."""
 COSTLY = (*NEEDS, "hostile")
 """The markers of all tests that `make test-fast` leaves out."""
-FIRST = ("project/test_guard.py", "real/test_real.py", "robustness/test_pipeline.py", "published/test_replay.py")
-"""The files that take longest: the first builds what others wait for, the others have the most to compute."""
+FIRST = (
+    "project/test_guard.py", "real/test_real.py", "robustness/test_pipeline.py", "published/test_replay.py",
+    "hostile/test_hostile.py", "scoring/test_hostile_weights.py",
+)  # fmt: skip
+"""The first builds what others wait for, the next have the most to compute, the last need nothing that is built."""
 
 
 def real_folder() -> Path | None:
