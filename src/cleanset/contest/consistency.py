@@ -200,11 +200,13 @@ def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
         if not set(run.answers.values()) <= known:
             wrong = min(set(run.answers.values()) - known)
             raise CleansetError(f"{where}: answers {shown(wrong)}; expected one of {', '.join(sorted(known))}")
-        _check_complete(run, by_week, where)
+        _check_complete(run, images, by_week, where)
 
 
-def _check_complete(run: Run, by_week: dict[datetime.date, set[str]], where: str) -> None:
-    unknown = run.answers.keys() - set[str]().union(*by_week.values())
+def _check_complete(
+    run: Run, images: dict[str, Submission], by_week: dict[datetime.date, set[str]], where: str
+) -> None:
+    unknown = run.answers.keys() - images.keys()
     missing = set[str]().union(*(names - run.answers.keys() for week, names in by_week.items() if week < run.date))
     if unknown:
         raise CleansetError(f"{where}: answers {min(unknown)[:12]}…, which nobody submitted; expected submitted images")

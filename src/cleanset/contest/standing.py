@@ -97,9 +97,11 @@ class _Contest:
             for image in sorted(each.manifest.images, key=lambda image: image.sha256)
         ]
         self.states = self._states()
-        self._valid = [each for each in self._images if self.states[each.image.sha256].valid_group is not None]
-        self._valid_names = [each.image.sha256 for each in self._valid]
-        self._valid_groups = [self.states[name].valid_group for name in self._valid_names]
+        self._valid = [
+            (each.image.sha256, group, each.submission)
+            for each in self._images
+            if (group := self.states[each.image.sha256].valid_group) is not None
+        ]
         self._before: dict[datetime.date, Mapping[str, str]] = {}
         self._open = [each for each in self._images if self.states[each.image.sha256].stage != "final"]
 
@@ -136,12 +138,10 @@ class _Contest:
     def mistakes(self, name: str) -> list[tuple[str, Submission]]:
         """The valid images that a defence gives the other group in any of its runs, in the order of submission."""
         found = {
-            each.image.sha256: each.submission
+            sha256: submission
             for run in self._runs[name]
-            for each, group, given in zip(
-                self._valid, self._valid_groups, map(run.answers.get, self._valid_names), strict=True
-            )
-            if given != group and given not in (ABSTAIN, None)
+            for sha256, group, submission in self._valid
+            if run.answers.get(sha256, ABSTAIN) not in (group, ABSTAIN)
         }
         return sorted(found.items(), key=lambda each: (each[1].manifest.submitted, each[1].team, each[0]))
 
