@@ -7,18 +7,20 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro published from-scores robustness remote test test-fast test-ray test-generate lint docs real edition review judge check-gpu bench lock
+.PHONY: help setup repro published from-scores robustness remote test tests test-fast test-ray test-generate lint docs real edition review judge check-gpu bench lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
 
 setup: $(VENV)/.ready  ## create .venv with the locked requirements
 
+# pip would compile on one core only; a package may hold files that no Python compiles
 $(VENV)/.ready: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
 	$(PYTHON) -m venv $(VENV)
-	pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --no-deps --requirement requirements.txt
+	pip install --quiet --no-cache-dir --disable-pip-version-check --no-compile --require-hashes --no-deps --requirement requirements.txt
 	pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	-@python -m compileall -qq -j 0 $(VENV)/lib
 	@touch $@
 
 repro: setup  ## build the sample edition and show its metrics
@@ -50,8 +52,11 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread; and
 # memory once taken is kept, which halves the time of a network on the CPU
 PYTEST := OMP_NUM_THREADS=1 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
-test: setup lint  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 30 minutes on two cores)
-	$(PYTEST) $(if $(ALL),,--hypothesis-profile fast -m 'not long')
+test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 30 minutes on two cores)
+
+# MAKEFLAGS: what the tests run of this file are no jobs of this run
+tests: setup
+	MAKEFLAGS= $(PYTEST) $(if $(ALL),,--hypothesis-profile fast -m 'not long')
 
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (40 seconds)
 	$(PYTEST) --numprocesses 2 --fast

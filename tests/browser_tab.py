@@ -8,22 +8,38 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
+from tests.forked_commands import forking
+
+INSTALLED = str(Path(sys.executable).parent / "cleanset")
+SOURCE = Path(__file__).resolve().parents[1] / "src"
 PATIENCE = 60_000
 """Milliseconds."""
 
 
-def started(folder: Path, *command: str) -> tuple["subprocess.Popen[str]", str]:
-    """A `cleanset` command that serves a page, in a process of its own, and the address that it prints."""
-    log = folder.parent / f"{folder.name}.stderr"
-    with log.open("a") as errors:
-        process = subprocess.Popen(
-            [str(Path(sys.executable).parent / "cleanset"), *command, "--no-browser"],
-            cwd=folder, env=os.environ, stdout=subprocess.PIPE, stderr=errors, text=True,
-        )  # fmt: skip
-    assert process.stdout is not None
-    found = re.search(r"http://\S+", process.stdout.readline())
-    assert found, log.read_text()
-    return process, found[0]
+class Server:
+    """A `cleanset` command, forked or installed, that serves a page; its errors are in `folder`.stderr beside it."""
+
+    def __init__(self, folder: Path, *command: str, installed: bool = False, source: Path = SOURCE) -> None:
+        log = folder.parent / f"{folder.name}.stderr"
+        with log.open("a") as errors:
+            self.process = subprocess.Popen(
+                [INSTALLED if installed else "cleanset", *command, "--no-browser"], cwd=folder, text=True,
+                stdout=subprocess.PIPE, stderr=errors, env=os.environ | forking(source),
+            )  # fmt: skip
+        assert self.process.stdout is not None
+        found = next(filter(None, (re.search(r"http://\S+", line) for line in self.process.stdout)), None)
+        assert found, log.read_text()
+        self.address = found[0]
+
+    @property
+    def port(self) -> int:
+        return int(re.search(r":(\d+)/", self.address)[1])  # type: ignore[index]
+
+    def kill(self) -> None:
+        """kill -9; a forked process ends after its command, and then nothing holds their output any more."""
+        self.process.kill()
+        if self.process.returncode is None:
+            self.process.communicate()
 
 
 class Tab:

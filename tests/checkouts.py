@@ -37,8 +37,7 @@ class Checkout:
     def environment(self) -> dict[str, str]:
         """The environment of `run`."""
         return os.environ | {
-            **forking(),
-            "PYTHONPATH": str(self.folder / "src"),
+            **forking(self.folder / "src"),
             "DVC_SITE_CACHE_DIR": str(self.folder / ".dvc" / "tmp" / "site"),
             "COLUMNS": "120",
             "GIT_CONFIG_GLOBAL": os.devnull,

@@ -108,9 +108,9 @@ def forked_commands() -> Path:
     return folder
 
 
-def forking() -> dict[str, str]:
-    """The environment's PATH with these commands in front."""
-    return {"PATH": f"{forked_commands()}{os.pathsep}{os.environ['PATH']}"}
+def forking(source: Path) -> dict[str, str]:
+    """The environment's PATH with these commands in front, and as PYTHONPATH the folder `src` whose code they run."""
+    return {"PATH": f"{forked_commands()}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(source)}
 
 
 _SERVERS: list[subprocess.Popen[bytes]] = []

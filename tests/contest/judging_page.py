@@ -1,29 +1,21 @@
 """What a judge does at the page, and the server that they started."""
 
 import shutil
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.browser_tab import Tab, started
+from tests.browser_tab import Server, Tab
 
 ADA, BEN = "3f9c2a71", "8b04d6e5"
 DAY, WEEK = "2026-11-07", "2026-11-06"
 
 
-class Server:
-    """`cleanset contest judge` in a process of its own."""
-
-    def __init__(self, contest: Path, judge: str, *options: str, on: str = DAY) -> None:
-        self.process, self.address = started(contest, "contest", "judge", "--judge", judge, "--on", on, *options)
-
-    def kill(self) -> None:
-        """kill -9."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+def serve(contest: Path, judge: str, *options: str, on: str = DAY, installed: bool = False) -> Server:
+    """`cleanset contest judge`, once it serves its page."""
+    return Server(contest, "contest", "judge", "--judge", judge, "--on", on, *options, installed=installed)
 
 
 def unjudged(repository: Path, folder: Path) -> Path:

@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, Page, Request
 
 from cleanset.contest.reading import read_contest
 from cleanset.contest.standing import standing
-from tests.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, Server, answers, unjudged
+from tests.browser_tab import Server
+from tests.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, unjudged
 from tests.contest.made import day
 from tests.report.pages import violations
 
@@ -33,8 +34,8 @@ def contest(repository: Path, tmp_path: Path) -> Path:
 def start(contest: Path) -> Iterator[Start]:
     servers: list[Server] = []
 
-    def started(judge: str = ADA, *options: str, on: str = DAY) -> Server:
-        servers.append(Server(contest, judge, *options, on=on))
+    def started(judge: str = ADA, *options: str, on: str = DAY, installed: bool = False) -> Server:
+        servers.append(serve(contest, judge, *options, on=on, installed=installed))
         return servers[-1]
 
     yield started
@@ -196,7 +197,7 @@ def test_two_tabs_and_two_servers_of_one_judge(contest: Path, start: Start, visi
 
 
 def test_a_full_disk_is_told_without_a_file_name(contest: Path, start: Start, visit: Visit) -> None:
-    server = start()
+    server = start(installed=True)
     at = visit(server)
     at.press("Enter", "4")
     old = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
@@ -330,7 +331,7 @@ def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
 @pytest.mark.slow
 def test_who_is_no_judge(contest: Path, judge: str, message: str) -> None:
     with pytest.raises(AssertionError):
-        Server(contest, judge)
+        serve(contest, judge)
     found = (contest.parent / f"{contest.name}.stderr").read_text().replace("'", "")
     assert found == message
 

@@ -38,8 +38,8 @@ stages:
 
 
 def run(folder: Path, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | forking() | {
-        "PYTHONPATH": str(SOURCE), "GIT_CONFIG_GLOBAL": os.devnull,
+    environment = os.environ | forking(SOURCE) | {
+        "GIT_CONFIG_GLOBAL": os.devnull,
         "DVC_SITE_CACHE_DIR": str(folder / ".dvc" / "tmp" / "site"),
         "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.org",
         "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",

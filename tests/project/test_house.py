@@ -102,7 +102,7 @@ def test_the_workflow_and_ci_call_make_test(repository: Path) -> None:
     workflow = yaml.safe_load(read(repository, ".github/workflows/test.yml"))
     steps = [step.get("run") for step in workflow["jobs"]["test"]["steps"]]
     assert steps[-2:] == ["make test ALL=1", "make test-ray test-generate"]
-    assert read(repository, ".ci/run").endswith("\nmake test ALL=1\n")
+    assert read(repository, ".ci/run").endswith("\nmake --jobs=2 test ALL=1\n")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def make_edition(
     params = yaml.safe_load((folder / "params.yaml").read_text())
     params["dataset"] |= {"expect_images": images, "classes": wnids(real)}
     params["models"] = dict(models)
-    params["score"] |= {"precision": precision, "batch_size": 32}
+    params["score"] |= {"precision": precision, "batch_size": 8}
     params["review"]["unreviewed"] = "clean"
     (folder / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
     digests = subprocess.run(
@@ -49,7 +49,7 @@ def make_edition(
 
 def reproduced(folder: Path) -> Path:
     """The edition, once `dvc repro` has run in it."""
-    environment = os.environ | forking() | {"NO_COLOR": "1", "PYTHONPATH": str(SOURCE)}
+    environment = os.environ | forking(SOURCE) | {"NO_COLOR": "1"}
     subprocess.run(["dvc", "repro", "--quiet"], cwd=folder, check=True, env=environment)
     return folder
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Error, Page
 
+from tests.browser_tab import Server
 from tests.checkouts import Checkout
 
-from .reviewing import Reviewing, Server, serve
+from .reviewing import Reviewing, serve
 
 Serve = Callable[..., Server]
 Open = Callable[..., Reviewing]

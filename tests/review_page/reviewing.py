@@ -1,20 +1,12 @@
 """What a reviewer does at the page, and the server that they started."""
 
-import os
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.browser_tab import PATIENCE, Tab
-from tests.forked_commands import forking
-
-SOURCE = Path(__file__).parents[2] / "src"
+from tests.browser_tab import PATIENCE, SOURCE, Server, Tab
 
 REASONS = {
     "watermark": "w", "text": "t", "border": "b", "collage": "o", "filter": "f", "noise": "n", "blur": "l",
@@ -23,38 +15,9 @@ REASONS = {
 }  # fmt: skip
 
 
-class Server:
-    """`cleanset review` in a process of its own."""
-
-    def __init__(self, process: "subprocess.Popen[str]", address: str) -> None:
-        self.process, self.address = process, address
-
-    @property
-    def port(self) -> int:
-        return int(re.search(r":(\d+)/", self.address)[1])  # type: ignore[index]
-
-    def kill(self) -> None:
-        """kill -9."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-
-def command(reviewer: str, *options: str) -> list[str]:
-    return [str(Path(sys.executable).parent / "cleanset"), "review", "--reviewer", reviewer, "--no-browser", *options]
-
-
 def serve(edition: Path, reviewer: str, *options: str, source: Path = SOURCE, installed: bool = False) -> Server:
-    """Start a server, by the installed command or by one that is forked, and wait for its address."""
-    words = command(reviewer, *options)
-    process = subprocess.Popen(
-        words if installed else ["cleanset", *words[1:]], cwd=edition, stdout=subprocess.PIPE, text=True,
-        env=os.environ | forking() | {"PYTHONPATH": str(source)},
-    )  # fmt: skip
-    assert process.stdout is not None
-    for line in process.stdout:
-        if address := re.search(r"http://\S+", line):
-            return Server(process, address[0])
-    raise AssertionError(f"cleanset review ended with {process.wait()}")
+    """`cleanset review`, once it serves its page."""
+    return Server(edition, "review", "--reviewer", reviewer, *options, source=source, installed=installed)
 
 
 def reviews(edition: Path, reviewer: str = "ada") -> dict[str, dict[str, Any]]:

@@ -15,8 +15,7 @@ from PIL import Image
 
 from cleanset.hints import background
 from cleanset.hints.background import BackgroundHints
-
-from .reviewing import command
+from tests.browser_tab import INSTALLED
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
@@ -82,7 +81,12 @@ def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
 def test_it_ends_with_the_server(edition: Path, how: signal.Signals) -> None:
     """After Ctrl+C, which reaches both, without a traceback; after kill -9 of the server alone."""
     process = subprocess.Popen(
-        command("ada"), cwd=edition, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [INSTALLED, "review", "--reviewer", "ada", "--no-browser"],
+        cwd=edition,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert process.stdout is not None
     address = process.stdout.readline().split()[2]

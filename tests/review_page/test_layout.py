@@ -42,6 +42,11 @@ ALL_LARGE = """
 """
 """Whether each card shows its image, at least 60 pixels high; asked in one go, for the page may be drawn anew."""
 
+SCROLL_TOP = "() => document.querySelector('#cards').scrollTop"
+AT_THE_END = """
+() => { const cards = document.querySelector("#cards"); cards.scrollTo(0, cards.scrollHeight)
+  return document.querySelector("#more").hidden }
+"""
 TOPS = "() => [...document.querySelectorAll('#view img')].map((image) => image.getBoundingClientRect().top)"
 
 
@@ -68,11 +73,10 @@ def test_nothing_is_cut_and_nothing_jumps(start: Serve, visit: Open, size: str) 
     )
     assert hidden > 0
     assert at.page.inner_text("#more") == f"▼ {hidden} more"
-    at.page.eval_on_selector("#cards", "cards => cards.scrollTo(0, cards.scrollHeight)")
-    at.page.wait_for_selector("#more", state="hidden")
-    scrolled = at.page.eval_on_selector("#cards", "cards => cards.scrollTop")
+    at.page.wait_for_function(AT_THE_END)
+    scrolled = at.page.evaluate(SCROLL_TOP)
     at.press("r")
-    assert at.page.eval_on_selector("#cards", "cards => cards.scrollTop") == scrolled > 0
+    assert at.page.evaluate(SCROLL_TOP) == scrolled > 0
 
 
 def test_the_zoom_is_kept_from_image_to_image(start: Serve, visit: Open) -> None:

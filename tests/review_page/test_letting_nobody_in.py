@@ -11,9 +11,10 @@ import pytest
 from cleanset.web.guard import Guard, is_loopback, own_hosts
 from cleanset.web.pages import usual_port
 from cleanset.web.serving import address, bind, bind_usual
+from tests.browser_tab import Server
 
 from .conftest import Open, Serve
-from .reviewing import Server, serve
+from .reviewing import serve
 
 IMAGE = "/image/card/ILSVRC2012_val_00000005"
 SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"

@@ -1,5 +1,6 @@
 """Kills, full disks, other people's edits, two tabs, two servers: no verdict is lost, none shown that is not saved."""
 
+import os
 import resource
 import signal
 import subprocess
@@ -7,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.browser_tab import PATIENCE
+from tests.browser_tab import PATIENCE, SOURCE, Server
+from tests.forked_commands import forking
 
 from .conftest import Open, Serve
-from .reviewing import Server, command, reviews
+from .reviewing import reviews
 
 GOLDFISH, LADYBUG = "n01443537", "n02165456"
 CLEAN = {"verdict": "clean"}
@@ -197,7 +199,10 @@ def test_an_image_that_is_not_the_indexed_one_cannot_be_judged(edition: Path, st
 
 def test_what_cannot_start_says_why(edition: Path, start: Serve) -> None:
     def answer(*options: str) -> str:
-        done = subprocess.run(command(*options), cwd=edition, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            ["cleanset", "review", "--no-browser", "--reviewer", *options], cwd=edition, timeout=60,
+            env=os.environ | forking(SOURCE), capture_output=True, text=True, check=False,
+        )  # fmt: skip
         assert (done.returncode, done.stdout) == (1, "")
         return done.stderr
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from playwright.sync_api import Route
 
-from tests.browser_tab import PATIENCE
+from tests.browser_tab import PATIENCE, Server
 
 from .conftest import Open, Serve
-from .reviewing import Reviewing, Server, reviews
+from .reviewing import Reviewing, reviews
 
 GOLDFISH, LADYBUG, CUCUMBER = "n01443537", "n02165456", "n07718472"
 

@@ -12,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.study.analysing import texts_of
 from cleanset.study.ratings import parse_key, read_ratings
 from cleanset.study.serving import StudyServer, application
-from tests.browser_tab import started
+from tests.browser_tab import Server
 from tests.study.conftest import rows
 
 
@@ -81,10 +81,9 @@ def test_a_folder_that_is_no_plan(tmp_path: Path) -> None:
 
 @pytest.fixture
 def address(plan: Path) -> Iterator[str]:
-    process, address = started(plan, "study", "serve", "--plan", ".", "--port", "0")
-    yield address
-    process.kill()
-    process.wait()
+    server = Server(plan, "study", "serve", "--plan", ".", "--port", "0")
+    yield server.address
+    server.kill()
 
 
 def test_a_whole_list_in_a_browser(plan: Path, address: str, browser: Browser) -> None:
