@@ -14,10 +14,10 @@ GOLDFISH, LADYBUG, CUCUMBER = "n01443537", "n02165456", "n07718472"
 SLOW = """
 const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
 Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
-  let free = 0;
+  const arrived = [];
   set.call(this, (event) => {
-    free = Math.max(performance.now() + 700, free);
-    setTimeout(() => handle(event), free - performance.now());
+    arrived.push(event);
+    setTimeout(() => handle(arrived.shift()), 700);
   });
 } });
 """
