@@ -117,11 +117,12 @@ def standing(
     from cleanset.contest import report
     from cleanset.contest.reading import read_contest
     from cleanset.contest.standing import standing as standing_on
-    from cleanset.contest.writing import write_standing
 
     files = read_contest(contest)
     found = standing_on(files, _day(on))
     if write:
+        from cleanset.contest.writing import write_standing
+
         write_standing(contest, files, found)
     if as_json:
         typer.echo(report.as_json(found), nl=False)

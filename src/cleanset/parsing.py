@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
@@ -39,11 +40,10 @@ def _depth(content: bytes) -> int:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in entries:
-            raise ValueError(f"the key {shown(key)} a second time")
-        entries[key] = value
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        [(most_frequent, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(most_frequent)} a second time")
     return entries
 
 

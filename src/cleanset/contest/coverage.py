@@ -8,14 +8,16 @@ that comes to no image covers all of them. `plain` covers exactly so many.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.validation import check_known, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Confidence = Literal["max_logit", "softmax", "margin", "energy"]
 CONFIDENCES: tuple[str, ...] = get_args(Confidence)
@@ -33,7 +35,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-def confidences(answers: pd.DataFrame, kind: str) -> Floats:
+def confidences(answers: "pd.DataFrame", kind: str) -> Floats:
     """The confidence of each answer, from the columns that are stored of its logits; higher is more confident.
 
     `max_logit`: the largest logit, as in the published kit. `softmax`: the top-1 class's probability, 0 to 1, from its
@@ -52,7 +54,7 @@ def confidences(answers: pd.DataFrame, kind: str) -> Floats:
     return _column(answers, "log_sum_exp")
 
 
-def _column(answers: pd.DataFrame, name: str) -> Floats:
+def _column(answers: "pd.DataFrame", name: str) -> Floats:
     return answers[name].to_numpy(np.float64)
 
 

@@ -4,14 +4,16 @@ import re
 from collections import defaultdict
 from collections.abc import Collection
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_box
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
@@ -85,7 +87,7 @@ def check_note(reviewer: str, review: Review, where: str) -> None:
         raise CleansetError(f"{where}: no note; the board's reason to overrule is needed")
 
 
-def check_reviews(votes: Votes, index: pd.DataFrame, min_crop_pixels: int = 1, official_images: bool = False) -> None:
+def check_reviews(votes: Votes, index: "pd.DataFrame", min_crop_pixels: int = 1, official_images: bool = False) -> None:
     """Check every vote against the images. Raises CleansetError for the first that does not hold.
 
     `min_crop_pixels`: no edge of a crop may be shorter (`review.min_crop_pixels` of params.yaml).
@@ -100,7 +102,7 @@ def check_reviews(votes: Votes, index: pd.DataFrame, min_crop_pixels: int = 1, o
             _check_vote(vote, class_index, images[image_id], min_crop_pixels, official_images)
 
 
-def checked_reviews(folder: Path, index: pd.DataFrame, min_crop_pixels: int, official_images: bool) -> Votes:
+def checked_reviews(folder: Path, index: "pd.DataFrame", min_crop_pixels: int, official_images: bool) -> Votes:
     """All votes under `reviews/`, checked against the images as `check_reviews` does."""
     votes = read_reviews(folder)
     check_reviews(votes, index, min_crop_pixels, official_images)
