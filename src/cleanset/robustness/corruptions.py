@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.robustness.exact import brightness, keep_compiled, saturate, zoom_blur
+from cleanset.robustness.kernels import exact_kernels
 from cleanset.robustness.names import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.robustness.seeds import change_seed, numpy_seeded
 from cleanset.validation import check_known
@@ -65,6 +66,6 @@ def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) 
         return _EXACT[name](image, severity)
     own = change_seed(seed, KIND, name, severity)
     options = {"seed": own} if name in _SEEDED else {}
-    with numpy_seeded(own):
+    with numpy_seeded(own), exact_kernels():
         result = imagecorruptions.corrupt(image, severity, name, **options)
     return np.ascontiguousarray(result, dtype=np.uint8)

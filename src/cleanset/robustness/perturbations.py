@@ -12,11 +12,11 @@ import numpy as np
 from imagecorruptions.corruptions import _motion_blur, clipped_zoom
 from numpy.typing import NDArray
 from scipy.ndimage import convolve1d
-from skimage import filters
 
 from cleanset.images.base import BASE_SIZE, central
 from cleanset.robustness.exact import with_hsv
 from cleanset.robustness.geometry import Pixels, rotated, scaled, sheared, tilted, translated
+from cleanset.robustness.kernels import exact_kernels, gaussian
 from cleanset.robustness.names import ALL_PERTURBATIONS, LEVELS, NOISE_PERTURBATIONS, frame_count
 from cleanset.robustness.seeds import change_seed
 from cleanset.validation import check_known
@@ -75,12 +75,6 @@ def frames_of(image: Pixels, name: str, seed: int = 0, *, level: int = 1, size: 
     return _zoom_blurred(image, size)
 
 
-def _gaussian(values: NDArray[np.float64], sigma: float, **options: float) -> NDArray[np.float64]:
-    """skimage's Gaussian filter, whose types are not known."""
-    filtered: NDArray[np.float64] = filters.gaussian(values, sigma=sigma, **options)  # type: ignore[no-untyped-call]
-    return filtered
-
-
 def _whole(values: NDArray[Any]) -> Pixels:
     """Values clipped to 0..1 as 0..255, truncated as in the published script."""
     whole: Pixels = (np.clip(values, 0, 1) * 255).astype(np.uint8)
@@ -115,6 +109,7 @@ def _speckle_noise(values: NDArray[np.float64], level: int, drawn: np.random.Ran
     return values + values * (SPECKLE_SIGMAS[level - 1] * drawn.standard_normal(values.shape))
 
 
+@exact_kernels()
 def _motion_blurred(base: Pixels, frame: int) -> Pixels:
     """Blurred along a direction that rotates by 4 degrees a frame."""
     blurred: Pixels = np.clip(_motion_blur(base, radius=10, sigma=3, angle=(frame - 30) * 4), 0, 255).astype(np.uint8)
@@ -126,7 +121,7 @@ def _brightened(base: Pixels, frame: int) -> Pixels:
 
 
 def _gaussian_blurred(base: Pixels, frame: int) -> Pixels:
-    return _whole(_gaussian(base / 255.0, 0.25 + 0.035 * frame, channel_axis=-1, truncate=6.0))
+    return _whole(gaussian(base / 255.0, 0.25 + 0.035 * frame, channel_axis=-1, truncate=6.0))
 
 
 def _zoom_blurred(image: Pixels, size: int) -> Frames:
@@ -153,6 +148,7 @@ def _snowy(base: Pixels, drawn: np.random.RandomState) -> Frames:
     grey = cv2.cvtColor(values.astype(np.float32), cv2.COLOR_RGB2GRAY)[..., np.newaxis]
     pale = 0.85 * values + (1 - 0.85) * np.maximum(values, grey * 1.5 + 0.5)
 
+    @exact_kernels()
     def frame_at(frame: int) -> Pixels:
         blurred = np.clip(_motion_blur(flakes, radius=14, sigma=4, angle=frame * 4 - 150), 0, 255)
         layer = (blurred.astype(np.uint8) / 255.0)[..., np.newaxis]
@@ -170,7 +166,7 @@ def _flakes(size: int, drawn: np.random.RandomState) -> NDArray[np.uint8]:
 
 def _spattered(base: Pixels, drawn: np.random.RandomState) -> Frames:
     """Drops of water that run down the image."""
-    liquid = _gaussian(drawn.normal(loc=0.65, scale=0.27, size=base.shape[:2]), 3.7)
+    liquid = gaussian(drawn.normal(loc=0.65, scale=0.27, size=base.shape[:2]), 3.7)
     liquid[liquid < 0.69] = 0
     liquids = [liquid]
     values = base / 255.0
