@@ -36,7 +36,7 @@ MAX_WAITING_SHARE = 0.05
 MAX_OF_MODEL_ALONE = 1.15
 """Of the time of the model alone, on a GPU, where the cores do nothing else."""
 MODELS = {"cpu": "tf_efficientnet_lite0", "cuda": "resnet50"}
-IMAGES = {"cpu": 16, "cuda": 500}
+IMAGES = {"cpu": 40, "cuda": 500}
 BATCH_SIZES = {"cpu": CPU_BATCH_SIZE, "cuda": 256}
 BATCHES_ALONE = 50
 """For the rate of the model alone."""
