@@ -153,7 +153,7 @@ def waited(
         with pipeline:
             times = [(perf_counter() - begin, pipeline.waiting_share()) for _ in pipeline.score(groups())]
     (first, first_share), (last, last_share) = times[len(times) // 4], times[-1]
-    later = (last * last_share - first * first_share) / max(last - first, 1e-9)
+    later = max(0.0, last * last_share - first * first_share) / max(last - first, 1e-9)
     return Waited(made, classified, len(names) / last, last_share, later)
 
 
