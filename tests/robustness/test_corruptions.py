@@ -12,11 +12,11 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.robustness.corruptions import corrupted
-from cleanset.robustness.kernels import exact_kernels
 from cleanset.robustness.names import ALL_CORRUPTIONS, CORRUPTION_GROUPS, SEVERITIES, VALIDATION_CORRUPTIONS
 from cleanset.robustness.seeds import change_seed, image_seed
 from tests.robustness import digests
 from tests.robustness.drawn import drawn
+from tests.robustness.other_exp import CORRECT, other_exp
 
 SEED = image_seed(0, "a")
 SMALL = drawn(64, 96)
@@ -94,7 +94,7 @@ def test_every_corruption_is_the_librarys_and_leaves_the_rest_as_it_was() -> Non
             options = {"seed": seed} if name in ("impulse_noise", "glass_blur") else {}
             state = np.random.get_state()
             np.random.seed(seed)
-            with exact_kernels():
+            with other_exp(CORRECT):
                 expected = imagecorruptions.corrupt(SMALL, severity, name, **options)
             np.random.set_state(state)
             assert one.dtype == np.uint8

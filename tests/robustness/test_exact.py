@@ -15,11 +15,11 @@ from PIL import Image
 
 from cleanset.robustness.corruptions import corrupted
 from cleanset.robustness.exact import brightness, saturate, zoom_blur
-from cleanset.robustness.kernels import exact_kernels
 from cleanset.robustness.names import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.robustness.seeds import change_seed, image_seed
 from tests.properties import examples
 from tests.robustness.drawn import drawn
+from tests.robustness.other_exp import CORRECT, other_exp
 
 COMPILED = {"zoom_blur": zoom_blur, "brightness": brightness, "saturate": saturate}
 PHOTOGRAPHS = int(os.environ.get("CLEANSET_PHOTOGRAPHS", "3"))
@@ -29,7 +29,7 @@ PHOTOGRAPHS = int(os.environ.get("CLEANSET_PHOTOGRAPHS", "3"))
 def library(image: NDArray[np.uint8], name: str, severity: int, seed: int) -> NDArray[np.uint8]:
     options = {"seed": seed} if name in ("impulse_noise", "glass_blur") else {}
     np.random.seed(seed)
-    with exact_kernels():
+    with other_exp(CORRECT):
         result: NDArray[np.uint8] = imagecorruptions.corrupt(image, severity, name, **options)
     return result
 

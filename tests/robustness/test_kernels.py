@@ -1,5 +1,6 @@
 """Blurs are the libraries', but do not depend on the last digits of numpy's exp, which differ between processors."""
 
+from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from math import inf, nextafter
 from typing import Any
@@ -17,19 +18,13 @@ from cleanset.robustness.kernels import exact_kernels, gaussian, rounded_exp
 from cleanset.robustness.perturbations import perturbed
 from tests.robustness.digests import SEED, digest, stored
 from tests.robustness.drawn import drawn
-
-NUMPYS = np.exp
-
-
-def with_a_wrong_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What AVX-512 gives for some values, for each."""
-    return np.nextafter(NUMPYS(values), 0)
+from tests.robustness.other_exp import other_exp, wrong
 
 
 @pytest.fixture
-def wrong_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    corrupted(drawn(32, 32), "glass_blur", [1])  # numba wants numpy's own where it is first used
-    monkeypatch.setattr(np, "exp", with_a_wrong_digit)
+def wrong_digits() -> Iterator[None]:
+    with other_exp(wrong):
+        yield
 
 
 def of_table(kind: str, name: str) -> list[str]:

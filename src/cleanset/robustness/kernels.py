@@ -36,6 +36,13 @@ def exact_kernels() -> Iterator[None]:
         library.gaussian, library.gauss_function = own
 
 
+def motion_blur(values: NDArray[Any], radius: int, sigma: float, angle: float) -> NDArray[np.float32]:
+    """Values blurred along a direction, `angle` in degrees, as by imagecorruptions."""
+    with exact_kernels():
+        blurred: NDArray[np.float32] = library._motion_blur(values, radius, sigma, angle)
+    return blurred
+
+
 def gaussian(
     values: NDArray[_Float],
     sigma: float | Sequence[float],

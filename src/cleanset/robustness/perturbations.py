@@ -9,14 +9,14 @@ from typing import Any
 
 import cv2
 import numpy as np
-from imagecorruptions.corruptions import _motion_blur, clipped_zoom
+from imagecorruptions.corruptions import clipped_zoom
 from numpy.typing import NDArray
 from scipy.ndimage import convolve1d
 
 from cleanset.images.base import BASE_SIZE, central
 from cleanset.robustness.exact import with_hsv
 from cleanset.robustness.geometry import Pixels, rotated, scaled, sheared, tilted, translated
-from cleanset.robustness.kernels import exact_kernels, gaussian
+from cleanset.robustness.kernels import gaussian, motion_blur
 from cleanset.robustness.names import ALL_PERTURBATIONS, LEVELS, NOISE_PERTURBATIONS, frame_count
 from cleanset.robustness.seeds import change_seed
 from cleanset.validation import check_known
@@ -109,10 +109,9 @@ def _speckle_noise(values: NDArray[np.float64], level: int, drawn: np.random.Ran
     return values + values * (SPECKLE_SIGMAS[level - 1] * drawn.standard_normal(values.shape))
 
 
-@exact_kernels()
 def _motion_blurred(base: Pixels, frame: int) -> Pixels:
     """Blurred along a direction that rotates by 4 degrees a frame."""
-    blurred: Pixels = np.clip(_motion_blur(base, radius=10, sigma=3, angle=(frame - 30) * 4), 0, 255).astype(np.uint8)
+    blurred: Pixels = np.clip(motion_blur(base, radius=10, sigma=3, angle=(frame - 30) * 4), 0, 255).astype(np.uint8)
     return blurred
 
 
@@ -148,9 +147,8 @@ def _snowy(base: Pixels, drawn: np.random.RandomState) -> Frames:
     grey = cv2.cvtColor(values.astype(np.float32), cv2.COLOR_RGB2GRAY)[..., np.newaxis]
     pale = 0.85 * values + (1 - 0.85) * np.maximum(values, grey * 1.5 + 0.5)
 
-    @exact_kernels()
     def frame_at(frame: int) -> Pixels:
-        blurred = np.clip(_motion_blur(flakes, radius=14, sigma=4, angle=frame * 4 - 150), 0, 255)
+        blurred = np.clip(motion_blur(flakes, radius=14, sigma=4, angle=frame * 4 - 150), 0, 255)
         layer = (blurred.astype(np.uint8) / 255.0)[..., np.newaxis]
         return _whole(pale + layer + np.rot90(layer, k=2))
 
