@@ -10,6 +10,7 @@ from time import perf_counter, process_time
 
 import yaml
 
+from cleanset.contest.answering import as_yaml
 from cleanset.contest.entries import Board, Decision, Defence, Manifest, Run, Stake
 from cleanset.contest.files import ContestFiles, JudgeAnswers, Submission
 from cleanset.contest.judging import Answer
@@ -68,18 +69,19 @@ def write(files: ContestFiles, folder: Path) -> int:
     }
     contents |= {f"defences/{name}/defence.yaml": each for name, each in files.defences.items()}
     contents |= {f"{each}/manifest.yaml": each.manifest for each in files.submissions}
-    contents |= {
-        str(each): {"answers": {sha256: plain(answer) for sha256, answer in each.answers.items()}}
-        for each in files.answers
-    }
+    contents |= {str(each): as_yaml(each.answers) for each in files.answers}
     contents |= {f"results/runs/{each.defence}/{each.date}.json": each for each in files.runs}
     for name, content in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         value = plain(content) if isinstance(content, Section) else content
-        is_json = name.endswith(".json")
-        text = json.dumps(value) if is_json else yaml.dump(value, Dumper=yaml.CSafeDumper, default_flow_style=None)
-        (folder / name).write_text(text)
+        (folder / name).write_text(value if isinstance(value, str) else text_of(value, name))
     return sum((folder / name).stat().st_size for name in contents)
+
+
+def text_of(value: object, name: str) -> str:
+    if name.endswith(".json"):
+        return json.dumps(value)
+    return yaml.dump(value, Dumper=yaml.CSafeDumper, default_flow_style=None)
 
 
 def plain(section: Section) -> object:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cleanset.contest.outlines import (
     Outline,
+    as_text,
     box,
     box_area,
     check_inside,
@@ -52,13 +53,45 @@ def test_area_and_box(outline: Outline, doubled: int, around: tuple[int, ...]) -
         ([[0, 0], [5, 0], [5, True]], "whole numbers from 0"),
         ([[0, 0], [5, 0], [5]], "whole numbers from 0"),
         ([[0, 0], [5, 0], "ab"], "whole numbers from 0"),
-        ("abc", "expected an outline: a list of points"),
-        (None, "expected an outline: a list of points"),
+        ("0,0 5,5", "an outline with 2 points; expected 3 to 1000"),
+        (" ".join(["0,0"] * 1001), "an outline with 1001 points"),
+        ("0,0 4,4 4,0 0,4", "crosses or touches itself"),
+        ("0,0 5,0 5,65536", "whole numbers from 0 to 65,535"),
+        (None, "expected an outline: the corners as text"),
     ],
 )
 def test_refused(points: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         checked_outline(points)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "abc",
+        "0,0 5,0 5",
+        "0,0  5,0 5,5",
+        " 0,0 5,0 5,5",
+        "0,0 5,0 5,5\n",
+        "0,0\t5,0\t5,5",
+        "0, 0 5, 0 5, 5",
+        "0,0 5,0 5,-1",
+        "0,0 5,0 5,1.5",
+        "0,0 5,0 05,5",
+        "0,0 5,0 5,123456",
+        "0,0 5,0 5,٥",
+    ],
+)
+def test_refused_texts(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^expected an outline: the corners as text, x,y of each, such as "):
+        checked_outline(text)
+
+
+def test_as_text() -> None:
+    assert as_text(L_SHAPE) == "2,1 8,1 8,3 4,3 4,9 2,9"
+    assert checked_outline("2,1 8,1 8,3 4,3 4,9 2,9") == L_SHAPE
+    assert checked_outline("0,65535 65535,0 65535,65535") == ((0, 65535), (65535, 0), (65535, 65535))
 
 
 def test_outside_the_image() -> None:
@@ -108,7 +141,7 @@ def runs_back(outline: Outline) -> bool:
 
 def accepted(points: Outline) -> bool:
     try:
-        return checked_outline(points) == points
+        return checked_outline(points) == checked_outline(as_text(points)) == points
     except ValueError:
         return False
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cleanset.contest.entries import AnswerFile
 from cleanset.contest.judging import STATEMENTS, Answer
+from cleanset.contest.outlines import as_text
 from cleanset.contest.reading import read_section
 from cleanset.errors import CleansetError
 from cleanset.saving import ChangedMeanwhileError, locked, replace_file
@@ -55,7 +56,7 @@ def as_yaml(answers: Mapping[str, Answer]) -> str:
         contains = ", ".join(f"{name}: {each}" for name, each in answer.contains.items())
         lines += [f'  "{sha256}":\n', f'    date: "{answer.date}"\n', f"    contains: {{{contains}}}\n"]
         if answer.outline is not None:
-            lines.append(f"    outline: {[list(point) for point in answer.outline]}\n")
+            lines.append(f"    outline: {as_text(answer.outline)}\n")
         given = {name: getattr(answer, name) for name in STATEMENTS}
         lines += [f"    {name}: {str(value).lower()}\n" for name, value in given.items() if value is not None]
     return "".join(lines)

@@ -1,7 +1,7 @@
 """Outlines that judges draw: simple polygons with corners on whole pixels, their area and box, exactly."""
 
+import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,24 +16,50 @@ MIN_POINTS = 3
 MAX_POINTS = 1000
 MAX_COORDINATE = 65_535
 
+_NUMBER = "(?:0|[1-9][0-9]{0,4})"
+_TEXT = re.compile(f"{_NUMBER},{_NUMBER}(?: {_NUMBER},{_NUMBER})*+")
+
 
 def checked_outline(points: Any) -> Outline:
-    """The outline in a list of [x, y]. Raises ValueError unless it is a polygon that does not cross or touch itself."""
-    if not isinstance(points, Sequence) or isinstance(points, str):
-        raise ValueError("expected an outline: a list of points [x, y]")
-    if not MIN_POINTS <= len(points) <= MAX_POINTS:
-        raise ValueError(f"an outline with {len(points)} points; expected {MIN_POINTS} to {MAX_POINTS}")
-    outline = tuple(_point(point) for point in points)
+    """The outline in the text of a file, as `as_text` writes it, or in a list of [x, y].
+
+    Raises ValueError unless it is a polygon that does not cross or touch itself.
+    """
+    outline = _parsed(points) if isinstance(points, str) else _from_list(points)
+    if not MIN_POINTS <= len(outline) <= MAX_POINTS:
+        raise ValueError(f"an outline with {len(outline)} points; expected {MIN_POINTS} to {MAX_POINTS}")
     if len(set(outline)) < len(outline):
         raise ValueError(
             "an outline with a point twice; expected each corner once, and the last not equal to the first"
         )
-    (x, y), *others = outline
-    if not any(_turn((x, y), first, second) for first, second in pairwise(others)):
+    corners = list(zip(outline, (*outline[1:], outline[0]), (*outline[2:], *outline[:2]), strict=True))
+    straight = [corner for corner in corners if _turn(*corner) == 0]
+    if len(straight) == len(corners):
         raise ValueError("an outline of no area; expected corners that are not all on one line")
-    if _crosses_itself(outline):
+    runs_back = any(not _between(b, a, c) for a, b, c in straight)
+    if runs_back or _edges_meet(outline):
         raise ValueError("an outline that crosses or touches itself; expected a simple polygon: draw it again")
     return outline
+
+
+def as_text(outline: Outline) -> str:
+    """The corners as SVG's `points` has them: `x,y` of each, with a space between two corners."""
+    return " ".join(f"{x},{y}" for x, y in outline)
+
+
+def _parsed(text: str) -> Outline:
+    if not _TEXT.fullmatch(text):
+        raise ValueError(_EXPECTED)
+    numbers = [int(number) for number in text.replace(",", " ").split()]
+    if max(numbers) > MAX_COORDINATE:
+        raise ValueError(_EXPECTED_POINT)
+    return tuple(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _from_list(points: Any) -> Outline:
+    if not isinstance(points, Sequence):
+        raise ValueError(_EXPECTED)
+    return tuple(_point(point) for point in points)
 
 
 def _point(point: Any) -> Point:
@@ -41,7 +67,11 @@ def _point(point: Any) -> Point:
         x, y = point
         if type(x) is type(y) is int and 0 <= x <= MAX_COORDINATE and 0 <= y <= MAX_COORDINATE:
             return x, y
-    raise ValueError(f"expected each point as [x, y], whole numbers from 0 to {MAX_COORDINATE:,}")
+    raise ValueError(_EXPECTED_POINT)
+
+
+_EXPECTED = 'expected an outline: the corners as text, x,y of each, such as "10,10 40,10 40,30", or a list of points'
+_EXPECTED_POINT = f"expected each point as [x, y], whole numbers from 0 to {MAX_COORDINATE:,}"
 
 
 def check_inside(outline: Outline, width: int, height: int) -> None:
@@ -101,10 +131,8 @@ def _turn(a: Point, b: Point, c: Point) -> int:
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def _crosses_itself(outline: Outline) -> bool:
-    following = zip(outline, (*outline[1:], outline[0]), (*outline[2:], *outline[:2]), strict=True)
-    if any(_turn(a, b, c) == 0 and not _between(b, a, c) for a, b, c in following):
-        return True  # an edge runs back along the one before it
+def _edges_meet(outline: Outline) -> bool:
+    """Whether two edges that are no neighbors have a point in common."""
     edges = sorted((min(a[0], b[0]), max(a[0], b[0]), place, a, b) for place, (a, b) in enumerate(_edges(outline)))
     for index, (_, right, place, a, b) in enumerate(edges, 1):
         for left, _, other, c, d in edges[index:]:

@@ -26,9 +26,10 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, section: object) -> object:
-        unknown = [key for key in section if key not in cls.model_fields] if isinstance(section, dict) else []
+        fields = cls.model_fields
+        unknown = [key for key in section if key not in fields] if isinstance(section, dict) else []
         if unknown:
-            raise ValueError(f"unknown key {shown(unknown[0])}; expected {', '.join(cls.model_fields)}")
+            raise ValueError(f"unknown key {shown(unknown[0])}; expected {', '.join(fields)}")
         return section
 
 
