@@ -42,8 +42,9 @@ def _depth(content: bytes) -> int:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) < len(pairs):
-        [(most_frequent, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"the key {shown(most_frequent)} a second time")
+        times = Counter(key for key, _ in pairs)
+        first = next(key for key in entries if times[key] > 1)
+        raise ValueError(f"the key {shown(first)} a second time")
     return entries
 
 

@@ -13,8 +13,9 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.robustness import digests as module
 from cleanset.robustness.changed_images import StudyFile
-from cleanset.robustness.digests import DIGESTS, NAMED_DIGESTS, VERSIONS, DigestRun, installed_versions, read_versions
+from cleanset.robustness.digests import DIGESTS, NAMED_DIGESTS, VERSIONS, DigestRun, read_versions
 from cleanset.robustness.families import Family, Sources, family_of
+from cleanset.robustness.provenance import installed_versions
 from cleanset.robustness.settings import StudyParams
 from cleanset.robustness.study import FAMILIES, Study
 from cleanset.robustness.verifying import MAX_SHOWN, Different, Verification, verify
@@ -89,6 +90,9 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
     assert again.table().columns.tolist() == NAMED_DIGESTS.names
     other = digest_run(sources, 1, jpeg=84).shards(tmp_path / "shards")
     assert other.missing == [0]
+    run.fill(run.shards(tmp_path / "shards"))
+    monkeypatch.setattr(module, "changing_code", lambda: "other code")
+    assert run.shards(tmp_path / "shards").missing == [0]
 
 
 def test_an_image_that_has_changed_is_named(sources: Sources) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -352,6 +352,18 @@ def answer_in_small_shards(study: Study) -> None:
         patch.setattr(predicting, "Shards", partial(Shards, min_images=64))
         patch.setattr(engine, "available_cores", lambda: 1)
         corruptions.run(study, "standard")
+
+
+def test_shards_of_other_code_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = engine.settings_for(Score(device="cpu"))
+    target = predicting.Target("standard", cast(Any, None), settings, [], AnswerFiles(tmp_path))
+    before = target.label({"role": "standard"})
+    assert before == target.label({"role": "standard"}) != target.label({"role": "other"})
+    monkeypatch.setattr(predicting, "changing_code", lambda: "other code")
+    assert target.label({"role": "standard"}) != before
+    monkeypatch.undo()
+    monkeypatch.setattr(predicting, "installed_versions", lambda: {"numba": "0.1"})
+    assert target.label({"role": "standard"}) != before
 
 
 @pytest.mark.long

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from cleanset.parsing import parse_json
 from cleanset.robustness.answers import by_name
 from cleanset.robustness.changed_images import ChangedImages
 from cleanset.robustness.families import Family, Sources
+from cleanset.robustness.provenance import changing_code, installed_versions
 from cleanset.robustness.settings import StudyParams
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, fingerprint
@@ -40,35 +40,10 @@ DIGESTS = {
 }
 """By family: by image, change, and severity or frame."""
 
-LIBRARIES = {
-    "imagecorruptions-imaug": ("imagecorruptions-imaug",),
-    "numba": ("numba",),
-    "numpy": ("numpy",),
-    "opencv": ("opencv-python-headless", "opencv-python"),  # one library, with and without windows
-    "pillow": ("pillow",),
-    "scikit-image": ("scikit-image",),
-    "scipy": ("scipy",),
-}
-"""The libraries that make the pixels, and under which names each is installed."""
-
 VERSIONS = "versions.json"
 """Beside the tables: the versions of LIBRARIES that made them."""
 
 OnProgress = Callable[[int, float], None]
-
-
-def installed_versions() -> dict[str, str]:
-    """The versions of LIBRARIES here."""
-    return {library: _version(names) for library, names in LIBRARIES.items()}
-
-
-def _version(names: Sequence[str]) -> str:
-    for name in names:
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
-    return "not installed"
 
 
 REMEDY = "run dvc checkout digests to restore it, or dvc repro digests"
@@ -118,7 +93,7 @@ class DigestRun:
 
     def shards(self, folder: Path) -> Shards:
         """The shards of the digests, in a folder for those that are finished."""
-        label = fingerprint(json.dumps(self.record()))
+        label = fingerprint(json.dumps(self.record()), changing_code())
         return Shards(folder, label, self.names(), BATCH_SIZE, table=NAMED_DIGESTS)
 
     def fill(self, shards: Shards, on_progress: OnProgress = lambda *_: None) -> None:

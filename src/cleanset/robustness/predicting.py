@@ -15,6 +15,7 @@ from cleanset.robustness.answers import NAMED_ANSWERS, PREDICTIONS, ReadAnswers,
 from cleanset.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
 from cleanset.robustness.families import Family
 from cleanset.robustness.names import CLEAN
+from cleanset.robustness.provenance import changing_code, installed_versions
 from cleanset.robustness.settings import StudyParams
 from cleanset.robustness.study import AnswerFiles
 from cleanset.scoring.comparison import compare_scores
@@ -64,8 +65,9 @@ class Target:
         }
 
     def label(self, record: Mapping[str, Any]) -> str:
-        """A digest of the record and, below float64, of what else the answers depend on."""
-        return fingerprint(json.dumps(record), below_float64(self.settings))
+        """A digest of the record and of what else the answers depend on: what changes images, how models are run."""
+        facts = changing_code(), json.dumps(installed_versions()), below_float64(self.settings)
+        return fingerprint(json.dumps(record), *facts)
 
 
 def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[str, StudyFile]) -> None:

@@ -10,8 +10,9 @@ from cleanset.errors import CleansetError
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.robustness.changed_images import ChangeName
-from cleanset.robustness.digests import DIGESTS, REMEDY, VERSIONS, DigestRun, installed_versions, read_versions
+from cleanset.robustness.digests import DIGESTS, REMEDY, VERSIONS, DigestRun, read_versions
 from cleanset.robustness.families import Sources, family_of
+from cleanset.robustness.provenance import installed_versions
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import FAMILIES, Study
 from cleanset.tables import read_table

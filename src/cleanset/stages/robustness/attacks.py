@@ -47,6 +47,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.progress import print_notice, tracked
 from cleanset.robustness.images import first_images
+from cleanset.robustness.provenance import changing_code
 from cleanset.robustness.settings import StudyParams, read_study_params
 from cleanset.robustness.study import Study
 from cleanset.scoring import differentiable, groups, wrappers
@@ -165,7 +166,7 @@ def shards_of(
     """The finished groups, those of other code, parameters or predictions removed."""
     predictions = [study.predictions(family, target.name) for family in GUESSED]
     known = " ".join(sha256(path.read_bytes()) for path in predictions) if isinstance(attack, Guess) else ""
-    facts = json.dumps(record), scoring_code(), source_code(SEARCHING), known
+    facts = json.dumps(record), scoring_code(), changing_code(), source_code(SEARCHING), known
     folder, size = partial_folder(study.folder, name, target.name), attack.group_size
     return Shards(folder, fingerprint(*facts), images["file"].tolist(), size, size, SHARD)
 

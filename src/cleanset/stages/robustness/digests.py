@@ -6,8 +6,9 @@ from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_text
 from cleanset.machine import available_cores
 from cleanset.progress import rate_bar
-from cleanset.robustness.digests import DIGESTS, VERSIONS, DigestRun, installed_versions, tables_of
+from cleanset.robustness.digests import DIGESTS, VERSIONS, DigestRun, tables_of
 from cleanset.robustness.families import Sources, family_of
+from cleanset.robustness.provenance import installed_versions
 from cleanset.robustness.settings import read_study_params
 from cleanset.robustness.study import FAMILIES, Study
 from cleanset.tables import write_table
