@@ -233,8 +233,11 @@ def _measures(data: PagesData, family: str) -> dict[str, Any]:
 
 def _counts(lines: pd.DataFrame, selection: str) -> str:
     """How many images a selection has, as text: one number, or one for each model."""
-    found = lines[lines["selection"] == selection].drop_duplicates("model")["images"].tolist()
-    return f"{found[0]:,}" if len(set(found)) == 1 else ", ".join(f"{count:,}" for count in found)
+    of_models = lines[lines["selection"] == selection].drop_duplicates("model")
+    counts = dict(zip(of_models["model"], of_models["images"], strict=True))
+    if len(set(counts.values())) == 1:
+        return f"{next(iter(counts.values())):,}"
+    return ", ".join(f"{model} {count:,}" for model, count in counts.items())
 
 
 def _by_key(lines: pd.DataFrame) -> dict[tuple[str, str, str, str], Value]:

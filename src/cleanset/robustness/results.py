@@ -18,6 +18,8 @@ SELECTIONS = ("union", "own", "common")
 """The images of all sets, those of the model's own set, and those that are in every set."""
 ALL = "all"
 """Instead of these: the images of a folder, which is no edition's."""
+MIN_IMAGES = 2
+"""Of which a model is measured: one alone has no interval."""
 
 
 class Line(NamedTuple):
@@ -89,25 +91,36 @@ class StudiedImages:
         return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
 
     def lines(self, measured: Measured) -> Iterator[Line]:
-        """Every measure of every model on every selection that has two images or more."""
-        for selection in self.selections:
-            for role in self.roles:
-                chosen = self.selected(selection, role)
-                if chosen.sum() < 2:
-                    continue
-                for each in measured(role, chosen, self.bootstrap.resample(self.classes[chosen])):
-                    value = each.sampled.value
-                    interval = each.sampled.interval() if np.isfinite(value) else Interval(np.nan, np.nan)
-                    ends = interval.low, interval.high
-                    yield Line(
-                        selection, role, each.measure, each.change, int(chosen.sum()), value, *ends, each.problem
-                    )
+        """Every measure of every model on every selection; NaN and why, where this has fewer than MIN_IMAGES.
+
+        No line at all where every selection has fewer.
+        """
+        counts = {
+            (selection, role): int(self.selected(selection, role).sum())
+            for selection in self.selections
+            for role in self.roles
+        }
+        found = {key: list(self._measured(*key, measured)) for key, count in counts.items() if count >= MIN_IMAGES}
+        names = dict.fromkeys((line.measure, line.change) for lines in found.values() for line in lines)
+        for (selection, role), count in counts.items():
+            problem = f"{count} image{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
+            missed = (Line(selection, role, *name, count, np.nan, np.nan, np.nan, problem) for name in names)
+            yield from found.get((selection, role), missed)
+
+    def _measured(self, selection: str, role: str, measured: Measured) -> Iterator[Line]:
+        """Every measure of a model on a selection."""
+        chosen = self.selected(selection, role)
+        for each in measured(role, chosen, self.bootstrap.resample(self.classes[chosen])):
+            value = each.sampled.value
+            interval = each.sampled.interval() if np.isfinite(value) else Interval(np.nan, np.nan)
+            ends = interval.low, interval.high
+            yield Line(selection, role, each.measure, each.change, int(chosen.sum()), value, *ends, each.problem)
 
     def differences(self, measured: Measured, measures: Sequence[str]) -> Iterator[Difference]:
         """Some measures, by change and over all changes, of each two models on the same images, where defined."""
         for selection in self.selections:
             chosen = self.selected(selection, self.roles[0])
-            if selection == "own" or chosen.sum() < 2:  # own: other images for each model
+            if selection == "own" or chosen.sum() < MIN_IMAGES:  # own: other images for each model
                 continue
             resamples = self.bootstrap.resample(self.classes[chosen])
             found = {
