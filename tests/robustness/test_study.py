@@ -249,7 +249,18 @@ class TestClean:
     def test_a_bit_differs(self) -> None:
         whole, cropped = self.stored()
         cropped = cropped.assign(log_odds=np.nextafter(cropped["log_odds"], np.float32(9)))
-        with pytest.raises(CleansetError, match=r"b\.png: standard gives 1 \(0\.5\), the stored scores 1 .*same bits"):
+        message = (
+            r"^b\.png: standard gives log_odds 2\.5, the stored scores 2\.50000024; expected the same bits: run dvc"
+        )
+        with pytest.raises(CleansetError, match=message):
+            check_clean("standard", self.images, self.clean, whole, cropped)
+
+    def test_the_fifth_probability_differs(self) -> None:
+        whole, cropped = self.stored()
+        other = pd.Series([np.array([0.5, 0.4, 0.3, 0.2, 0.05], np.float32)], whole.index)
+        whole = whole.assign(top5_probability=other)
+        message = r"^a\.JPEG: .* 0\.2\d* 0\.1\d*, the stored scores 0\.5 0\.4\d* 0\.3\d* 0\.2\d* 0\.05\d*; "
+        with pytest.raises(CleansetError, match=message):
             check_clean("standard", self.images, self.clean, whole, cropped)
 
     def test_nothing_stored(self) -> None:

@@ -28,11 +28,17 @@ def check_clean(
         stored = whole.get(image_id) if crop is None else cropped.get((image_id, tuple(crop)))
         if stored is None:
             raise CleansetError(f"{file}: {role} has no stored scores of it; run dvc repro in the edition")
-        if not all(np.array_equal(left, right) for left, right in zip(answer, stored, strict=True)):
-            raise CleansetError(
-                f"{file}: {role} gives {answer[0][0]} ({answer[1][0]:.9g}), the stored scores {stored[0][0]} "
-                f"({stored[1][0]:.9g}); expected the same bits: run dvc repro --force score@{role} in the edition"
-            )
+        for column, left, right in zip(COMPARED, answer, stored, strict=True):
+            if not np.array_equal(left, right):
+                raise CleansetError(
+                    f"{file}: {role} gives {column} {_digits(left)}, the stored scores {_digits(right)}; "
+                    f"expected the same bits: run dvc repro --force score@{role} in the edition"
+                )
+
+
+def _digits(values: object) -> str:
+    """One value or several, float32 with the nine digits that tell any two apart."""
+    return " ".join(f"{value:.9g}" for value in np.atleast_1d(np.asarray(values)).tolist())
 
 
 class StoredScores:
