@@ -160,3 +160,7 @@ class TestParams:
         made.others["count"] = {}
         made.params()
         made.succeeds("preprocess")
+        del made.others["count"]  # after preprocess, which then has nothing to do
+        made.params()
+        for stage in ("score", "score_crops"):
+            made.fails("params.yaml: no count, which stage count of dvc.yaml names: *", stage, "--model", "standard")

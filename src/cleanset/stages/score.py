@@ -5,6 +5,7 @@ from functools import partial
 from cleanset.edition.images import verified_images
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
+from cleanset.edition.pipeline import check_params_named
 from cleanset.edition.roles import check_roles
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
@@ -28,6 +29,7 @@ def run(edition: Edition, role: str) -> None:
     """
     params = read_params(edition.folder)
     params.model(role)
+    check_params_named(edition)
     check_roles(edition, params.models)
     check_versions(edition, params.root, "score")
     check_pinned(params)

@@ -8,6 +8,7 @@ import pandas as pd
 from cleanset.edition.images import verified_images
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
+from cleanset.edition.pipeline import check_params_named
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop
 from cleanset.images.codec import part
@@ -27,6 +28,7 @@ def run(edition: Edition, role: str) -> None:
     """
     params = read_params(edition.folder)
     params.model(role)
+    check_params_named(edition)
     index = read_table(edition.index, INDEX)
     table = read_table(edition.crops, CROPS)
     crops = [crop for crop in crops_of(table) if crop is not None]
