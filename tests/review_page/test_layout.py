@@ -163,6 +163,7 @@ CONTRAST = """
     .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
     return 0.2126 * x + 0.7152 * y + 0.0722 * z; };
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const over = ([r, g, b, alpha = 1], below) => [r, g, b].map((c, i) => alpha * c + (1 - alpha) * below[i]);
   const ground = (each) => { for (let at = each; at; at = at.parentElement) {
     const colour = parse(getComputedStyle(at).backgroundColor);
     if (colour.length < 4 || colour[3] === 1) return colour.slice(0, 3); } return [255, 255, 255]; };
@@ -172,7 +173,8 @@ CONTRAST = """
     const each = walker.currentNode.parentElement;
     if (!walker.currentNode.data.trim() || each.closest("script, style, [aria-hidden=true]")) continue;
     if (!each.checkVisibility() || each.offsetParent === null) continue;
-    const [a, b] = [light(parse(getComputedStyle(each).color)), light(ground(each))];
+    const [color, below] = [parse(getComputedStyle(each).color), ground(each)];
+    const [a, b] = [light(over(color, below)), light(below)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) poor.push(`${ratio.toFixed(2)} ${each.className}: ${each.textContent.trim().slice(0, 40)}`);
   }
