@@ -17,6 +17,7 @@ import pytest
 import yaml
 from huggingface_hub import DatasetCard, DatasetCardData
 from markdown_it import MarkdownIt
+from pydantic import ValidationError
 
 import cleanset
 from cleanset.dataset.label_names import label_names
@@ -437,3 +438,8 @@ def test_the_citation_file(repository: Path) -> None:
     for work in (content, *content["references"][:2]):  # the third concerns sets with the published reviews
         assert f"{{{work['title']}}}" in CITATION
     assert f"{{{content['references'][0]['doi']}}}" in CITATION
+
+
+def test_a_record_of_no_precision_of_this_project() -> None:
+    with pytest.raises(ValidationError, match="precision"):
+        ScoreRecord.model_validate(SCORED | {"precision": "float63"})

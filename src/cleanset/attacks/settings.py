@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from cleanset.attacks.wrapped import WrappedModel
-from cleanset.edition.params import Role, Section
+from cleanset.edition.params import Precision, Role, Section
 from cleanset.errors import CleansetError
 from cleanset.validation import check_known, first_problem, shown
 from cleanset.yaml_files import read_yaml
@@ -215,7 +215,7 @@ class AttackSettings(Section):
     needs stored predictions, leaves them out.
     """
 
-    search_precision: Literal["float64", "float32", "tf32", "bfloat16"] = "float32"
+    search_precision: Precision = "float32"
     images: Images | None = None
     lpips: Annotated[str, Field(min_length=1)] | None = None
     budget: Budget = Budget()

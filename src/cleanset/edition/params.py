@@ -15,6 +15,7 @@ from cleanset.vocabulary import BASES, TIERS
 from cleanset.yaml_files import read_yaml
 
 Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+Precision = Literal["float64", "float32", "tf32", "bfloat16"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -92,7 +93,7 @@ class Score(Section):
 
     engine: Literal["local", "ray"] = "local"
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
-    precision: Literal["float64", "float32", "tf32", "bfloat16"] = "float64"
+    precision: Precision = "float64"
     batch_size: Annotated[int, Field(ge=1, le=65_536)] = 256
 
 

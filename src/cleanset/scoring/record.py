@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cleanset.edition.params import Precision
 from cleanset.files import read_text, write_text
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.scoring.exactness import Distance
@@ -29,7 +30,7 @@ class ScoreRecord(BaseModel):
     threat_model: str | None = None
     preprocessing: ResizeAndCrop
     weights_sha256: Sha256
-    precision: str
+    precision: Precision
     images: Annotated[int, Field(ge=0)]
     against_float64: Distance | None
     versions: dict[str, str]
