@@ -288,6 +288,11 @@ def answered(made: OnDisk, content: dict[str, object], judge: str = JUDGES[0], w
     made.judge(judge, week, {made.sha256: {"date": "2026-11-07", **content}})
 
 
+def answered_control(made: OnDisk, week: str, date: str) -> None:
+    made.yaml("judges/controls.yaml", {"controls": {"0" * 64: {"contains": {"bird": True, "bicycle": False}}}})
+    made.judge(JUDGES[3], week, {"0" * 64: BIRD | {"date": date}})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -299,6 +304,8 @@ def answered(made: OnDisk, content: dict[str, object], judge: str = JUDGES[0], w
         (lambda made: answered(made, BIRD, "Ada"), "answers/Ada: unexpected; expected a folder with a name"),
         (lambda made: answered(made, BIRD, week="2026-11-13"), "never shown to this judge|answered twice"),
         (lambda made: made.judge(JUDGES[0], "2026-11-06", {"0" * 64: {"date": "2026-11-07", **BIRD}}), "never shown"),
+        (lambda made: answered_control(made, "2026-11-20", "2026-11-21"), "2026-11-20.yaml: .* never shown to this"),
+        (lambda made: answered_control(made, "2026-11-06", "2026-11-06"), "2026-11-06.yaml: .* never shown to this"),
         (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 9]]}), "an outline with 2 points"),
         (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 9], [9, 0], [0, 9]]}), "crosses or"),
         (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 0], [999, 9]]}), "outside the image"),
@@ -436,6 +443,28 @@ def test_changed_after_publication(first: str, second: str, is_changed: bool, ma
         refused(made, r"changed on 2026-11-0[78], after its publication on 2026-11-06; expected what was published")
     else:
         assert run(made.folder, None, None)
+
+
+def test_given_to_another_team_after_publication(made: OnDisk) -> None:
+    """Which would have the shares; by git's history, committed or not."""
+    commit(made, "2026-11-02T12:00:00Z")
+    after = made.path("submissions/blue/2026-11-02-1")
+    after.parent.mkdir()
+    made.path(FIRST).rename(after)
+    message = r"submissions/red/2026-11-02-1: removed or renamed on 2026-11-07, after its publication on 2026-11-06; "
+    refused(made, message, on="2026-11-07")
+    assert run(made.folder, after, day("2026-11-06"))
+    commit(made, "2026-11-07T00:00:00Z")
+    refused(made, message)
+
+
+def test_given_to_another_team_before_publication(made: OnDisk) -> None:
+    commit(made, "2026-11-02T12:00:00Z")
+    after = made.path("submissions/blue/2026-11-02-1")
+    after.parent.mkdir()
+    made.path(FIRST).rename(after)
+    commit(made, "2026-11-06T23:59:59Z")
+    assert run(made.folder, None, None)
 
 
 def cleanset(made: OnDisk, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,13 @@ from pathlib import Path
 from cleanset.contest.consistency import check_submissions
 from cleanset.contest.entries import Board
 from cleanset.contest.files import ContestFiles, Submission, last_day
-from cleanset.contest.folder_checks import check_defence, check_submission, check_unchanged, clean_pixels
+from cleanset.contest.folder_checks import (
+    check_defence,
+    check_none_removed,
+    check_submission,
+    check_unchanged,
+    clean_pixels,
+)
 from cleanset.contest.judge_checks import check_judges_folder
 from cleanset.contest.reading import DEFENCE_YAML, MANIFEST_YAML, read_contest
 from cleanset.contest.standing import standing
@@ -45,6 +51,7 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
     _check_other_dates(files, on)
     if files.defences or files.submissions:
         standing(files, last_day(files))  # which checks the files against each other
+        check_none_removed(contest, on or last_day(files))
     _check_judges(files)
     check_judges_folder(contest, files)
     for name in sorted(files.defences):

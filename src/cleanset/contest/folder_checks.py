@@ -8,10 +8,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from cleanset.contest.days import after
+from cleanset.contest.days import after, week_of_day
 from cleanset.contest.entries import Defence, SubmittedImage
 from cleanset.contest.files import Submission
-from cleanset.contest.reading import DEFENCE_YAML, IMAGES, MANIFEST_YAML, NOTES, refuse_link, visible
+from cleanset.contest.reading import DEFENCE_YAML, IMAGES, MANIFEST_YAML, NOTES, SUBMISSION, refuse_link, visible
 from cleanset.contest.rules import ContestRules
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -146,7 +146,7 @@ def check_unchanged(folder: Path, submission: Submission, on: datetime.date) -> 
     listed = _git(folder, "log", "--format=%cI", "--", ".")
     if not listed:
         return
-    dates = [datetime.datetime.fromisoformat(line).astimezone(datetime.UTC).date() for line in listed.split()]
+    dates = [_day_of(line) for line in listed.split()]
     if len(dates) > 1 and dates[0] > submission.week:
         raise CleansetError(
             f"{folder}: changed on {dates[0]}, after its publication on {submission.week}; "
@@ -154,6 +154,37 @@ def check_unchanged(folder: Path, submission: Submission, on: datetime.date) -> 
         )
     if on > submission.week and _git(folder, "status", "--porcelain", "--", "."):
         raise CleansetError(f"{folder}: differs from what is committed; expected what was published: git checkout it")
+
+
+def check_none_removed(contest: Path, on: datetime.date) -> None:
+    """Raise CleansetError for a published submission that git knows and that is gone, as one that was renamed.
+
+    What is not committed counts on a day `on` after the week's end, as for `check_unchanged`.
+    """
+    manifests = ("--relative", "--no-renames", "--diff-filter=D", "--", f"submissions/*/*/{MANIFEST_YAML}")
+    uncommitted = _git(contest, "diff", "--name-only", "HEAD", *manifests) or ""
+    gone = [(on, name) for name in uncommitted.splitlines()]
+    date = on
+    for line in (_git(contest, "log", "--name-only", "--format=on %cI", *manifests) or "").splitlines():
+        if line.startswith("on "):
+            date = _day_of(line.removeprefix("on "))
+        elif line:
+            gone.append((date, line))
+    for removed_on, name in sorted(gone):
+        folder = contest / Path(name).parent
+        match = SUBMISSION.fullmatch(folder.name)
+        if match is None or folder.exists():
+            continue
+        week = week_of_day(datetime.date.fromisoformat(match[1]))
+        if removed_on > week:
+            raise CleansetError(
+                f"{folder}: removed or renamed on {removed_on}, after its publication on {week}; "
+                f"expected what was published: git checkout it from a commit before {after(week, 1)}"
+            )
+
+
+def _day_of(instant: str) -> datetime.date:
+    return datetime.datetime.fromisoformat(instant).astimezone(datetime.UTC).date()
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -41,7 +41,7 @@ MAX_CHARACTERS = 2**26
 REMEDY = "save it as UTF-8, or git checkout it"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_SUBMISSION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-([1-9][0-9]{0,3})")
+SUBMISSION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-([1-9][0-9]{0,3})")
 _Kind = TypeVar("_Kind", bound=Section)
 
 
@@ -75,7 +75,7 @@ def read_defence(folder: Path) -> Defence:
 
 def read_submission(folder: Path) -> Submission:
     """The submission in submissions/<team>/<date>-<n>, whose manifest must be of that day."""
-    match = _SUBMISSION.fullmatch(folder.name)
+    match = SUBMISSION.fullmatch(folder.name)
     if match is None:
         raise CleansetError(f"{folder}: no submission; expected a folder <date>-<n>, such as 2026-11-27-1: rename it")
     found = Submission(folder.parent.name, int(match[2]), read_section(Manifest, folder / MANIFEST_YAML))
