@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich import box
@@ -62,30 +62,41 @@ def _shares(shares: Shares) -> dict[str, str]:
     return {team: str(share) for team, share in sorted(shares.items())}
 
 
-COLUMNS = ("defence", "status", "dates", "shares", "why", "over-fitting")
+COLUMNS = ("defence", "status", "dates", "shares", "over-fitting")
 
 
 def as_table(standing: Standing) -> Table:
     """The defences of a standing, a line each; a column that would be empty is left out.
 
-    Over-fitting: accuracy on the eligibility list less that on the one that is not published.
+    Over-fitting: accuracy on the eligibility list less that on the one that is not published. Below the table: why a
+    defence is not eligible, what is waited for, and the shares of the defenders.
     """
     rows = []
     for each in standing.defences:
-        why = "\n".join((*each.reasons, *(f"waits for {one}" for one in each.waits_for))).replace("_", " ")
         shares = "\n".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
-        unsettled = " (not settled)" if each.status == "broken" and not each.settled else ""
+        unsettled = "\nnot settled" if each.status == "broken" and not each.settled else ""
         overfit = "" if each.overfitting is None else f"{100 * float(each.overfitting):+.1f} %"
         since = (("staked", each.staked_on), ("broken", each.broken_in))
         dates = "\n".join(f"{what} {date}" for what, date in since if date)
-        rows.append((each.name, each.status, dates, shares + unsettled, why, overfit))
+        rows.append((each.name, each.status, dates, (shares + unsettled).strip(), overfit))
     filled = [number for number in range(len(COLUMNS)) if number < 2 or any(row[number] for row in rows)]
     table = Table(*(COLUMNS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
-    for column in table.columns[:3]:
+    table.caption, table.caption_justify = "\n".join(_below(standing)) or None, "left"
+    for column in table.columns:
         column.no_wrap = True
     for row in rows:
         table.add_row(*(row[number] for number in filled))
     return table
+
+
+def _below(standing: Standing) -> Iterator[str]:
+    for each in standing.defences:
+        if each.reasons:
+            yield f"{each.name} is not eligible: {', '.join(each.reasons).replace('_', ' ')}."
+        if each.waits_for:
+            yield f"{each.name} waits for {', '.join(each.waits_for).replace('_', ' ')}."
+    if standing.defenders:
+        yield f"Defenders' shares: {', '.join(f'{team} {share}' for team, share in standing.defenders.items())}."
 
 
 def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
