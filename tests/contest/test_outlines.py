@@ -47,7 +47,7 @@ def test_area_and_box(outline: Outline, doubled: int, around: tuple[int, ...]) -
         ([[4, 4], [0, 0], [8, 0], [2, 0]], "crosses or touches itself"),
         ([[0, 0], [5, 5], [10, 10]], "an outline of no area"),
         ([[0, 0], [10, 10], [5, 5], [3, 3]], "an outline of no area"),
-        ([[0, 0], [5, 0], [5, -1]], r"each point as \[x, y\], whole numbers from 0 to 65,535"),
+        ([[0, 0], [5, 0], [5, -1]], "x and y of each point as whole numbers from 0 to 65,535"),
         ([[0, 0], [5, 0], [5, 65_536]], "whole numbers from 0"),
         ([[0, 0], [5, 0], [5, 1.5]], "whole numbers from 0"),
         ([[0, 0], [5, 0], [5, True]], "whole numbers from 0"),

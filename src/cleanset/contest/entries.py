@@ -19,7 +19,8 @@ FilePath = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$", max_length=200)
 ]
 """Relative to the folder of the file that names it; leads nowhere else."""
-Text = Annotated[str, Field(pattern=r"\S", max_length=10_000)]
+Text = Annotated[str, Field(pattern=r"[\p{L}\p{N}]", max_length=10_000)]
+"""With a letter or a digit, so that a reason is one."""
 Side = Annotated[int, Field(ge=1, le=65_535)]
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 

@@ -71,7 +71,7 @@ def _point(point: Any) -> Point:
 
 
 _EXPECTED = 'expected an outline: the corners as text, x,y of each, such as "10,10 40,10 40,30", or a list of points'
-_EXPECTED_POINT = f"expected each point as [x, y], whole numbers from 0 to {MAX_COORDINATE:,}"
+_EXPECTED_POINT = f"expected x and y of each point as whole numbers from 0 to {MAX_COORDINATE:,}"
 
 
 def check_inside(outline: Outline, width: int, height: int) -> None:
