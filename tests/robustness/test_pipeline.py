@@ -227,9 +227,14 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
     assert notices["perturbations"].startswith("No official ImageNet-P numbers: a subset")
     assert notices["scenarios"].endswith("of all 1,000 (answers: all).")
     with (folder / "perturbations.csv").open() as file:
-        problems = {row["problem"] for row in csv.DictReader(file) if row["measure"] == "mfr" if not row["value"]}
-    assert problems
-    assert all("perturbations have no ratio: " in problem for problem in problems)
+        missing = [row for row in csv.DictReader(file) if row["measure"] == "mfr" if not row["value"]]
+    assert all("perturbations have no ratio: " in row["problem"] for row in missing if int(row["images"]) > 1)
+    few = {(row["selection"], row["model"], row["problem"]) for row in missing if int(row["images"]) < 2}
+    assert few == {
+        *(("own", role, "1 image; intervals need 2 or more") for role in ("standard", "corruption_robust")),
+        *(("common", role, "0 images; intervals need 2 or more") for role in ROLES),
+    }
+    assert {row["selection"] for row in missing if int(row["images"]) > 1} == {"union", "own"}
 
 
 def test_another_score_stops_the_stage(studied: Checkout, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cleanset.robustness.measures.bootstrap import Bootstrap, Resamples
-from cleanset.robustness.measures.sampled import sampled_means
+from cleanset.robustness.measures.sampled import constant, sampled_means
 from cleanset.robustness.results import Chosen, Line, Measure, StudiedImages
 
 ROLES = ["a", "b", "c"]
@@ -35,6 +35,14 @@ def test_a_selection_with_fewer_than_two_images() -> None:
     assert all(each.problem == "" and each.low <= each.value <= each.high for each in found[:5])
     assert np.isnan([[each.value, each.low, each.high] for each in found[5:]]).all()
     assert {each.problem for each in found[5:]} == {"0 images; intervals need 2 or more"}
+
+
+def test_a_model_without_a_set() -> None:
+    images = StudiedImages(np.zeros(2, np.int64), [["a"], ["a"]], ["a", "other"], Bootstrap(resamples=20), owners=["a"])
+    found = images.lines(lambda _role, _chosen, resamples: iter([Measure("number", "fog", constant(1.0, resamples))]))
+    assert [(each.selection, each.model, each.images) for each in found] == [
+        ("union", "a", 2), ("union", "other", 2), ("own", "a", 2), ("common", "a", 2), ("common", "other", 2),
+    ]  # fmt: skip
 
 
 def test_one_image() -> None:

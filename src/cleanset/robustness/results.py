@@ -84,21 +84,26 @@ class StudiedImages:
     selections: Sequence[str] = SELECTIONS
     owners: Sequence[str] | None = None
 
+    @property
+    def roles_with_sets(self) -> Sequence[str]:
+        return self.roles if self.owners is None else self.owners
+
     def selected(self, selection: str, role: str) -> Chosen:
         """Which images a selection has for a role."""
-        owners = self.roles if self.owners is None else self.owners
-        wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(owners)}[selection]
+        common = set(self.roles_with_sets)
+        wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": common}[selection]
         return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
 
     def lines(self, measured: Measured) -> Iterator[Line]:
         """Every measure of every model on every selection; NaN and why, where this has fewer than MIN_IMAGES.
 
-        No line at all where every selection has fewer.
+        No line at all where every selection has fewer, and none on its own set of a model that has no set.
         """
         counts = {
             (selection, role): int(self.selected(selection, role).sum())
             for selection in self.selections
             for role in self.roles
+            if selection != "own" or role in self.roles_with_sets
         }
         found = {key: list(self._measured(*key, measured)) for key, count in counts.items() if count >= MIN_IMAGES}
         names = dict.fromkeys((line.measure, line.change) for lines in found.values() for line in lines)
