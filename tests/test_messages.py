@@ -73,6 +73,10 @@ def test_the_first_problem_is_bounded() -> None:
     ("text", "message"),
     [
         ('{"a": 1, "a": 2}', "x: not JSON (the key 'a' a second time); expected numbers"),
+        (
+            '{"c": 0, "a": 1, "b": 2, "b": 3, "b": 4, "a": 5}',
+            "x: not JSON (the key 'a' a second time); expected numbers",
+        ),
         ("[NaN]", "x: not JSON (NaN is no number); expected numbers"),
         ("[-Infinity]", "x: not JSON (-Infinity is no number); expected numbers"),
         ("[1,\n", "x, line 2: not JSON (Expecting value); expected numbers"),
