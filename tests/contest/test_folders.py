@@ -458,6 +458,17 @@ def test_given_to_another_team_after_publication(made: OnDisk) -> None:
     refused(made, message)
 
 
+@pytest.mark.parametrize("name", ["2026-13-45-1", "draft"])
+def test_removed_that_was_no_submission(name: str, made: OnDisk) -> None:
+    path = made.path(f"submissions/red/{name}/manifest.yaml")
+    made.text(path, "{}")
+    commit(made, "2026-11-02T12:00:00Z")
+    path.unlink()
+    path.parent.rmdir()
+    commit(made, "2026-12-02T12:00:00Z")
+    assert run(made.folder, None, None)
+
+
 def test_given_to_another_team_before_publication(made: OnDisk) -> None:
     commit(made, "2026-11-02T12:00:00Z")
     after = made.path("submissions/blue/2026-11-02-1")

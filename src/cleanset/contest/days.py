@@ -44,7 +44,12 @@ Instant = Annotated[datetime.datetime, BeforeValidator(parse_instant)]
 
 def week_of(instant: datetime.datetime) -> datetime.date:
     """The Friday on which the week of an instant ends, at 23:59:59 UTC; the next second is in the next week."""
-    return week_of_day(instant.astimezone(datetime.UTC).date())
+    return week_of_day(day_of(instant))
+
+
+def day_of(instant: datetime.datetime) -> datetime.date:
+    """The day of an instant, in UTC."""
+    return instant.astimezone(datetime.UTC).date()
 
 
 def week_of_day(day: datetime.date) -> datetime.date:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from cleanset.contest.days import after, week_of_day
+from cleanset.contest.days import after, day_of, parse_day, week_of_day
 from cleanset.contest.entries import Defence, SubmittedImage
 from cleanset.contest.files import Submission
 from cleanset.contest.reading import DEFENCE_YAML, IMAGES, MANIFEST_YAML, NOTES, SUBMISSION, refuse_link, visible
@@ -146,7 +146,7 @@ def check_unchanged(folder: Path, submission: Submission, on: datetime.date) -> 
     listed = _git(folder, "log", "--format=%cI", "--", ".")
     if not listed:
         return
-    dates = [_day_of(line) for line in listed.split()]
+    dates = [_committed_on(line) for line in listed.split()]
     if len(dates) > 1 and dates[0] > submission.week:
         raise CleansetError(
             f"{folder}: changed on {dates[0]}, after its publication on {submission.week}; "
@@ -161,30 +161,40 @@ def check_none_removed(contest: Path, on: datetime.date) -> None:
 
     What is not committed counts on a day `on` after the week's end, as for `check_unchanged`.
     """
-    manifests = ("--relative", "--no-renames", "--diff-filter=D", "--", f"submissions/*/*/{MANIFEST_YAML}")
-    uncommitted = _git(contest, "diff", "--name-only", "HEAD", *manifests) or ""
-    gone = [(on, name) for name in uncommitted.splitlines()]
-    date = on
-    for line in (_git(contest, "log", "--name-only", "--format=on %cI", *manifests) or "").splitlines():
-        if line.startswith("on "):
-            date = _day_of(line.removeprefix("on "))
-        elif line:
-            gone.append((date, line))
-    for removed_on, name in sorted(gone):
-        folder = contest / Path(name).parent
-        match = SUBMISSION.fullmatch(folder.name)
-        if match is None or folder.exists():
-            continue
-        week = week_of_day(datetime.date.fromisoformat(match[1]))
-        if removed_on > week:
+    for removed_on, folder in sorted(_removed(contest, on)):
+        week = _week_of_submission(folder)
+        if week is not None and removed_on > week and not folder.exists():
             raise CleansetError(
                 f"{folder}: removed or renamed on {removed_on}, after its publication on {week}; "
                 f"expected what was published: git checkout it from a commit before {after(week, 1)}"
             )
 
 
-def _day_of(instant: str) -> datetime.date:
-    return datetime.datetime.fromisoformat(instant).astimezone(datetime.UTC).date()
+def _removed(contest: Path, on: datetime.date) -> Iterator[tuple[datetime.date, Path]]:
+    """The folders whose manifest was removed, some of which may be there again; `on` for what is not committed."""
+    manifests = ("--name-only", "--relative", "--no-renames", "--diff-filter=D")
+    where = ("--", f"submissions/*/*/{MANIFEST_YAML}")
+    day, mark = on, "on "
+    uncommitted = _git(contest, "diff", "HEAD", *manifests, *where) or ""
+    committed = _git(contest, "log", f"--format={mark}%cI", *manifests, *where) or ""
+    for line in filter(None, (*uncommitted.splitlines(), *committed.splitlines())):
+        if line.startswith(mark):
+            day = _committed_on(line.removeprefix(mark))
+        else:
+            yield day, contest / Path(line).parent
+
+
+def _week_of_submission(folder: Path) -> datetime.date | None:
+    """The week of the day in the folder's name; None for a name that no submission has."""
+    match = SUBMISSION.fullmatch(folder.name)
+    try:
+        return week_of_day(parse_day(match[1])) if match else None
+    except ValueError:
+        return None
+
+
+def _committed_on(instant: str) -> datetime.date:
+    return day_of(datetime.datetime.fromisoformat(instant))
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -18,6 +18,8 @@ MAX_COORDINATE = 65_535
 
 _NUMBER = "(?:0|[1-9][0-9]{0,4})"
 _TEXT = re.compile(f"{_NUMBER},{_NUMBER}(?: {_NUMBER},{_NUMBER})*+")
+_EXPECTED = 'expected an outline: the corners as text, x,y of each, such as "10,10 40,10 40,30", or a list of points'
+_EXPECTED_POINT = f"expected x and y of each point as whole numbers from 0 to {MAX_COORDINATE:,}"
 
 
 def checked_outline(points: Any) -> Outline:
@@ -68,10 +70,6 @@ def _point(point: Any) -> Point:
         if type(x) is type(y) is int and 0 <= x <= MAX_COORDINATE and 0 <= y <= MAX_COORDINATE:
             return x, y
     raise ValueError(_EXPECTED_POINT)
-
-
-_EXPECTED = 'expected an outline: the corners as text, x,y of each, such as "10,10 40,10 40,30", or a list of points'
-_EXPECTED_POINT = f"expected x and y of each point as whole numbers from 0 to {MAX_COORDINATE:,}"
 
 
 def check_inside(outline: Outline, width: int, height: int) -> None:

@@ -82,7 +82,7 @@ def as_table(standing: Standing) -> Table:
     filled = [number for number in range(len(COLUMNS)) if number < 2 or any(row[number] for row in rows)]
     table = Table(*(COLUMNS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
     table.caption, table.caption_justify = "\n".join(_below(standing)) or None, "left"
-    for column in table.columns:
+    for column in table.columns[:3]:
         column.no_wrap = True
     for row in rows:
         table.add_row(*(row[number] for number in filled))
