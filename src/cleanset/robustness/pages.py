@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from cleanset.report.pages import page_environment
 from cleanset.robustness.measures.published import PUBLISHED_MODELS
 from cleanset.robustness.measures.scenarios import spread
 from cleanset.robustness.names import UNCHANGED, corruptions_of, perturbations_of
+from cleanset.robustness.results import MIN_IMAGES
 from cleanset.robustness.settings import StudyParams
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -221,7 +222,7 @@ def _measures(data: PagesData, family: str) -> dict[str, Any]:
     lines, differences = data.tables[f"{family}s"], data.tables[f"{family}_differences"]
     selections = list(dict.fromkeys(lines["selection"]))
     return {
-        "selections": {name: _counts(lines, name) for name in selections},
+        "selections": {name: _selected(lines, name) for name in selections},
         "of": _by_key(lines),
         "first": selections[0],
         "differences": [
@@ -231,13 +232,22 @@ def _measures(data: PagesData, family: str) -> dict[str, Any]:
     }
 
 
-def _counts(lines: pd.DataFrame, selection: str) -> str:
-    """How many images a selection has, as text: one number, or one for each model."""
+class Selected(NamedTuple):
+    """How many images a selection has, as text, and whether they are enough for any model."""
+
+    counts: str
+    is_measured: bool
+
+
+def _selected(lines: pd.DataFrame, selection: str) -> Selected:
+    """One number, or one for each model where they differ."""
     of_models = lines[lines["selection"] == selection].drop_duplicates("model")
     counts = dict(zip(of_models["model"], of_models["images"], strict=True))
+    text = ", ".join(f"{model} {count:,}" for model, count in counts.items())
     if len(set(counts.values())) == 1:
-        return f"{next(iter(counts.values())):,}"
-    return ", ".join(f"{model} {count:,}" for model, count in counts.items())
+        text = f"{next(iter(counts.values())):,}"
+    is_measured = max(counts.values()) >= MIN_IMAGES
+    return Selected(text if is_measured else f"{text}; intervals need {MIN_IMAGES} or more", is_measured)
 
 
 def _by_key(lines: pd.DataFrame) -> dict[tuple[str, str, str, str], Value]:

@@ -1,6 +1,6 @@
 """What is measured of every model on three selections of the images, with intervals: the lines of a family's tables."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -84,14 +84,9 @@ class StudiedImages:
     selections: Sequence[str] = SELECTIONS
     owners: Sequence[str] | None = None
 
-    @property
-    def roles_with_sets(self) -> Sequence[str]:
-        return self.roles if self.owners is None else self.owners
-
     def selected(self, selection: str, role: str) -> Chosen:
         """Which images a selection has for a role."""
-        common = set(self.roles_with_sets)
-        wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": common}[selection]
+        wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(self._with_sets)}[selection]
         return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
 
     def lines(self, measured: Measured) -> Iterator[Line]:
@@ -99,22 +94,27 @@ class StudiedImages:
 
         No line at all where every selection has fewer, and none on its own set of a model that has no set.
         """
-        counts = {
-            (selection, role): int(self.selected(selection, role).sum())
+        chosen = {
+            (selection, role): self.selected(selection, role)
             for selection in self.selections
             for role in self.roles
-            if selection != "own" or role in self.roles_with_sets
+            if selection != "own" or role in self._with_sets
         }
-        found = {key: list(self._measured(*key, measured)) for key, count in counts.items() if count >= MIN_IMAGES}
+        found = {
+            key: list(self._measured(*key, images, measured))
+            for key, images in chosen.items()
+            if images.sum() >= MIN_IMAGES
+        }
         names = dict.fromkeys((line.measure, line.change) for lines in found.values() for line in lines)
-        for (selection, role), count in counts.items():
-            problem = f"{count} image{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
-            missed = (Line(selection, role, *name, count, np.nan, np.nan, np.nan, problem) for name in names)
-            yield from found.get((selection, role), missed)
+        for key, images in chosen.items():
+            yield from found[key] if key in found else _too_few(*key, int(images.sum()), names)
 
-    def _measured(self, selection: str, role: str, measured: Measured) -> Iterator[Line]:
-        """Every measure of a model on a selection."""
-        chosen = self.selected(selection, role)
+    @property
+    def _with_sets(self) -> Sequence[str]:
+        return self.roles if self.owners is None else self.owners
+
+    def _measured(self, selection: str, role: str, chosen: Chosen, measured: Measured) -> Iterator[Line]:
+        """Every measure of a model on a selection, whose images are `chosen`."""
         for each in measured(role, chosen, self.bootstrap.resample(self.classes[chosen])):
             value = each.sampled.value
             interval = each.sampled.interval() if np.isfinite(value) else Interval(np.nan, np.nan)
@@ -142,6 +142,13 @@ class StudiedImages:
                         difference = left - right
                         low, high = _ends(difference.interval())
                         yield Difference(selection, *key, one, other, difference.value, low, high)
+
+
+def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[Line]:
+    """The measures, by name and change, of a model that has so few images of a selection."""
+    problem = f"{count} image{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
+    for measure, change in names:
+        yield Line(selection, role, measure, change, count, np.nan, np.nan, np.nan, problem)
 
 
 def _ends(interval: Interval) -> tuple[float, float]:
