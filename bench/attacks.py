@@ -9,16 +9,16 @@ import timm
 import torch
 from torch import Tensor
 
-from cleanset.attacks.base import Attack, Subject, group_seed, to_unit
-from cleanset.attacks.boundary import Boundary, Other, chosen_start
-from cleanset.attacks.libraries import globally_seeded
-from cleanset.attacks.spatial import SpatialGrid
-from cleanset.attacks.spsa import Spsa
 from cleanset.images.base import base_image
 from cleanset.images.codec import decode
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.models import Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision
+from cleanset.studies.attacks.base import Attack, Subject, group_seed, to_unit
+from cleanset.studies.attacks.boundary import Boundary, Other, chosen_start
+from cleanset.studies.attacks.libraries import globally_seeded
+from cleanset.studies.attacks.spatial import SpatialGrid
+from cleanset.studies.attacks.spsa import Spsa
 from export import photographs_or_drawings
 from measuring import print_machine, print_table, share
 

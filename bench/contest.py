@@ -10,13 +10,20 @@ from time import perf_counter, process_time
 
 import yaml
 
-from cleanset.contest.answering import as_yaml
-from cleanset.contest.entries import Board, Decision, Defence, Manifest, Run, Stake
-from cleanset.contest.files import ContestFiles, JudgeAnswers, Submission
-from cleanset.contest.judging import Answer
-from cleanset.contest.rules import ContestRules
-from cleanset.contest.standing import standing
 from cleanset.edition.params import Section
+from cleanset.studies.contest.answering import as_yaml
+from cleanset.studies.contest.entries import (
+    Board,
+    Decision,
+    Defence,
+    Manifest,
+    Run,
+    Stake,
+)
+from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission
+from cleanset.studies.contest.judging import Answer
+from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.standing import standing
 from measuring import BIN, print_machine, print_table, run, share
 
 DEFENCES, IMAGES, JUDGES, TEAMS = 100, 10_000, 5, 25

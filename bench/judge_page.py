@@ -9,9 +9,9 @@ import numpy as np
 import yaml
 from playwright.sync_api import Page
 
-from cleanset.contest.answering import answer_file, as_yaml
-from cleanset.contest.folder_checks import manifest_entry
-from cleanset.contest.judging import Answer
+from cleanset.studies.contest.answering import answer_file, as_yaml
+from cleanset.studies.contest.folder_checks import manifest_entry
+from cleanset.studies.contest.judging import Answer
 from measuring import print_machine, print_table, scratch, share
 from page import opened, peak_mib, photograph, served
 

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 from cleanset.images.base import base_image
 from cleanset.images.codec import decode
-from cleanset.robustness.answers import ANSWERS, PREDICTIONS
-from cleanset.robustness.corruption_results import Answers, CorruptionStudy, by_severity
-from cleanset.robustness.corruptions import corrupted
-from cleanset.robustness.measures.bootstrap import Bootstrap
-from cleanset.robustness.measuring import Studied
-from cleanset.robustness.measuring import corruption_study as read_corruptions
-from cleanset.robustness.measuring import perturbation_study as read_perturbations
-from cleanset.robustness.names import (
+from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.answers import ANSWERS, PREDICTIONS
+from cleanset.studies.robustness.corruption_results import Answers, CorruptionStudy, by_severity
+from cleanset.studies.robustness.corruptions import corrupted
+from cleanset.studies.robustness.measuring import Studied
+from cleanset.studies.robustness.measuring import corruption_study as read_corruptions
+from cleanset.studies.robustness.measuring import perturbation_study as read_perturbations
+from cleanset.studies.robustness.names import (
     ALL_CORRUPTIONS,
     ALL_PERTURBATIONS,
     CLEAN,
@@ -32,12 +32,12 @@ from cleanset.robustness.names import (
     UNCHANGED,
     frame_count,
 )
-from cleanset.robustness.perturbation_results import PerturbationStudy, by_frame
-from cleanset.robustness.results import SELECTIONS, StudiedImages
-from cleanset.robustness.scenario_results import Answers as ScenarioAnswers
-from cleanset.robustness.scenario_results import ScenarioStudy, cells_of, regression_of
-from cleanset.robustness.settings import StudyParams
-from cleanset.robustness.study import AnswerFiles
+from cleanset.studies.robustness.perturbation_results import PerturbationStudy, by_frame
+from cleanset.studies.robustness.results import SELECTIONS, StudiedImages
+from cleanset.studies.robustness.scenario_results import Answers as ScenarioAnswers
+from cleanset.studies.robustness.scenario_results import ScenarioStudy, cells_of, regression_of
+from cleanset.studies.robustness.settings import StudyParams
+from cleanset.studies.robustness.study import AnswerFiles
 from export import photographs_or_drawings
 from measuring import print_machine, print_table, run, scratch, share
 

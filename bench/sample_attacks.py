@@ -5,10 +5,10 @@ import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
 
-from cleanset.attacks.settings import AttackSettings
 from cleanset.edition.params import read_params
-from cleanset.robustness.study import Study
-from cleanset.stages.robustness import attacks
+from cleanset.studies.attacks.settings import AttackSettings
+from cleanset.studies.attacks.stages import attacks
+from cleanset.studies.robustness.study import Study
 from measuring import PROJECT, print_machine, print_table, share
 
 IMAGES, MAX_SECONDS = 20, 240

@@ -21,14 +21,14 @@ from cleanset.files import sha256
 from cleanset.images.base import BASE_SIZE
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.machine import available_cores
-from cleanset.robustness.answers import ReadAnswers
-from cleanset.robustness.changed_images import ChangedImages, ChangeName, StudyFile
-from cleanset.robustness.changes import corrupted_image
-from cleanset.robustness.names import CORRUPTIONS, SEVERITIES, UNCHANGED
 from cleanset.scoring.decoding import Batch, SharedBatches
 from cleanset.scoring.engine import DevicePipeline
 from cleanset.scoring.models import LoadedModel, Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision, Scorer, arithmetic, grouped
+from cleanset.studies.robustness.answers import ReadAnswers
+from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
+from cleanset.studies.robustness.changes import corrupted_image
+from cleanset.studies.robustness.names import CORRUPTIONS, SEVERITIES, UNCHANGED
 from export import photographs_or_drawings
 from measuring import PROJECT, print_machine, print_table, scratch, share
 

@@ -17,15 +17,15 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from cleanset import tables
-from cleanset.attacks.results import ATTACKED
-from cleanset.contest.rules import ContestRules
 from cleanset.edition.params import PROTOCOLS, Params
-from cleanset.robustness.answers import PREDICTIONS
-from cleanset.robustness.digests import DIGESTS
-from cleanset.robustness.image_masks import MASKS
-from cleanset.robustness.images import STUDY_IMAGES
-from cleanset.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
-from cleanset.robustness.settings import StudyParams
+from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.robustness.answers import PREDICTIONS
+from cleanset.studies.robustness.digests import DIGESTS
+from cleanset.studies.robustness.image_masks import MASKS
+from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
+from cleanset.studies.robustness.settings import StudyParams
 from cleanset.tables import Table
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.conftest import CHROMIUM_OPTIONS
-from tests.contest.judging_page import ADA, Judging, Server, unjudged
+from tests.studies.contest.judging_page import ADA, Judging, Server, unjudged
 
 DOCS, ROOT = Path("docs"), Path()
 SIZE = {"width": 1280, "height": 800}

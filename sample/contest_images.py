@@ -8,9 +8,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from cleanset.contest.folder_checks import manifest_entry
 from cleanset.images.base import BASE_SIZE, base_image
 from cleanset.images.codec import decode, png
+from cleanset.studies.contest.folder_checks import manifest_entry
 
 EXPORT = Path("data", "export")
 SUBMISSIONS = Path("studies", "contest", "submissions")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cleanset.errors import CleansetError
-    from cleanset.exports.load import load, table
+    from cleanset.loading import load, table
 
 __all__ = ["CleansetError", "load", "table"]
 
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
 
         return CleansetError
     if name in __all__:
-        from cleanset.exports import load as loading
+        from cleanset import loading
 
         return getattr(loading, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

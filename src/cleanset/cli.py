@@ -6,10 +6,14 @@ from typing import Annotated
 
 import typer
 
-from cleanset import attacks_cli, contest_cli, review_cli, robustness_cli, study_cli
+from cleanset import review_cli
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, one_line
 from cleanset.options import HERE, Folder
+from cleanset.studies.attacks import commands as attacks_cli
+from cleanset.studies.contest import commands as contest_cli
+from cleanset.studies.realness import commands as study_cli
+from cleanset.studies.robustness import commands as robustness_cli
 
 app = typer.Typer(
     no_args_is_help=True,

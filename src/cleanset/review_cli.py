@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from cleanset.edition.paths import Edition
-from cleanset.options import HERE, LOOPBACK, Browser, Folder, Host, Port
+from cleanset.options import (
+    HERE,
+    LOOPBACK,
+    Browser,
+    Folder,
+    Host,
+    Port,
+)
 
 app = typer.Typer(
     invoke_without_command=True, help="Review images in the browser, or show the progress of the reviews."

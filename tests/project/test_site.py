@@ -14,12 +14,12 @@ import yaml
 from playwright.sync_api import Browser, Page, Request
 
 from cleanset import tables
-from cleanset.attacks.results import ATTACKED
 from cleanset.edition.params import PROTOCOLS, Params
-from cleanset.robustness.answers import PREDICTIONS
-from cleanset.robustness.image_masks import MASKS
-from cleanset.robustness.images import STUDY_IMAGES
-from cleanset.robustness.measure_files import MEASURE_FILES
+from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.robustness.answers import PREDICTIONS
+from cleanset.studies.robustness.image_masks import MASKS
+from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.measure_files import MEASURE_FILES
 from cleanset.tables import Table
 from tests.once import once
 

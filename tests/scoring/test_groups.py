@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.contest.coverage import CONFIDENCES, confidences
 from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.errors import CleansetError
 from cleanset.scoring.groups import BIRD_OR_BICYCLE, Groups, predicted, stored_columns
+from cleanset.statistics.coverage import CONFIDENCES, confidences
 from tests.properties import examples
 
 GOLDFISH, LADYBUG, STARFISH = "n01443537", "n02165456", "n02317335"

@@ -22,7 +22,14 @@ from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.progress import tracked
 from cleanset.scoring.decoding import in_threads
 from cleanset.scoring.models import LoadedModel, Normalise, load_model
-from cleanset.scoring.scorer import Precision, Scorer, arithmetic, choose_devices, grouped, to_table
+from cleanset.scoring.scorer import (
+    Precision,
+    Scorer,
+    arithmetic,
+    choose_devices,
+    grouped,
+    to_table,
+)
 from cleanset.tables import SCORES, write_table
 from tests.ten_images import drawn_image, id_of, jpeg, ten_images
 

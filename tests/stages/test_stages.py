@@ -16,7 +16,14 @@ import pytest
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.stages import count, crops, intersect, report, review_apply, select
+from cleanset.stages import (
+    count,
+    crops,
+    intersect,
+    report,
+    review_apply,
+    select,
+)
 from cleanset.tables import (
     CANDIDATES,
     CROP_SCORES,

@@ -15,7 +15,14 @@ import pandas as pd
 
 from cleanset.compare.lists import ConfidenceComparison, ListComparison, compare_with_list, labels_of, list_of
 from cleanset.compare.records import compare_records
-from cleanset.compare.sets import CHANGES, ClassChange, by_class, compare_exports, compare_sets, size_of
+from cleanset.compare.sets import (
+    CHANGES,
+    ClassChange,
+    by_class,
+    compare_exports,
+    compare_sets,
+    size_of,
+)
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params

@@ -3,14 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import pandas as pd
 
+from cleanset.statistics.shares import wilson
 from cleanset.vocabulary import TIERS
-
-LEVEL = 0.95
-"""Of the interval of an accuracy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +41,6 @@ class Measures:
     mean_confidence: float
     tiers: dict[str, Accuracy]
     classes: dict[int, Accuracy]
-
-
-def wilson(correct: int, images: int, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's score interval of a share, without correction for continuity, within 0 to 1.
-
-    For the share of a population of which `images` were drawn and `correct` are correct (E. B. Wilson, 1927; method 3
-    in R. G. Newcombe, 1998). Unlike the normal approximation it is no point at 0 and 1. Raises ValueError for numbers
-    that are no share, and without images.
-    """
-    if not 0 <= correct <= images or images == 0:
-        raise ValueError(f"{correct} of {images}; expected a share of at least one image")
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share, square = correct / images, z * z / images
-    centre = (share + square / 2) / (1 + square)
-    half = z / (1 + square) * math.sqrt(share * (1 - share) / images + square / (4 * images))
-    # at the ends the two terms are equal but for rounding
-    low = 0.0 if correct == 0 else centre - half
-    high = 1.0 if correct == images else centre + half
-    return low, high
 
 
 def measures(predictions: pd.DataFrame) -> Measures:

@@ -7,7 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from cleanset.columns import CLASS, FILE, FLAG, LOG_ODDS, PROBABILITY, SHA256, TIER, TOP5_CLASSES, nullable
+from cleanset.columns import (
+    CLASS,
+    FILE,
+    FLAG,
+    LOG_ODDS,
+    PROBABILITY,
+    SHA256,
+    TIER,
+    TOP5_CLASSES,
+    nullable,
+)
 from cleanset.columns import TOP5_PROBABILITIES as PROBABILITIES
 from cleanset.errors import CleansetError
 from cleanset.evaluate.sets import Item

@@ -7,7 +7,15 @@ import yaml
 
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, wnids
 from cleanset.dataset.label_names import label_names
-from cleanset.exports.attribution import LICENCE_URL, SCOOTER, TERMS, TERMS_URL, citation, licences, name_of
+from cleanset.exports.attribution import (
+    LICENCE_URL,
+    SCOOTER,
+    TERMS,
+    TERMS_URL,
+    citation,
+    licences,
+    name_of,
+)
 from cleanset.exports.front_matter import front_matter
 from cleanset.exports.notices import sample_notice, unreviewed_notice
 from cleanset.exports.provenance import Provenance

@@ -14,7 +14,14 @@ from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.review.decisions import Decided, read_decided
-from cleanset.review.queue import ByRole, ClassStatus, State, candidates_by_class, class_status, combined_state
+from cleanset.review.queue import (
+    ByRole,
+    ClassStatus,
+    State,
+    candidates_by_class,
+    class_status,
+    combined_state,
+)
 from cleanset.review.store import checked_reviews
 from cleanset.tables import CANDIDATES, INDEX, read_table
 

@@ -12,11 +12,11 @@ from cleanset.edition.official import images_are_official
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
+from cleanset.review.look_again import read_look_again
 from cleanset.review.store import review_file, reviewer_folders
 from cleanset.review_page import page, routes
 from cleanset.review_page.crop_scores import CropScores
 from cleanset.review_page.library import Library, open_library
-from cleanset.review_page.look_again import read_look_again
 from cleanset.review_page.session import Session
 from cleanset.review_page.stored_votes import StoredVotes
 from cleanset.web.pages import run_page, serve_page, usual_port

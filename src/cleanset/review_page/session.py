@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
 from cleanset.review.decisions import decide_all
+from cleanset.review.look_again import LookAgain
 from cleanset.review.queue import Question, State, class_status, combined_state, questions
 from cleanset.review.store import Votes, reviews_of_reviewer
 from cleanset.review.verdicts import Review
 from cleanset.review_page.crop_scores import CropScores
 from cleanset.review_page.library import Library
-from cleanset.review_page.look_again import LookAgain
 from cleanset.review_page.pace import Pace
 from cleanset.review_page.stored_votes import StoredVotes
 from cleanset.selection.decision import UNREVIEWED

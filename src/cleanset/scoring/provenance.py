@@ -4,7 +4,15 @@ from importlib.metadata import version
 
 from cleanset.edition.versions import COMPUTING
 from cleanset.images import codec, jpeg, preprocessing
-from cleanset.scoring import checkpoints, decoding, logits, models, scorer, torchvision_zoo, weight_files
+from cleanset.scoring import (
+    checkpoints,
+    decoding,
+    logits,
+    models,
+    scorer,
+    torchvision_zoo,
+    weight_files,
+)
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.shards import source_code
 

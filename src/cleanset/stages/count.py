@@ -24,7 +24,15 @@ from cleanset.selection.metrics import (
     top1_minus_published,
     totals,
 )
-from cleanset.tables import CROP_SCORES, INDEX, MARGINS, REJECTED, SCORES, SELECTION, read_table
+from cleanset.tables import (
+    CROP_SCORES,
+    INDEX,
+    MARGINS,
+    REJECTED,
+    SCORES,
+    SELECTION,
+    read_table,
+)
 
 
 def run(edition: Edition) -> None:

@@ -34,7 +34,14 @@ from cleanset.progress import tracked
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import read_record
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
-from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table
+from cleanset.tables import (
+    CROP_SCORES,
+    INDEX,
+    REJECTED,
+    SELECTION,
+    VOTES,
+    read_table,
+)
 from cleanset.validation import first_problem
 from cleanset.vocabulary import BOX_UNKNOWN
 

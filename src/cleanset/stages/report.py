@@ -36,10 +36,24 @@ from cleanset.report.pages import PageImage, PageImages, ReportData, ShownImage,
 from cleanset.report.plots import plots
 from cleanset.report.sheets import sheets
 from cleanset.report.thumbnails import before_and_after, file_names, thumbnail
-from cleanset.review.agreement import differences, overall, pairs, verdict_agreements, verdict_counts, without_board
+from cleanset.review.agreement import (
+    differences,
+    overall,
+    pairs,
+    verdict_agreements,
+    verdict_counts,
+    without_board,
+)
 from cleanset.review.store import Votes, basis_of, read_reviews
 from cleanset.selection.fill import Filled
-from cleanset.tables import CROP_SCORES, INDEX, REJECTED, SELECTION, SHARED, read_table
+from cleanset.tables import (
+    CROP_SCORES,
+    INDEX,
+    REJECTED,
+    SELECTION,
+    SHARED,
+    read_table,
+)
 from cleanset.validation import shown
 from cleanset.vocabulary import BASES, VERDICTS
 

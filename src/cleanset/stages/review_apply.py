@@ -10,7 +10,16 @@ from cleanset.review.store import accepted, checked_reviews
 from cleanset.review.vote_table import vote_table
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.selection.fill import fill, with_decisions
-from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, REJECTED, SELECTION, VOTES, read_table, write_table
+from cleanset.tables import (
+    CANDIDATES,
+    CROP_SCORES,
+    INDEX,
+    REJECTED,
+    SELECTION,
+    VOTES,
+    read_table,
+    write_table,
+)
 
 
 def run(edition: Edition, role: str) -> None:

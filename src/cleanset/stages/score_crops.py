@@ -17,7 +17,14 @@ from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.record import read_record
 from cleanset.selection.crop_check import crops_of
-from cleanset.tables import CROP_SCORES, CROPS, INDEX, SCORES, read_table, write_table
+from cleanset.tables import (
+    CROP_SCORES,
+    CROPS,
+    INDEX,
+    SCORES,
+    read_table,
+    write_table,
+)
 
 
 def run(edition: Edition, role: str) -> None:

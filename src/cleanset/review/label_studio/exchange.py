@@ -24,7 +24,14 @@ from cleanset.review.decisions import read_decided
 from cleanset.review.label_studio.format import TASKS, labeling_config, read_votes
 from cleanset.review.queue import Question, candidates_by_class, questions
 from cleanset.review.save import save
-from cleanset.review.store import Votes, check_note, check_reviews, checked_reviews, review_file, reviews_of_reviewer
+from cleanset.review.store import (
+    Votes,
+    check_note,
+    check_reviews,
+    checked_reviews,
+    review_file,
+    reviews_of_reviewer,
+)
 from cleanset.review.verdicts import Vote
 from cleanset.tables import CANDIDATES, INDEX, read_table
 

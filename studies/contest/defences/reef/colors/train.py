@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from cleanset.contest.color_baseline import color_histogram, fit, left_out_log_odds
-from cleanset.contest.defending import eligibility_list
-from cleanset.contest.reading import read_rules
 from cleanset.edition.paths import Edition
+from cleanset.studies.contest.color_baseline import color_histogram, fit, left_out_log_odds
+from cleanset.studies.contest.defending import eligibility_list
+from cleanset.studies.contest.reading import read_rules
 
 groups = read_rules(Path()).groups()
 images = eligibility_list(Edition(Path("..", "..")), groups).values()

@@ -1,0 +1,1 @@
+"""Statistics that several parts need: bootstrap, confidence intervals of shares, coverage, seeds."""

@@ -1,0 +1,169 @@
+"""What every attack is: from images in groups to candidates; and the ball that a candidate has to lie in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cleanset.scoring.differentiable import PixelNetwork
+from cleanset.statistics.seeds import change_seed, image_seed
+
+Pixels = NDArray[np.uint8]
+"""What a network sees before the division by 255: uint8 of shape (3, size, size), red first."""
+
+Norm = Literal["Linf", "L2"]
+KIND = "attack"
+"""Of the seeds."""
+UNCHANGED = ""
+"""In place of an attack's name."""
+LEVELS = 255
+_TOLERANCE = 1e-9
+"""Of eps times 255, which 4/255 does not reach exactly in binary."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """An image that is attacked: its unique name, its image id, its class, and its pixels."""
+
+    name: str
+    image_id: str
+    class_index: int
+    pixels: Pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """All images at a distance of at most `eps` (of pixels in 0..1) from another."""
+
+    norm: Norm
+    eps: float
+
+    def levels(self) -> float:
+        """The radius in levels of 8 bits."""
+        return self.eps * LEVELS + _TOLERANCE
+
+    def distance(self, one: Pixels, other: Pixels) -> float:
+        """The distance of two images, of pixels in 0..1."""
+        difference = one.astype(np.int64) - other
+        if self.norm == "Linf":
+            return float(np.abs(difference).max()) / LEVELS
+        return float(np.sqrt((difference**2).sum())) / LEVELS
+
+    def contains(self, center: Pixels, candidate: Pixels) -> bool:
+        """Whether the candidate lies in the ball around the center."""
+        return self.distance(center, candidate) * LEVELS <= self.levels()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What an attack found for one image: the candidate, successful or not, and the queries that it took.
+
+    `center`: the image in whose ball it lies, where the attack did not begin with the image itself. `seed`: of what was
+    drawn for it, or for its group. `notices`: what an attack's library remarked.
+    """
+
+    candidate: Pixels
+    queries: int
+    center: Pixels | None = None
+    seed: int | None = None
+    notices: tuple[str, ...] = ()
+
+
+class Attack(Protocol):
+    """A search for an image that the network misclassifies."""
+
+    @property
+    def name(self) -> str:
+        """The name, of which seeds are made."""
+
+    @property
+    def group_size(self) -> int:
+        """How many images the attack wants at a time; results of images in one group may share random numbers."""
+
+    @property
+    def ball(self) -> Ball | None:
+        """Where every candidate lies; None if its distance is not bounded."""
+
+    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+        """The results, in the order of the group."""
+
+
+def seed_for(seed: int, name: str, subject: Subject, step: int = 0) -> int:
+    """The seed of what an attack draws for one image, 0 to 2**32 - 1; `seed` is the study's."""
+    return change_seed(image_seed(seed, subject.image_id), KIND, name, step)
+
+
+def group_seed(seed: int, name: str, group: Sequence[Subject]) -> int:
+    """The seed of what an attack draws for a group of images, from their names in their order."""
+    return change_seed(_names_seed(seed, group), KIND, name, 0)
+
+
+def judged_seed(seed: int, model: str, attack: str, name: str) -> int:
+    """The seed of what a random model itself draws when it is asked about one file of an attack, 0 to 2**32 - 1.
+
+    `name` is the image's; `attack` is UNCHANGED for the image before any attack.
+    """
+    return change_seed(image_seed(seed, name), "judged", f"{model} {attack}", 0)
+
+
+def searched_seed(seed: int, model: str, attack: str, group: Sequence[Subject]) -> int:
+    """The seed of what a random model itself draws while an attack searches on a group, 0 to 2**32 - 1."""
+    return change_seed(_names_seed(seed, group), "searched", f"{model} {attack}", 0)
+
+
+def _names_seed(seed: int, group: Sequence[Subject]) -> int:
+    return image_seed(seed, "\n".join(subject.name for subject in group))
+
+
+def to_unit(images: Sequence[Pixels], network: PixelNetwork) -> Tensor:
+    """Pixels in 0..1 on the network's device, in its dtype: shape (n, 3, size, size)."""
+    return torch.from_numpy(np.stack(images)).to(network.device).to(network.dtype) / LEVELS
+
+
+def to_levels(pixels: Tensor) -> NDArray[np.float64]:
+    """Pixels in 0..1 as levels, 0 to 255, not rounded."""
+    return pixels.detach().to("cpu", torch.float64).numpy() * LEVELS
+
+
+def margins(logits: Tensor, classes: Tensor) -> Tensor:
+    """The largest other logit minus that of the class: above 0 for a misclassified image."""
+    of_class = logits.gather(1, classes[:, None])[:, 0]
+    others = logits.scatter(1, classes[:, None], float("-inf"))
+    return others.max(dim=1).values - of_class
+
+
+def rounded(levels: NDArray[np.float64], center: Pixels | None = None, ball: Ball | None = None) -> Pixels:
+    """The candidate as 8 bits, from levels 0 to 255: the nearest values, or near ones inside the ball.
+
+    What lies outside is projected onto the ball first. In an L2 ball, levels that were rounded away from the center
+    are then rounded towards it instead, the most doubtful first, until the candidate is inside.
+    """
+    if center is None or ball is None:
+        return np.clip(np.rint(levels), 0, LEVELS).astype(np.uint8)
+    radius, middle = ball.levels(), center.astype(np.float64)
+    if ball.norm == "Linf":
+        least, most = np.ceil(middle - radius), np.floor(middle + radius)
+        return np.clip(np.rint(levels), np.maximum(least, 0), np.minimum(most, LEVELS)).astype(np.uint8)
+    difference = np.clip(levels, 0, LEVELS) - middle
+    length = float(np.sqrt((difference**2).sum()))
+    steps = _whole_steps(difference * min(1.0, ball.eps * LEVELS / length if length else 1.0), floor(radius**2))
+    return (middle + steps).astype(np.uint8)
+
+
+def _whole_steps(exact: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    """Whole numbers near to `exact` whose squares sum up to at most `most`; those of the truncated ones must."""
+    steps = np.rint(exact).ravel()
+    surplus = int((steps**2).sum()) - most
+    if surplus > 0:
+        excess = np.abs(steps) - np.abs(exact.ravel())
+        outward = np.flatnonzero(excess > 0)
+        order = outward[np.argsort(-excess[outward], kind="stable")]
+        saved = np.cumsum(2 * np.abs(steps[order]) - 1)
+        inward = order[: int(np.searchsorted(saved, surplus)) + 1]
+        steps[inward] -= np.sign(steps[inward])
+    return steps.reshape(exact.shape)

@@ -1,0 +1,56 @@
+"""Guess and check: the most confident mistake that the model is known to make on any image of the class.
+
+It asks the network nothing: the answers to the images and their changes are stored already.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from cleanset.scoring.differentiable import PixelNetwork
+from cleanset.studies.attacks.base import Ball, Pixels, Result, Subject
+
+GUESSED = ("corruptions", "scenarios")
+"""The families of stored predictions that are looked into."""
+
+NAME = ["file", "change", "severity"]
+
+ChangedPixels = Callable[[str, str, int], Pixels]
+"""From file, change and severity to what the network sees of the changed image."""
+
+
+def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> dict[int, tuple[str, str, int]]:
+    """By class: file, change and severity of the misclassified image with the highest log-odds; ties by name.
+
+    `images` have file and class_index, `predictions` the columns of PREDICTIONS for these files and others. Classes
+    without a mistake are left out.
+    """
+    joined = predictions.merge(images[["file", "class_index"]], on="file")
+    mistakes = joined[joined["top5_class"].str[0] != joined["class_index"]]
+    ordered = mistakes.sort_values(["log_odds", *NAME], ascending=[False, True, True, True])
+    first = ordered.drop_duplicates("class_index")
+    names = first[NAME].itertuples(index=False)
+    return {
+        int(index): (file, change, int(severity))
+        for index, (file, change, severity) in zip(first["class_index"], names, strict=True)
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """The known mistake of each image's class; the image itself where there is none."""
+
+    mistakes: dict[int, tuple[str, str, int]]
+    changed: ChangedPixels
+    name: str = "guess"
+    group_size: int = 1
+    ball: Ball | None = None
+
+    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+        """The candidates."""
+        return [Result(self._candidate(subject), 0) for subject in group]
+
+    def _candidate(self, subject: Subject) -> Pixels:
+        mistake = self.mistakes.get(subject.class_index)
+        return subject.pixels if mistake is None else self.changed(*mistake)

@@ -1,0 +1,148 @@
+"""What counts as a success: the float64 logits of the PNG that holds a candidate, and how far it is from the image.
+
+Whoever has the file gets the same verdict on any machine, whatever the search was computed in.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.images import codec
+from cleanset.scoring.differentiable import pixel_network
+from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.scorer import arithmetic
+from cleanset.studies.attacks.base import (
+    LEVELS,
+    Ball,
+    Pixels,
+    Result,
+    Subject,
+    to_unit,
+)
+
+Logits = NDArray[np.float64]
+"""Of shape (classes,)."""
+PairDistance = Callable[[Pixels, Pixels], float]
+"""From two images to how far they are from each other."""
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """How far a candidate is from the image: pixels in 0..1, all 0 (and SSIM 1) for the image itself.
+
+    `l0`: the places where any color differs. `ssim`: structural similarity as scikit-image computes it by default.
+    `lpips`: None where it is not measured.
+    """
+
+    l0: int
+    l2: float
+    linf: float
+    ssim: float
+    lpips: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What is known of a candidate; `success`: an image that was classified correctly is misclassified now."""
+
+    png: bytes
+    before: Logits
+    after: Logits
+    was_correct: bool
+    is_error: bool
+    distances: Distances
+    from_center: float | None
+
+    @property
+    def success(self) -> bool:
+        """Whether the attack made the difference."""
+        return self.was_correct and self.is_error
+
+
+class Judge:
+    """The float64 logits of images by one model; each image goes through the network alone.
+
+    So the logits of an image do not depend on the others, bit for bit. A random model draws on the CPU, from the
+    beginning of a seed for each image: so they are the same on any machine and whenever they are asked for.
+    `lpips`: with what LPIPS is measured; None: not at all.
+    """
+
+    def __init__(self, model: LoadedModel, device: torch.device, lpips: PairDistance | None = None) -> None:
+        self._network, self._lpips = pixel_network(model, device, "float64"), lpips
+
+    def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
+        """The logits of each image. Raises CleansetError if one of them is not finite.
+
+        `seeds` are for a random model, one for each image; without them it goes on drawing.
+        """
+        found = []
+        with arithmetic("float64"), torch.inference_mode():
+            for place, image in enumerate(images):
+                if seeds is not None:
+                    self._network.reseed(seeds[place], CPU)
+                found.append(self._network(to_unit([image], self._network))[0].cpu().numpy())
+        if not all(np.isfinite(each).all() for each in found):
+            raise CleansetError(
+                "the model gives a logit that is NaN or infinite; expected finite ones: check its weights"
+            )
+        return found
+
+    def verdict(
+        self, subject: Subject, result: Result, ball: Ball | None, before: Logits, seed: int | None = None
+    ) -> Verdict:
+        """The verdict on a candidate, by the file that holds it; `before` are the logits of the image.
+
+        `seed` is for a random model.
+
+        Raises CleansetError if the candidate is not in the ball that the attack promised.
+        """
+        center = subject.pixels if result.center is None else result.center
+        from_center = None if ball is None else ball.distance(center, result.candidate)
+        if ball is not None and not ball.contains(center, result.candidate):
+            raise CleansetError(
+                f"{subject.name}: a candidate at {ball.norm} {from_center:.6g}; expected at most {ball.eps:.6g}: "
+                "the attack is wrong, please report it"
+            )
+        png = encoded(result.candidate)
+        (after,) = self.logits([decoded(png)], None if seed is None else [seed])
+        return Verdict(
+            png,
+            before,
+            after,
+            int(before.argmax()) == subject.class_index,
+            int(after.argmax()) != subject.class_index,
+            distances(subject.pixels, result.candidate, self._lpips),
+            from_center,
+        )
+
+
+def encoded(pixels: Pixels) -> bytes:
+    """The PNG of an image."""
+    return codec.png(Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0))))
+
+
+def decoded(png: bytes) -> Pixels:
+    """The pixels in a PNG. Raises ValueError if it cannot be read."""
+    image = codec.decode(png, ("PNG",)).convert("RGB")
+    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+
+
+def distances(image: Pixels, candidate: Pixels, lpips: PairDistance | None = None) -> Distances:
+    """The distances of a candidate; sides of at least 7 pixels."""
+    from skimage.metrics import structural_similarity
+
+    similarity: Callable[..., float] = structural_similarity
+    difference = np.abs(candidate.astype(np.int64) - image)
+    return Distances(
+        int((difference > 0).any(axis=0).sum()),
+        float(np.sqrt((difference**2).sum())) / LEVELS,
+        float(difference.max()) / LEVELS,
+        float(similarity(image, candidate, channel_axis=0, data_range=LEVELS)),
+        None if lpips is None else lpips(image, candidate),
+    )

@@ -1,0 +1,74 @@
+"""Success, error, distance and queries of an attack on a model, from the stored results alone, with intervals."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
+
+DISTANCES = ("l0", "l2", "linf", "ssim", "lpips", "from_center")
+NAN = float("nan")
+Numbers = npt.NDArray[np.float64]
+
+
+class Line(NamedTuple):
+    """One measure of one attack on one model; `images` is how many it is the mean over. NaN where it has no value."""
+
+    attack: str
+    model: str
+    measure: str
+    images: int
+    value: float
+    low: float
+    high: float
+
+
+def measured(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[Line]:
+    """The measures of the results of one attack, rows of ATTACKED.
+
+    `clean_error` and `error`: the misclassified images before and after, of all. `success`: those that the attack
+    made the model misclassify, of those that it classified correctly. `queries`: the mean of all. `l0`, `l2`, `linf`,
+    `ssim`, `lpips` (to the image; LPIPS where it was measured) and `from_center` (in the attack's norm, to the center
+    of its ball): the means of the successes. The resamples of the same images are the same for all attacks and models.
+    """
+    count = len(results)
+    resamples = bootstrap.resample(results["class_index"].to_numpy()) if count > 1 else None
+    correct, error = results["was_correct"].to_numpy(bool), results["is_error"].to_numpy(bool)
+    every, success = np.ones(count, bool), correct & error
+    columns: list[tuple[str, Numbers, npt.NDArray[np.bool_]]] = [
+        ("clean_error", (~correct).astype(np.float64), every),
+        ("error", error.astype(np.float64), every),
+        ("success", success.astype(np.float64), correct),
+        ("queries", results["queries"].to_numpy(np.float64), every),
+    ]
+    for name in DISTANCES:
+        values = results[name].astype(float).to_numpy(np.float64)
+        columns.append((name, np.nan_to_num(values), success & ~np.isnan(values)))
+    for name, values, among in columns:
+        value, low, high = mean_among(values, among, resamples)
+        yield Line(attack, model, name, int(among.sum()), *map(shortened, (value, low, high)))
+
+
+def shortened(value: float) -> float:
+    """The value with nine digits: machines add up numbers that are not whole in another order."""
+    return float(f"{value:.9g}")
+
+
+def mean_among(
+    values: Numbers, among: npt.NDArray[np.bool_], resamples: Resamples | None
+) -> tuple[float, float, float]:
+    """The mean of the values of some images and the ends of its interval: a ratio of means in each resample.
+
+    Resamples without any such image are left out. NaN without images, and NaN ends without resamples.
+    """
+    if not among.any():
+        return NAN, NAN, NAN
+    value = float(values[among].mean())
+    if resamples is None:
+        return value, NAN, NAN
+    sums, counts = resamples.means(np.stack((values * among, among.astype(np.float64)), axis=1)).T
+    interval = percentile_interval(sums[counts > 0] / counts[counts > 0])
+    return value, interval.low, interval.high

@@ -1,0 +1,195 @@
+"""The page on attacks: their measures, warnings, accuracy over coverage, images, and how few images a ball covers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cleanset.statistics.coverage import CONFIDENCES, confidences
+from cleanset.studies.attacks.bound import linf_values, log10_covered
+from cleanset.studies.attacks.coverage_lines import CoverageLine, coverage_line
+from cleanset.studies.attacks.settings import AttackSettings, NoAttack
+from cleanset.studies.attacks.warning_record import WarningRecord
+
+DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
+"""The titles of the mean distances, by their names."""
+SIGNS = {
+    "random_answers": "another answer when asked again",
+    "saturated_answers": "answers that are no logits, or too large ones",
+    "no_gradient": "no gradient",
+    "fewer_steps_better": "more success with fewer steps",
+    "black_box_better": "more success without a gradient than with it",
+}
+"""What is looked for, by the name of the sign."""
+LEVELS = 255
+OF_SOURCE = "ImageNet's test images, as in appendix D", 229, 32, 40_152
+"""The example of source 004: size, values of a color, images."""
+NOT_SHOWN = ("kind", "images", "group")
+"""Parameters that do not say how strong an attack is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetRow:
+    """An attacked image: its class, what the model predicts before and after, and three files below the report.
+
+    `factor`: the difference is shown as a medium gray to which so many times the difference is added.
+    """
+
+    image_id: str
+    name: str
+    before: str
+    after: str
+    success: bool
+    l2: float
+    linf: float
+    files: tuple[str, str, str]
+    factor: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttacksData:
+    """All that the page shows.
+
+    `models`: those of the edition, then the wrapped ones. `lines`: the rows of attack_measures.csv. `answers`: by
+    attack and model, a frame with file, was_correct, is_error, and the columns that confidences are read from, of the
+    logits before and, with the suffix `_after`, after the attack. `sheets`: by attack and model. `sizes`: by model, the
+    side of what it sees, in pixels. What is not there was not run.
+    """
+
+    models: Sequence[str]
+    settings: AttackSettings
+    lines: pd.DataFrame
+    answers: Mapping[tuple[str, str], pd.DataFrame]
+    warnings: Sequence[WarningRecord]
+    sheets: Mapping[tuple[str, str], Sequence[SheetRow]]
+    sizes: Mapping[str, int]
+
+    def models_of(self, attack: str) -> list[str]:
+        """The models that an attack was run on."""
+        return [model for model in self.models if (attack, model) in self.answers]
+
+
+class Mean(NamedTuple):
+    """A measure and the ends of its interval, None where they are not defined; `images` it is the mean over."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    images: int
+
+
+class Covered(NamedTuple):
+    """A row of the table on the bound: what it is of, the sizes, and the base-10 logarithm of the fraction."""
+
+    what: str
+    side: int
+    values: int
+    images: int
+    log10: float
+
+
+class CoverageSet(NamedTuple):
+    """Clean images or the results of an attack: by confidence, a line for each model."""
+
+    name: str
+    images: str
+    lines: Mapping[str, Sequence[CoverageLine]]
+
+
+def attacks_context(data: AttacksData) -> dict[str, Any]:
+    """What the template of the page is rendered with."""
+    return {
+        "models": data.models,
+        "wrapped": {name: each.text() for name, each in data.settings.wrapped.items()},
+        "grouped": [name for name, each in data.settings.wrapped.items() if each.groups is not None],
+        "random": [name for name, each in data.settings.wrapped.items() if each.wrapper is not None],
+        "attacks": {name: parameters(data.settings, name) for name in data.settings.names},
+        "models_of": {name: data.models_of(name) for name in data.settings.names},
+        "means": means(data.lines),
+        "distances": {name: title for name, title in DISTANCES.items() if name != "lpips" or data.settings.lpips},
+        "signs": SIGNS,
+        "warnings": data.warnings,
+        "coverage_sets": coverage_sets(data),
+        "confidence_kinds": CONFIDENCES,
+        "sheets": data.sheets,
+        "covered": covered_fractions(data),
+    }
+
+
+def parameters(settings: AttackSettings, name: str) -> str:
+    """The parameters of an attack that differ from none, as text; what is in 255ths as such a fraction."""
+    found = settings.attack(name).model_dump(exclude_none=True)
+    return ", ".join(f"{key.replace('_', ' ')} {_text(value)}" for key, value in found.items() if key not in NOT_SHOWN)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return (
+            "("
+            + ", ".join(f"{key.replace('_', ' ')} {_text(each)}" for key, each in value.items() if key != "kind")
+            + ")"
+        )
+    if isinstance(value, list):
+        return " ".join(_text(each) for each in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        whole = round(value * LEVELS)
+        if 0 < value < 1 and whole > 0 and abs(value * LEVELS - whole) < 1e-9:
+            return f"{whole}/{LEVELS}"
+        return f"{value:.4g}"
+    return str(value)
+
+
+def means(lines: pd.DataFrame) -> dict[tuple[str, str, str], Mean]:
+    """The measures by attack, model and measure."""
+    found = {}
+    for attack, role, measure, images, *ends in lines.itertuples(index=False):
+        value, low, high = (None if np.isnan(end) else float(end) for end in ends)
+        found[attack, role, measure] = Mean(value, low, high, int(images))
+    return found
+
+
+def coverage_sets(data: AttacksData) -> list[CoverageSet]:
+    """The clean images of the attack that has most of them, then the results of each attack that changes something."""
+    largest = max(
+        data.settings.names, key=lambda name: sum(len(data.answers[name, model]) for model in data.models_of(name))
+    )
+    changing = [name for name in data.settings.names if not isinstance(data.settings.attack(name), NoAttack)]
+    clean = _coverage_set("clean", data, largest, "")
+    return [clean, *(_coverage_set(name, data, name, "_after") for name in changing)]
+
+
+def _coverage_set(name: str, data: AttacksData, attack: str, suffix: str) -> CoverageSet:
+    lines: dict[str, list[CoverageLine]] = {kind: [] for kind in CONFIDENCES}
+    for model in data.models_of(attack):
+        answers = data.answers[attack, model]
+        correct: NDArray[np.bool_] = answers["was_correct"].to_numpy(bool)
+        if suffix:
+            correct = ~answers["is_error"].to_numpy(bool)
+        columns = answers.filter(regex="_after$" if suffix else ".").rename(
+            columns=lambda each: each.removesuffix(suffix)
+        )
+        for kind in CONFIDENCES:
+            lines[kind].append(coverage_line(model, confidences(columns, kind), correct, answers["file"].tolist()))
+    counts = [str(each.images) for each in lines[CONFIDENCES[0]]]
+    return CoverageSet(name, counts[0] if len(set(counts)) == 1 else ", ".join(counts), lines)
+
+
+def covered_fractions(data: AttacksData) -> list[Covered]:
+    """The bound for each Linf ball that an attack searches, each size and number of images, then the source's own."""
+    found: dict[Covered, None] = {}
+    for name in data.settings.names:
+        attack = data.settings.attack(name)
+        eps = getattr(attack, "eps", None)
+        if eps is None or attack.kind == "boundary" or getattr(attack, "norm", "Linf") != "Linf":
+            continue
+        for model in data.models_of(name):
+            side, images, values = data.sizes[model], len(data.answers[name, model]), linf_values(eps)
+            what = f"{name.replace('_', ' ')}, eps {_text(float(eps))}"
+            found[Covered(what, side, values, images, log10_covered(side, side, values, images))] = None
+    what, side, values, images = OF_SOURCE
+    return [*found, Covered(what, side, values, images, log10_covered(side, side, values, images))]

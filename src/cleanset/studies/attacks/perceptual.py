@@ -1,0 +1,59 @@
+"""LPIPS, a learned distance between images (Zhang and others 2018), as the library lpips 0.1.4 computes it.
+
+The library brings its linear layers, of version 0.1; AlexNet's weights, which it would download, are read from a file.
+"""
+
+import warnings
+from pathlib import Path
+
+import lpips
+import numpy as np
+import torch
+from torch import nn
+from torchvision.models import alexnet
+
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.scoring.checkpoints import load_checkpoint
+from cleanset.scoring.scorer import arithmetic
+from cleanset.studies.attacks.base import LEVELS, Pixels
+
+MIN_SIDE = 31
+"""Pixels; AlexNet has nothing left of a smaller image."""
+
+
+class Lpips:
+    """LPIPS with AlexNet, in float64 on one device; 0 for equal images.
+
+    `weights`: torchvision's of AlexNet (alexnet-owt-7be5be79.pth), or the same as safetensors. Raises CleansetError
+    without such a file.
+    """
+
+    def __init__(self, weights: Path, device: torch.device) -> None:
+        if not weights.is_file():
+            raise CleansetError(
+                f"attack.lpips: {weights} not found; expected AlexNet's weights as torchvision publishes them "
+                "(alexnet-owt-7be5be79.pth): put them there, or set null"
+            )
+        network = alexnet(weights=None)
+        load_checkpoint(network, weights, None)
+        with warnings.catch_warnings(action="ignore"):  # of torchvision, about how the library calls it
+            metric: nn.Module = lpips.LPIPS(net="alex", version="0.1", pnet_rand=True, verbose=False)
+        slices = metric.net.named_parameters()  # type: ignore[union-attr]
+        loaded = network.features.state_dict()
+        with torch.no_grad():
+            for name, parameter in slices:
+                parameter.copy_(loaded[name.partition(".")[2]])  # slice1.0.weight is features.0.weight
+        self.weights_sha256, self._device = sha256(weights.read_bytes()), device
+        self._metric = metric.eval().to(device, torch.float64)
+
+    def __call__(self, image: Pixels, other: Pixels) -> float:
+        """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for one below MIN_SIDE."""
+        if min(image.shape[1:]) < MIN_SIDE:
+            raise CleansetError(
+                f"attack.lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_SIDE} "
+                "a side, as AlexNet needs: set null"
+            )
+        pair = torch.from_numpy(np.stack((image, other))).to(self._device).double() / LEVELS
+        with arithmetic("float64"), torch.inference_mode():
+            return float(self._metric(pair[:1], pair[1:], normalize=True))

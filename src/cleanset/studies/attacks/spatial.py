@@ -1,0 +1,136 @@
+"""Rotations and translations of an image that is scaled down onto black: the spatial attacks of source 004's warm-up.
+
+The scaled image is made once, in 8 bits; a rotation about the center and a translation after it are one bilinear
+interpolation, rounded to 8 bits. Pixels are those of an image of 224 x 224 and grow with the image.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from cleanset.images.base import BASE_SIZE
+from cleanset.scoring.differentiable import PixelNetwork
+from cleanset.studies.attacks.base import (
+    LEVELS,
+    Ball,
+    Pixels,
+    Result,
+    Subject,
+    margins,
+    rounded,
+    seed_for,
+)
+
+
+class Change(NamedTuple):
+    """To the right and downwards, in pixels of 224, and counterclockwise, in degrees."""
+
+    dx: float
+    dy: float
+    angle: float
+
+
+def scaled_on_black(pixels: Pixels, scale: float) -> Pixels:
+    """The image with its sides times `scale` (Pillow's bilinear), centered on black; of the same shape."""
+    size = pixels.shape[-1]
+    side = max(1, round(size * scale))
+    small = Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0))).resize(
+        (side, side), Image.Resampling.BILINEAR
+    )
+    found = np.zeros_like(pixels)
+    begin = (size - side) // 2
+    found[:, begin : begin + side, begin : begin + side] = np.asarray(small).transpose(2, 0, 1)
+    return found
+
+
+def moved(image: Tensor, changes: Tensor) -> Tensor:
+    """The image, of shape (3, size, size), rotated about its center and then translated; black from outside.
+
+    `changes` has a row dx, dy, angle for each result, in pixels of this image and in degrees.
+    """
+    size = image.shape[-1]
+    places = torch.arange(size, dtype=image.dtype, device=image.device) - (size - 1) / 2
+    dx, dy, angle = changes.to(image.dtype).T[:, :, None, None]
+    right, down = places[None, None, :] - dx, places[None, :, None] - dy
+    cosine, sine = torch.cos(torch.deg2rad(angle)), torch.sin(torch.deg2rad(angle))
+    grid = torch.stack((cosine * right - sine * down, sine * right + cosine * down), dim=-1) * (2 / size)
+    repeated = image[None].expand(len(changes), -1, -1, -1)
+    return torch.nn.functional.grid_sample(repeated, grid, "bilinear", "zeros", align_corners=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SpatialGrid:
+    """Every combination of translations and angles; the one with the largest margin of another class is kept."""
+
+    scale: float
+    translations: tuple[float, ...]
+    angles: tuple[float, ...]
+    name: str = "spatial_grid"
+    group_size: int = 1
+    ball: Ball | None = None
+
+    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+        """The worst change of each image."""
+        return [self._worst(network, subject) for subject in group]
+
+    def _worst(self, network: PixelNetwork, subject: Subject) -> Result:
+        start = scaled_on_black(subject.pixels, self.scale)
+        image = torch.from_numpy(start).to(network.device, network.dtype)
+        factor = subject.pixels.shape[-1] / BASE_SIZE
+        changes = _grid(self.translations, self.angles, factor).to(network.device)
+        queries, best, found = network.queries, -np.inf, image
+        with torch.inference_mode():
+            for part in torch.split(changes, network.batch_size):
+                levels = torch.round(moved(image, part))
+                logits = network(levels / LEVELS)
+                found_margins = margins(logits, torch.full((len(part),), subject.class_index, device=network.device))
+                place = int(found_margins.argmax())
+                if float(found_margins[place]) > best:
+                    best, found = float(found_margins[place]), levels[place].clone()
+        return Result(rounded(found.to("cpu", torch.float64).numpy()), network.queries - queries)
+
+
+@lru_cache(maxsize=2)
+def _grid(translations: tuple[float, ...], angles: tuple[float, ...], factor: float) -> Tensor:
+    rows = [(dx * factor, dy * factor, angle) for dx, dy, angle in product(translations, translations, angles)]
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomSpatial:
+    """One change of each image, drawn uniformly within limits; asks the network nothing."""
+
+    scale: float
+    max_translation: float
+    max_angle: float
+    seed: int
+    name: str = "random_spatial"
+    group_size: int = 1
+    ball: Ball | None = None
+
+    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+        """A changed image for each."""
+        return [
+            Result(self.changed(subject), 0, seed=seed_for(self.seed, "random_spatial", subject)) for subject in group
+        ]
+
+    def change(self, subject: Subject) -> Change:
+        """What is drawn for an image."""
+        generator = np.random.default_rng(seed_for(self.seed, "random_spatial", subject))
+        dx, dy = generator.uniform(-self.max_translation, self.max_translation, size=2)
+        return Change(float(dx), float(dy), float(generator.uniform(-self.max_angle, self.max_angle)))
+
+    def changed(self, subject: Subject) -> Pixels:
+        """The changed image in 8 bits, computed in float64 on the CPU: the same on any machine."""
+        start = scaled_on_black(subject.pixels, self.scale)
+        factor = subject.pixels.shape[-1] / BASE_SIZE
+        dx, dy, angle = self.change(subject)
+        change = torch.tensor([[dx * factor, dy * factor, angle]], dtype=torch.float64)
+        return rounded(moved(torch.from_numpy(start).double(), change)[0].numpy())

@@ -1,0 +1,1 @@
+"""The stages of an attack study, one module each: read, compute, write."""

@@ -1,0 +1,51 @@
+"""Stage attack_results: the table of all attacks on all models. No model runs, no image is read."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from cleanset.edition.params import read_params
+from cleanset.metrics import write_metrics
+from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.attacks.measures import Line, measured
+from cleanset.studies.attacks.results import ATTACKED, attack_measures, attack_metrics, attacked_folder
+from cleanset.studies.attacks.settings import AttackSettings, read_attack_settings
+from cleanset.studies.robustness.measuring import write_csv
+from cleanset.studies.robustness.settings import read_study_params
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import read_table
+
+SHOWN = ("success", "error", "queries")
+"""In `dvc metrics show`; error with its interval."""
+
+
+def run(study: Study, settings: AttackSettings | None = None) -> None:
+    """Read the results of all attacks, write data/attack_measures.csv and attack_metrics/."""
+    roles = list(read_params(study.edition.folder).models)
+    params = read_study_params(study.params_yaml, roles)
+    settings = read_attack_settings(study.params_yaml) if settings is None else settings
+    bootstrap = Bootstrap(resamples=params.bootstrap.draws, seed=f"attacks {params.seed}")
+    lines = [
+        line
+        for name, model in settings.runs(roles)
+        for line in measured(
+            name, model, read_table(attacked_folder(study.folder, name, model).table, ATTACKED), bootstrap
+        )
+    ]
+    write_csv(attack_measures(study.folder), Line._fields, lines)
+    write_metrics(attack_metrics(study.folder), metrics_of(line for line in lines if line.model in roles))
+
+
+def metrics_of(lines: Iterable[Line]) -> Mapping[str, Mapping[str, float | None]]:
+    """The lines of `dvc metrics show`."""
+    found: dict[str, dict[str, float | None]] = defaultdict(dict)
+    for line in lines:
+        if line.measure in SHOWN:
+            ends = {"": line.value}
+            if line.measure == "error":
+                ends |= {"_low": line.low, "_high": line.high}
+            for end, value in ends.items():
+                name = f"{line.attack}/{line.measure}{end}"
+                found[name][line.model] = round(value, 6) if np.isfinite(value) else None
+    return found

@@ -1,0 +1,124 @@
+"""The models that the stages of a study attack: those of the edition, and those that params.yaml wraps."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import torch
+
+from cleanset.edition.params import Params
+from cleanset.scoring.decoding import pixels_of
+from cleanset.scoring.groups import Groups
+from cleanset.scoring.models import LoadedModel, load_model
+from cleanset.scoring.wrappers import wrapped
+from cleanset.studies.attacks.base import UNCHANGED, Pixels, Subject, judged_seed
+from cleanset.studies.attacks.boundary import Other
+from cleanset.studies.attacks.judged import Judge, Logits, PairDistance
+from cleanset.studies.attacks.results import Source
+from cleanset.studies.attacks.settings import AttackSettings
+from cleanset.studies.attacks.wrapped import WrappedModel, images_of, label
+from cleanset.studies.robustness.answers import ReadAnswers
+from cleanset.studies.robustness.changed_images import SetImages, StudyFile, files_of
+from cleanset.studies.robustness.clean import check_clean
+from cleanset.studies.robustness.images import STUDY_IMAGES, images_for
+from cleanset.studies.robustness.settings import StudyParams
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import CROP_SCORES, SCORES, read_table
+from cleanset.validation import check_known
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A model, the images that it is attacked on, and how it classifies them.
+
+    `name`: a role of the edition, or that of a wrapped model, of which `wrapped` says what it is. `before`: the judged
+    logits of an image, by file. `groups`: None where the model has all classes.
+    """
+
+    name: str
+    model: LoadedModel
+    images: pd.DataFrame
+    files: Mapping[str, StudyFile]
+    before: Callable[[str], Logits]
+    wrapped: WrappedModel | None = None
+    groups: Groups | None = None
+
+    def subject(self, file: str) -> Subject:
+        """An image as it is attacked; its class is the model's, a group where it has groups."""
+        row = self.images[self.images["file"] == file].iloc[0]
+        return Subject(file, row["image_id"], self._label(int(row["class_index"])), self.pixels(file))
+
+    def source(self, file: str) -> Source:
+        """An image as it is stored."""
+        row = self.images[self.images["file"] == file].iloc[0]
+        return Source(row["file_sha256"], int(row["class_index"]))
+
+    def pixels(self, file: str) -> Pixels:
+        """What the model sees of an image."""
+        return pixels_of(file, SetImages(self.files), self.model.preprocessing)
+
+    def others(self) -> dict[str, Other]:
+        """The images that the model classifies correctly, by file."""
+        labels = zip(self.images["file"], map(self._label, self.images["class_index"].tolist()), strict=True)
+        return {
+            file: Other(label, lambda file=file: self.pixels(file))  # type: ignore[misc]
+            for file, label in labels
+            if int(self.before(file).argmax()) == label
+        }
+
+    def _label(self, class_index: int) -> int:
+        found = label(self.groups, class_index)
+        assert found is not None  # the others are left out
+        return found
+
+
+def opened(
+    study: Study,
+    params: Params,
+    wanted: StudyParams,
+    settings: AttackSettings,
+    name: str,
+    device: torch.device,
+    lpips: PairDistance | None = None,
+) -> tuple[Judge, Target]:
+    """A model and its images; what is judged gets the LPIPS, too, if `lpips` is given.
+
+    Raises CleansetError for a name that neither a role nor a wrapped model has, and where no image is of a class of the
+    model's groups.
+    """
+    check_known("model", name, settings.models(params.models))
+    around = settings.wrapped.get(name)
+    role, groups = (name, None) if around is None else (around.model, around.two_groups)
+    model = load_model(params.model(role), study.edition.folder)
+    images = images_of(groups, images_for(read_table(study.images, STUDY_IMAGES), wanted.images, role), name)
+    if around is not None:
+        members = None if groups is None else groups.classes
+        model = replace(model, network=wrapped(model.network, members, around.wrapper is not None))
+    files, judge = files_of(study.edition, images), Judge(model, device, lpips)
+
+    @cache
+    def before(file: str) -> Logits:
+        pixels = pixels_of(file, SetImages(files), model.preprocessing)
+        return judge.logits([pixels], [judged_seed(wanted.seed, name, UNCHANGED, file)])[0]
+
+    return judge, Target(name, model, images, files, before, around, groups)
+
+
+def check_scores(study: Study, params: Params, target: Target, images: pd.DataFrame) -> None:
+    """Raise CleansetError unless images of a target get the stored scores of the edition's model, bit for bit.
+
+    Of a wrapped model, and of scores below float64, there is nothing to compare with.
+    """
+    if target.wrapped is not None or params.score.precision != "float64":
+        return
+    logits = np.stack([target.before(file) for file in images["file"]])
+    clean = ReadAnswers(params.dataset.class_list())(logits)
+    frame = pd.DataFrame({column: list(values) for column, values in clean.items()})
+    edition = study.edition
+    stored = (
+        read_table(edition.scores(target.name), SCORES),
+        read_table(edition.crop_scores(target.name), CROP_SCORES),
+    )
+    check_clean(target.name, images, frame, *stored)

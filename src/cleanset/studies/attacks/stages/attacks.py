@@ -1,0 +1,228 @@
+"""Stages attacks and wrapped_attacks: one attack on one model.
+
+The candidates are searched for in any precision and judged in float64.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import torch
+
+from cleanset.edition.params import read_params
+from cleanset.errors import CleansetError
+from cleanset.files import replacing, sha256, write_text
+from cleanset.progress import print_notice, tracked
+from cleanset.scoring import differentiable, groups, wrappers
+from cleanset.scoring.differentiable import PixelNetwork, pixel_network, searching
+from cleanset.scoring.engine import settings_for
+from cleanset.scoring.provenance import library_versions, scoring_code
+from cleanset.scoring.shards import Shards, fingerprint, source_code
+from cleanset.studies.attacks import (
+    autoattack,
+    base,
+    boundary,
+    common_corruptions,
+    guess,
+    judged,
+    libraries,
+    making,
+    null,
+    pgd,
+    spatial,
+    spsa,
+)
+from cleanset.studies.attacks.base import Attack, judged_seed, searched_seed
+from cleanset.studies.attacks.guess import GUESSED, Guess
+from cleanset.studies.attacks.judged import Judge
+from cleanset.studies.attacks.making import Known, made
+from cleanset.studies.attacks.results import (
+    ATTACKED,
+    SHARD,
+    attacked,
+    attacked_folder,
+    partial_folder,
+    png_name,
+    rows,
+)
+from cleanset.studies.attacks.settings import AttackSettings, Budget, read_attack_settings
+from cleanset.studies.attacks.stages.attack_targets import Target, check_scores, opened
+from cleanset.studies.robustness.images import first_images
+from cleanset.studies.robustness.provenance import changing_code
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import write_table
+
+if TYPE_CHECKING:
+    from cleanset.studies.attacks.perceptual import Lpips
+
+LIBRARIES = {
+    "boundary": ("foolbox",),
+    "autoattack": ("pyautoattack",),
+    "common_corruptions": ("imagecorruptions-imaug",),
+    "guess": ("imagecorruptions-imaug",),
+}
+"""By kind: what else decides the candidates; scikit-image decides SSIM."""
+SEARCHING = (
+    autoattack, base, boundary, common_corruptions, differentiable, groups, guess, judged, libraries, making, null, pgd,
+    spatial, spsa, wrappers,
+)  # fmt: skip
+"""The modules whose change makes finished groups useless."""
+
+
+def run(study: Study, model: str, name: str, settings: AttackSettings | None = None) -> None:
+    """Read the images and the model's weights, write data/attacks/<name>/<model>/.
+
+    `model` is a role of the edition or the name of a wrapped model, `name` an attack's. `settings` default to those of
+    the study's params.yaml. Finished groups are kept beside the results until the end, so that an interrupted run is
+    continued. Raises CleansetError, too, where a clean image does not get the stored scores, bit for bit.
+    """
+    params = read_params(study.edition.folder)
+    wanted = read_study_params(study.params_yaml, list(params.models))
+    settings = read_attack_settings(study.params_yaml) if settings is None else settings
+    check_attack(settings, name, model)
+    device, batch_size = (found := settings_for(params.score)).devices[0], found.batch_size
+    lpips = _lpips(study, settings, device)
+    judge, target = opened(study, params, wanted, settings, model, device, lpips)
+    known = Known(wanted.seed, target.others, partial(_guess, study, wanted, target))
+    attack = made(settings.attack(name), known)
+    attacked_images = first_images(target.images, settings.images_of(name, target.name))
+    check_scores(study, params, target, attacked_images)
+    record = record_of(target, name, settings, wanted, attacked_images, device)
+    if lpips is not None:
+        record |= {"lpips_weights_sha256": lpips.weights_sha256, "versions": record["versions"] | versions("lpips")}
+    shards = shards_of(study, target, name, record, attack, attacked_images)
+    network = pixel_network(target.model, device, settings.search_precision, batch_size)
+    count = search(Search(name, wanted.seed, target, attack, network, judge), shards, settings.budget)
+    if count < len(attacked_images):
+        print_notice(f"{name} {model}: the budget is spent after {count} of {len(attacked_images)} images")
+        attacked_images = attacked_images.head(count)
+    finished = shards_of(study, target, name, record, attack, attacked_images)
+    write_results(study, target, name, record | {"attacked": count}, finished.table())
+    shards.remove()
+
+
+def _guess(study: Study, wanted: StudyParams, target: Target) -> Guess:
+    # it imports what makes changed images, a second that the other attacks are spared
+    from cleanset.studies.attacks.stages.known_mistakes import guess_of
+
+    return guess_of(study, wanted, target)
+
+
+def _lpips(study: Study, settings: AttackSettings, device: torch.device) -> "Lpips | None":
+    if settings.lpips is None:
+        return None
+    from cleanset.studies.attacks.perceptual import Lpips
+
+    return Lpips(study.folder / settings.lpips, device)
+
+
+def check_attack(settings: AttackSettings, name: str, model: str) -> None:
+    """Raise CleansetError for an unknown attack, and for one that is not run on a model."""
+    settings.attack(name)
+    if settings.is_left_out(name, model):
+        raise CleansetError(
+            f"{name} {model}: {name} reads stored predictions, which a wrapped model has none of; expected another "
+            "attack, or a model of the edition"
+        )
+
+
+def record_of(
+    target: Target, name: str, settings: AttackSettings, wanted: StudyParams, images: pd.DataFrame, device: torch.device
+) -> dict[str, Any]:
+    """What the results depend on; of the machine only what the search was computed with."""
+    attack = settings.attack(name)
+    searched_on = "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
+    used = (*LIBRARIES.get(attack.kind, ()), "scikit-image")
+    return {
+        "attack": name,
+        "role": target.name,
+        **({} if target.wrapped is None else {"wrapped": target.wrapped.model_dump()}),
+        "parameters": attack.model_dump(),
+        "budget": settings.budget.model_dump(),
+        "seed": wanted.seed,
+        "search_precision": settings.search_precision,
+        "searched_on": searched_on,
+        "weights_sha256": target.model.weights_sha256,
+        "images": len(images),
+        "images_sha256": sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode()),
+        "versions": library_versions() | versions(*used),
+    }
+
+
+def versions(*libraries: str) -> dict[str, str]:
+    """The installed versions of libraries."""
+    return {library: version(library) for library in libraries}
+
+
+def shards_of(
+    study: Study, target: Target, name: str, record: dict[str, Any], attack: Attack, images: pd.DataFrame
+) -> Shards:
+    """The finished groups, those of other code, parameters or predictions removed."""
+    predictions = [study.predictions(family, target.name) for family in GUESSED]
+    known = " ".join(sha256(path.read_bytes()) for path in predictions) if isinstance(attack, Guess) else ""
+    facts = json.dumps(record), scoring_code(), changing_code(), source_code(SEARCHING), known
+    folder, size = partial_folder(study.folder, name, target.name), attack.group_size
+    return Shards(folder, fingerprint(*facts), images["file"].tolist(), size, size, SHARD)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """An attack, by its name in the params, on a model; `seed` is the study's."""
+
+    name: str
+    seed: int
+    target: Target
+    attack: Attack
+    network: PixelNetwork
+    judge: Judge
+
+    def rows_of(self, files: Sequence[str]) -> pd.DataFrame:
+        """The rows of SHARD for a group of images; a random model draws the same for it whenever it is asked."""
+        target, attack = self.target, self.attack
+        group = [target.subject(file) for file in files]
+        self.network.reseed(searched_seed(self.seed, target.name, self.name, group))
+        with searching(self.network.precision):
+            results = attack(self.network, group)
+        verdicts = [
+            self.judge.verdict(
+                subject, result, attack.ball, target.before(subject.name),
+                judged_seed(self.seed, target.name, self.name, subject.name),
+            )
+            for subject, result in zip(group, results, strict=True)
+        ]  # fmt: skip
+        return rows(group, [target.source(file) for file in files], results, verdicts)
+
+
+def search(wanted: Search, shards: Shards, budget: Budget) -> int:
+    """Attack the missing groups one after the other and return how many images from the first on are finished."""
+    begin, spent, size = monotonic(), 0, wanted.attack.group_size
+    left = sum(len(shards.image_ids(number)) for number in shards.missing)
+    if budget.queries is not None:  # what was spent before an interruption counts
+        spent = sum(int(table["queries"].sum()) for table in shards.finished())
+    for number in tracked(shards.missing, left, f"{wanted.name} {wanted.target.name}", size):
+        late = budget.seconds is not None and number > 0 and monotonic() - begin >= budget.seconds
+        if late or (budget.queries is not None and spent >= budget.queries):
+            return number * size
+        found = wanted.rows_of(shards.image_ids(number))
+        shards.keep(number, found)
+        spent += int(found["queries"].sum())
+    return shards.total_images()
+
+
+def write_results(study: Study, target: Target, name: str, record: dict[str, Any], shards: pd.DataFrame) -> None:
+    """Write the table, the PNGs and the record: all or nothing."""
+    folder = attacked_folder(study.folder, name, target.name)
+    ids = {file: each.image_id for file, each in target.files.items()}
+    with replacing(folder.folder) as unfinished:
+        for file, content in zip(shards["image_id"], shards["content"], strict=True):
+            path = unfinished / png_name(file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        write_table(unfinished / folder.table.name, attacked(shards, ids), ATTACKED)
+        write_text(unfinished / folder.record.name, json.dumps(record, indent=2) + "\n")

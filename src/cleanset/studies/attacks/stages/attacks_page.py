@@ -1,0 +1,142 @@
+"""What stage pages reads and saves for the page on attacks. No model runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from PIL import Image
+
+from cleanset.dataset.class_names import class_names
+from cleanset.edition.params import Params, read_params
+from cleanset.images import codec
+from cleanset.images.differences import Pixels, enlarged_difference
+from cleanset.images.encoding import jpeg
+from cleanset.images.preprocessing import Preprocessing
+from cleanset.scoring.decoding import pixels_of
+from cleanset.scoring.groups import Groups, stored_columns
+from cleanset.scoring.logits import ReadOff
+from cleanset.scoring.models import preprocessing_of
+from cleanset.studies.attacks.page import AttacksData, SheetRow
+from cleanset.studies.attacks.results import ATTACKED, attack_measures, attack_warnings, attacked_folder
+from cleanset.studies.attacks.settings import NoAttack, read_attack_settings
+from cleanset.studies.attacks.warning_record import read_warnings
+from cleanset.studies.robustness.answers import ReadAnswers
+from cleanset.studies.robustness.changed_images import SetImages
+from cleanset.studies.robustness.families import Sources
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import read_table
+
+SHEET_IMAGES = 3
+"""Images of an attack on a model, each of another class."""
+SHOWN_PIXELS, QUALITY = 112, 90
+IMAGES = "images/attacks"
+READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
+
+
+def attacks_data(study: Study, sources: Sources, report: Path) -> AttacksData | None:
+    """What the page shows, small copies of some images written below `report`; None where nothing was attacked."""
+    if not attack_measures(study.folder).exists():
+        return None
+    params, settings = read_params(study.edition.folder), read_attack_settings(study.params_yaml)
+    models = settings.models(params.models)
+    seen_by = {role: preprocessing_of(params.model(role)) for role in params.models}
+    seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
+    groups = {name: each.two_groups for name, each in settings.wrapped.items()}
+    answers, sheets = {}, {}
+    (report / IMAGES).mkdir(parents=True)
+    for name, model in settings.runs(params.models):
+        folder = attacked_folder(study.folder, name, model)
+        results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
+        answers[name, model] = with_columns(results, read_off(params, grouped))
+        if not isinstance(settings.attack(name), NoAttack):
+            sheet = Sheet(sources, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped))
+            sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
+    sizes = {model: each.size for model, each in seen_by.items()}
+    lines = pd.read_csv(attack_measures(study.folder))
+    warnings = [read_warnings(attack_warnings(study.folder, model)) for model in models]
+    return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
+
+
+def read_off(params: Params, groups: Groups | None) -> ReadOff:
+    """What reads off logits what confidences are computed from."""
+    return ReadAnswers(params.dataset.class_list()) if groups is None else stored_columns
+
+
+def names_of(groups: Groups | None) -> Sequence[str]:
+    """The names of what a model predicts, in the order of its logits."""
+    return [each.name for each in class_names()] if groups is None else groups.names
+
+
+def with_columns(results: pd.DataFrame, read: ReadOff) -> pd.DataFrame:
+    """The rows of ATTACKED with what confidences are read from, of the logits before and after."""
+    found = results[["file", "was_correct", "is_error"]].copy()
+    for column, suffix in (("logits_before", ""), ("logits_after", "_after")):
+        columns = read(np.stack(results[column].tolist()).astype(np.float64))
+        for name in READ_OFF:
+            found[f"{name}{suffix}"] = columns[name]
+    return found
+
+
+def shown(results: pd.DataFrame) -> list[dict[str, Any]]:
+    """Some rows of ATTACKED, each of another class, spread over all: successes, if there is one."""
+    success = results[results["was_correct"] & results["is_error"]]
+    first = (success if len(success) else results).drop_duplicates("class_index").sort_values("class_index")
+    count = min(SHEET_IMAGES, len(first))
+    places = [place * len(first) // count for place in range(count)]
+    return [{str(key): value for key, value in row.items()} for row in first.iloc[places].to_dict("records")]
+
+
+class Sheet:
+    """The images of an attack on a model, in small copies whose names begin with `images`.
+
+    `names` are those of what the model predicts.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        attacked: Path,
+        preprocessing: Preprocessing,
+        report: Path,
+        images: str,
+        names: Sequence[str],
+    ) -> None:
+        self._source, self._attacked, self._names = SetImages(sources.files), attacked, names
+        self._preprocessing, self._report, self._images = preprocessing, report, images
+
+    def row(self, row: dict[str, Any], place: int) -> SheetRow:
+        """A row of ATTACKED as it is shown, its three files written."""
+        before = pixels_of(str(row["file"]), self._source, self._preprocessing).transpose(1, 2, 0)
+        after = np.asarray(codec.decode((self._attacked / str(row["png"])).read_bytes(), ("PNG",)).convert("RGB"))
+        image, factor = enlarged_difference(before, after, (SHOWN_PIXELS, SHOWN_PIXELS))
+        contents = {"clean.jpg": small(before), "attacked.jpg": small(after), "difference.png": codec.png(image)}
+        files = []
+        for name, content in contents.items():
+            files.append(f"{self._images}_{place}_{name}")
+            (self._report / files[-1]).write_bytes(content)
+        return SheetRow(
+            str(row["image_id"]),
+            class_names()[row["class_index"]].name,
+            predicted(row["logits_before"], self._names),
+            predicted(row["logits_after"], self._names),
+            bool(row["was_correct"] and row["is_error"]),
+            float(row["l2"]),
+            float(row["linf"]),
+            (files[0], files[1], files[2]),
+            factor,
+        )
+
+
+def predicted(logits: NDArray[np.float32], names: Sequence[str]) -> str:
+    """The top-1 class, or group, by name, with its probability."""
+    exponentials = np.exp(logits.astype(np.float64) - logits.max())
+    return f"{names[int(logits.argmax())]} {exponentials.max() / exponentials.sum():.2f}"
+
+
+def small(pixels: Pixels) -> bytes:
+    """A copy of at most SHOWN_PIXELS a side, as a JPEG."""
+    image = Image.fromarray(np.ascontiguousarray(pixels))
+    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)

@@ -1,0 +1,190 @@
+"""Signs that a model only looks strong: attacks fail on it, though it can be fooled.
+
+The signs are those of A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients Give a False Sense of Security" (ICML
+2018) and of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019). Each rule is a function of what was
+measured; `probed` measures it.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import comb
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cleanset.scoring.differentiable import PixelNetwork
+from cleanset.studies.attacks.base import Attack, Result, Subject, to_unit
+from cleanset.studies.attacks.pgd import Pgd, gradient
+
+Sign = Literal["random_answers", "saturated_answers", "no_gradient", "fewer_steps_better", "black_box_better"]
+Flags = NDArray[np.bool_]
+
+MAX_DIFFERENCE = 1e-4
+"""Of two answers to one image, relative to the length of the logits: more than devices differ in any precision."""
+MAX_LOG_ODDS = 16.6
+"""Natural; above it, 1 minus the probability of the top-1 class is below the resolution of float32."""
+MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
+"""Shares of the images."""
+LEVEL = 0.05
+"""Of the sign tests: the probability of as large a difference by chance."""
+FAINT = 0.2
+"""Contrast of the copies of images that answers are compared of, too: near the boundaries between classes."""
+FEW_STEPS = (1, 5)
+"""That PGD is compared with, beside the steps asked for."""
+
+
+class Warned(NamedTuple):
+    """A sign that was seen, and on what it is based, as a sentence."""
+
+    sign: Sign
+    text: str
+
+
+def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Warned | None:
+    """Answers, each of shape (n, classes), to the same images in turn; `what` they are."""
+    first = answers[0]
+    lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
+    differ = np.zeros(len(first), bool)
+    for other in answers[1:]:
+        differ |= np.linalg.norm(other - first, axis=1) / lengths > MAX_DIFFERENCE
+    if not differ.any():
+        return None
+    return Warned(
+        "random_answers", f"{differ.sum()} of {len(first)} {what} get another answer when asked {len(answers)} times"
+    )
+
+
+def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
+    """Logits of shape (n, classes)."""
+    count = len(logits)
+    sums = np.abs(logits.sum(axis=1) - 1)
+    if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
+        one_hot = (np.isclose(logits, 0) | np.isclose(logits, 1)).all()
+        return Warned(
+            "saturated_answers",
+            f"all {count} answers are {'one-hot' if one_hot else 'probabilities'}; expected logits",
+        )
+    top = logits.max(axis=1)
+    others = np.exp(logits - top[:, None])
+    np.put_along_axis(others, logits.argmax(axis=1)[:, None], 0, axis=1)
+    with np.errstate(divide="ignore"):
+        saturated = -np.log(others.sum(axis=1)) > MAX_LOG_ODDS
+    if saturated.mean() <= MAX_SATURATED:
+        return None
+    return Warned(
+        "saturated_answers",
+        f"{saturated.sum()} of {count} images have log-odds above {MAX_LOG_ODDS}, where the cross-entropy has no "
+        "gradient in float32",
+    )
+
+
+def no_gradient(gradients: NDArray[np.float64]) -> Warned | None:
+    """Gradients of the cross-entropy by the pixels, of shape (n, …)."""
+    flat = gradients.reshape(len(gradients), -1)
+    useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
+    if useless.mean() <= MAX_WITHOUT_GRADIENT:
+        return None
+    return Warned("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
+
+
+def fewer_steps_better(success: Mapping[int, Flags]) -> Warned | None:
+    """Successes of the same attack by its number of steps, for the same images in the same ball."""
+    steps = sorted(success)
+    for few, many in ((few, many) for many in reversed(steps) for few in steps if few < many):
+        if is_better(success[few], success[many]):
+            return Warned(
+                "fewer_steps_better",
+                f"PGD succeeds on {success[few].sum()} of {len(success[few])} images with {few} "
+                f"step{'s' if few > 1 else ''}, on {success[many].sum()} with {many}",
+            )
+    return None
+
+
+def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Warned | None:
+    """Successes of PGD and of attacks that use no gradient, by name, for the same images in the same ball."""
+    better = {name: flags for name, flags in black.items() if is_better(flags, white)}
+    if not better:
+        return None
+    name = max(better, key=lambda each: int(better[each].sum()))
+    return Warned(
+        "black_box_better",
+        f"{name} succeeds on {better[name].sum()} of {len(white)} images without a gradient, PGD on {white.sum()}",
+    )
+
+
+def is_better(one: Flags, other: Flags) -> bool:
+    """Whether one has more successes than the other, by an exact one-sided sign test over the images that differ."""
+    wins, losses = int((one & ~other).sum()), int((other & ~one).sum())
+    differ = wins + losses
+    tail = sum(comb(differ, count) for count in range(wins, differ + 1))
+    return wins > losses and tail <= LEVEL * 2**differ
+
+
+def probed(
+    network: PixelNetwork,
+    subjects: Sequence[Subject],
+    pgd: Pgd,
+    black_box: Sequence[Attack],
+    repeats: int = 3,
+) -> list[Warned]:
+    """The signs that a network shows on these images, in the order of `Sign`.
+
+    `pgd` is the strongest, which is repeated with fewer steps of the length that fits; attacks of `black_box` search in
+    the same ball. Compute within `searching`.
+    """
+    asked = of_answers(network, subjects, pgd.group_size, repeats)
+    by_steps = {steps: successes(network, subjects, fewer(pgd, steps)) for steps in FEW_STEPS if steps < pgd.steps} | {
+        pgd.steps: successes(network, subjects, pgd)
+    }
+    black = {attack.name: successes(network, subjects, attack) for attack in black_box}
+    found = fewer_steps_better(by_steps), black_box_better(by_steps[pgd.steps], black)
+    return asked + [each for each in found if each is not None]
+
+
+def of_answers(network: PixelNetwork, subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Warned]:
+    """The signs that need no attack: the answers to the same images in turn, and their gradients."""
+    groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
+    answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
+    faint = [np.concatenate([_answers(network, group, FAINT) for group in groups]) for _ in range(repeats)]
+    gradients = np.concatenate([_gradients(network, group) for group in groups])
+    both = [np.concatenate(pair) for pair in zip(answers, faint, strict=True)]
+    found = random_answers(both, "images and faint copies"), saturated_answers(answers[0]), no_gradient(gradients)
+    return [each for each in found if each is not None]
+
+
+def fewer(pgd: Pgd, steps: int) -> Pgd:
+    """The attack with fewer steps, which are long enough to reach the edge of the ball; one step from the image."""
+    step = max(pgd.step, pgd.eps / steps)
+    return Pgd(pgd.norm, pgd.eps, steps, step, pgd.random_start and steps > 1, pgd.seed, pgd.group_size)
+
+
+def successes(network: PixelNetwork, subjects: Sequence[Subject], attack: Attack) -> Flags:
+    """Of each image, whether the network misclassifies the candidate and classifies the image correctly."""
+    found = []
+    for start in range(0, len(subjects), attack.group_size):
+        group = subjects[start : start + attack.group_size]
+        unchanged = [Result(subject.pixels, 0) for subject in group]
+        found.append(_errors(network, group, attack(network, group)) & ~_errors(network, group, unchanged))
+    return np.concatenate(found)
+
+
+def _errors(network: PixelNetwork, group: Sequence[Subject], results: Sequence[Result]) -> Flags:
+    with torch.no_grad():
+        logits = network(to_unit([result.candidate for result in results], network))
+    classes = np.array([subject.class_index for subject in group])
+    return np.asarray(logits.argmax(dim=1).cpu().numpy() != classes)
+
+
+def _answers(network: PixelNetwork, group: Sequence[Subject], contrast: float = 1) -> NDArray[np.float64]:
+    pixels = to_unit([subject.pixels for subject in group], network)
+    with torch.no_grad():
+        logits = network(0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels)
+    return np.asarray(logits.double().cpu().numpy())
+
+
+def _gradients(network: PixelNetwork, group: Sequence[Subject]) -> NDArray[np.float64]:
+    pixels = to_unit([subject.pixels for subject in group], network).requires_grad_()
+    label = torch.tensor([subject.class_index for subject in group], device=network.device)
+    loss = torch.nn.functional.cross_entropy(network(pixels), label, reduction="sum")
+    return np.asarray(gradient(loss, pixels).double().cpu().numpy())

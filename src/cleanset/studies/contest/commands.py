@@ -1,0 +1,179 @@
+"""The commands `cleanset contest …`. Each imports what it needs only when it runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cleanset.options import HERE, LOOPBACK, Browser, Host, Port
+
+if TYPE_CHECKING:
+    import datetime
+
+app = typer.Typer(no_args_is_help=True, help="Run a contest of models that abstain, judged by people.")
+
+Folder = Annotated[Path, typer.Option("--contest", help="Folder of the contest.", show_default="the current one")]
+DAY = "A day such as 2026-11-27, in UTC."
+
+
+def _day(text: str) -> "datetime.date":
+    from cleanset.errors import CleansetError
+    from cleanset.studies.contest.days import parse_day
+    from cleanset.validation import shown
+
+    try:
+        return parse_day(text)
+    except ValueError:
+        raise CleansetError(f"--on {shown(text)}; expected a day such as 2026-11-27") from None
+
+
+@app.command()
+def check(
+    path: Annotated[
+        Path | None, typer.Argument(help="A submission's or a defence's folder.", show_default="everything")
+    ] = None,
+    on: Annotated[str | None, typer.Option("--on", help=DAY + " Nothing may be dated later.")] = None,
+    contest: Folder = HERE,
+) -> None:
+    """Check a submission, a defence, or the whole contest.
+
+    Images are decoded and compared with the clean set; files with their
+    SHA-256; all files with each other.
+    """
+    from cleanset.studies.contest import checking
+
+    typer.echo(checking.run(contest, path, None if on is None else _day(on)))
+
+
+@app.command()
+def manifest(
+    target: Annotated[str, typer.Option("--target", help="The defence that the images are aimed at, team/name.")],
+    at: Annotated[str, typer.Option("--at", help="When they are submitted, in UTC, such as 2026-11-27T12:00:00Z.")],
+    images: Annotated[list[Path], typer.Argument(help="PNG or JPEG files.")],
+) -> None:
+    """Print the manifest.yaml of a submission of these images.
+
+    With their sizes and SHA-256; refuses what is no whole image. Whether the
+    contest takes it, check says.
+    """
+    from cleanset.studies.contest.submitting import manifest_yaml
+
+    typer.echo(manifest_yaml(target, at, images), nl=False)
+
+
+@app.command()
+def defend(
+    on: Annotated[str, typer.Option("--on", help=DAY + " The date of the runs.")],
+    defence: Annotated[
+        list[str] | None, typer.Option("--defence", help="team/name; several times.", show_default="all")
+    ] = None,
+    unpublished: Annotated[
+        Path | None, typer.Option(help="A second eligibility list: a folder with a folder of images for each group.")
+    ] = None,
+    contest: Folder = HERE,
+) -> None:
+    """Run defences over every submitted image and the eligibility list.
+
+    Writes results/runs/<team>/<name>/<date>.json. The only command here
+    that runs a model or a defence's command.
+    """
+    from cleanset.studies.contest import defending
+    from cleanset.studies.contest.files import until
+    from cleanset.studies.contest.reading import read_contest
+
+    files = until(read_contest(contest), _day(on))
+    for path in defending.defend(contest, files, defence or sorted(files.defences), _day(on), unpublished):
+        typer.echo(str(path))
+
+
+@app.command()
+def threshold(
+    model: Annotated[str, typer.Option("--model", help="A role of the edition.")],
+    confidence: Annotated[str, typer.Option(help="max_logit, softmax, margin or energy.")] = "softmax",
+    coverage: Annotated[float, typer.Option(help="The share of the eligibility list to answer.")] = 0.8,
+    ranking: Annotated[str, typer.Option(help="plain, or as_published: as the published kit counts.")] = "plain",
+    contest: Folder = HERE,
+) -> None:
+    """Find the threshold below which a model of the edition has to abstain.
+
+    Shows it, the accuracy at that and at full coverage, and the mistakes that
+    the model makes above it, by image.
+    """
+    from cleanset.studies.contest import thresholds
+
+    typer.echo(thresholds.run(contest, model, confidence, coverage, ranking))  # type: ignore[arg-type]
+
+
+@app.command()
+def standing(
+    on: Annotated[str, typer.Option("--on", help=DAY)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write results/standing.json and results/notices/.")] = False,
+    contest: Folder = HERE,
+) -> None:
+    """Show the standing at the end of a day, from the files alone."""
+    from rich.console import Console
+
+    from cleanset.studies.contest import report
+    from cleanset.studies.contest.reading import read_contest
+    from cleanset.studies.contest.standing import standing as standing_on
+
+    files = read_contest(contest)
+    found = standing_on(files, _day(on))
+    if write:
+        from cleanset.studies.contest.writing import write_standing
+
+        write_standing(contest, files, found)
+    if as_json:
+        typer.echo(report.as_json(found), nl=False)
+    else:
+        Console().print(report.as_table(found), highlight=False)
+
+
+@app.command()
+def page(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = HERE) -> None:
+    """Make the page of the contest at the end of a day.
+
+    Writes results/page.html, which opens without a server or a network,
+    and results/page_images/.
+    """
+    from cleanset.studies.contest.reading import read_contest
+    from cleanset.studies.contest.writing import write_page
+
+    typer.echo(str(write_page(contest, read_contest(contest), _day(on))))
+
+
+@app.command()
+def judge(
+    judge: Annotated[str, typer.Option("--judge", help="Your id in judges/roster.yaml.")],
+    on: Annotated[
+        str | None, typer.Option("--on", help=DAY + " The date of the answers.", show_default="today")
+    ] = None,
+    host: Host = LOOPBACK,
+    port: Port = None,
+    browser: Browser = True,
+    contest: Folder = HERE,
+) -> None:
+    """Judge submitted images in the browser.
+
+    Asks about the images of the weeks that have ended, and saves each answer
+    at once in answers/<id>/<week>.yaml.
+    """
+    import datetime
+
+    from cleanset.studies.contest.judge_page import server
+
+    day = datetime.datetime.now(datetime.UTC).date() if on is None else _day(on)
+    server.run(contest, judge, day, host, port, browser)
+
+
+@app.command()
+def judges(contest: Folder = HERE) -> None:
+    """Show how each judge answers the control images. For organizers, not for judges."""
+    from rich.console import Console
+
+    from cleanset.studies.contest.judge_scores import as_table, judge_scores, read_masks
+    from cleanset.studies.contest.reading import read_contest
+
+    files = read_contest(contest)
+    Console().print(as_table(judge_scores(files, read_masks(contest, files))), highlight=False)

@@ -1,0 +1,218 @@
+"""The files of a contest against each other: known names, dates in order, nothing twice, no conflict of interest."""
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable
+
+from cleanset.errors import CleansetError
+from cleanset.studies.contest.entries import Decision, Run
+from cleanset.studies.contest.files import ContestFiles, Submission, team_of
+from cleanset.studies.contest.outlines import check_inside
+from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, Limits
+from cleanset.validation import shown
+
+
+def check_files(files: ContestFiles) -> None:
+    """Raise CleansetError for the first contradiction, in an order that does not depend on that of the files."""
+    check_submissions(files)
+    images = {image.sha256: submission for submission in files.submissions for image in submission.manifest.images}
+    _check_answers(files, images)
+    _check_board(files, images)
+    _check_runs(files, images)
+
+
+def check_submissions(files: ContestFiles) -> None:
+    """As `check_files`, of defences, stakes and submissions alone: before anybody has judged or run anything."""
+    _check_defences(files)
+    _check_stakes(files)
+    _check_submissions(files)
+
+
+def _check_defences(files: ContestFiles) -> None:
+    for name in sorted(files.defences):
+        if team_of(name) not in files.rules.teams:
+            raise CleansetError(f"defences/{name}: unknown team {team_of(name)}; expected one of contest.yaml's teams")
+
+
+def _check_stakes(files: ContestFiles) -> None:
+    batches: set[str] = set()
+    staked: set[str] = set()
+    for stake in sorted(files.board.stakes, key=lambda each: (each.date, each.batch, each.by, each.defences)):
+        where = f"board/stakes.yaml: batch {stake.batch}"
+        if stake.batch in batches:
+            raise CleansetError(f"{where}: a second time; expected one entry for each batch")
+        batches.add(stake.batch)
+        for name in sorted(stake.defences):
+            if name not in files.defences:
+                raise CleansetError(f"{where}: unknown defence {name}; expected one submitted by {stake.date}")
+            if files.defences[name].submitted > stake.date:
+                raise CleansetError(
+                    f"{where}: {name} was submitted on {files.defences[name].submitted}; expected no earlier stake"
+                )
+            if name in staked or stake.defences.count(name) > 1:
+                raise CleansetError(f"{where}: {name} is staked a second time; expected one stake for each defence")
+            if stake.by not in (BOARD, team_of(name)):
+                raise CleansetError(f"{where}: {name} is staked by {stake.by}; expected board, or its own team")
+            staked.add(name)
+
+
+def stake_days(files: ContestFiles) -> dict[str, datetime.date]:
+    """The day on which each staked defence was staked."""
+    return {name: stake.date for stake in files.board.stakes for name in stake.defences}
+
+
+def _in_order(submissions: Iterable[Submission]) -> list[Submission]:
+    return sorted(submissions, key=lambda each: (each.manifest.submitted, each.team, each.number))
+
+
+def _check_submissions(files: ContestFiles) -> None:
+    numbers = Counter(str(each) for each in files.submissions)
+    a_day: Counter[tuple[str, datetime.date]] = Counter()
+    seen: dict[str, str] = {}
+    for submission in _in_order(files.submissions):
+        _check_target(files, submission)
+        if numbers[str(submission)] > 1:
+            raise CleansetError(f"{submission}: a second time; expected another number")
+        a_day[submission.team, submission.day] += len(submission.manifest.images)
+        if a_day[submission.team, submission.day] > files.rules.limits.images_a_day:
+            raise CleansetError(
+                f"{submission}: {a_day[submission.team, submission.day]} images of {submission.team} on that day; "
+                f"expected at most {files.rules.limits.images_a_day}"
+            )
+        _check_images(submission, files.rules.limits, seen)
+
+
+def _check_target(files: ContestFiles, submission: Submission) -> None:
+    staked, target = stake_days(files), submission.manifest.target
+    if submission.team not in files.rules.teams:
+        raise CleansetError(f"{submission}: unknown team {submission.team}; expected one of contest.yaml's teams")
+    if target not in files.defences:
+        raise CleansetError(f"{submission}: unknown target {target}; expected a defence team/name")
+    if target not in staked or staked[target] > submission.day:
+        found = f"staked on {staked[target]}" if target in staked else "not staked"
+        raise CleansetError(f"{submission}: {target} is {found}; expected a target that is staked by {submission.day}")
+
+
+def _check_images(submission: Submission, limits: Limits, seen: dict[str, str]) -> None:
+    for image in submission.manifest.images:
+        where = f"{submission}/{image.file}"
+        if max(image.width, image.height) > limits.max_side:
+            raise CleansetError(
+                f"{where}: {image.width} x {image.height} pixels; expected at most {limits.max_side} a side"
+            )
+        for digest in (f"file {image.sha256}", f"pixels {image.pixels_sha256}"):
+            if digest in seen:
+                raise CleansetError(f"{where}: the same image as {seen[digest]}; expected each image once")
+            seen[digest] = where
+
+
+def _check_answers(files: ContestFiles, images: dict[str, Submission]) -> None:
+    sizes = {image.sha256: image for each in files.submissions for image in each.manifest.images}
+    groups, weeks = sorted(files.rules.classes), {each.week for each in files.submissions}
+    seen: set[tuple[str, str]] = set()
+    for each in sorted(files.answers, key=str):
+        if each.judge not in files.roster:
+            raise CleansetError(f"{each}: judge {each.judge} is not in the roster; expected one of judges/roster.yaml")
+        for sha256, answer in sorted(each.answers.items()):
+            where = f"{each}: {sha256[:12]}…"
+            if (each.judge, sha256) in seen:
+                raise CleansetError(f"{where}: answered twice by this judge; expected one answer to an image")
+            seen.add((each.judge, sha256))
+            if sorted(answer.contains) != groups:
+                raise CleansetError(
+                    f"{where}: contains {', '.join(map(shown, answer.contains))}; expected {', '.join(groups)}"
+                )
+            if sha256 in files.controls:
+                is_shown = each.week in weeks
+            else:
+                is_shown = sha256 in images and images[sha256].week == each.week
+            if not is_shown or answer.date <= each.week:
+                raise CleansetError(
+                    f"{where}: an image never shown to this judge in the week of {each.week}; expected one that was "
+                    "submitted in it, and judged after its Friday"
+                )
+            image = sizes.get(sha256)
+            if answer.outline is not None and image is not None:
+                try:
+                    check_inside(answer.outline, image.width, image.height)
+                except ValueError as error:
+                    raise CleansetError(f"{where}: {error}") from None
+
+
+def _check_board(files: ContestFiles, images: dict[str, Submission]) -> None:
+    decided: set[tuple[str, datetime.date]] = set()
+    for decision in sorted(files.board.decisions, key=lambda each: (each.date, each.image, str(each))):
+        where = f"board/decisions.yaml: {decision.image[:12]}… on {decision.date}"
+        if decision.image not in images or images[decision.image].week >= decision.date:
+            raise CleansetError(f"{where}: no image published by then; expected one whose week has ended")
+        if (decision.image, decision.date) in decided:
+            raise CleansetError(f"{where}: two decisions on one day; expected one")
+        decided.add((decision.image, decision.date))
+        if decision.verdict is not None and decision.verdict not in (*files.rules.classes, INVALID):
+            expected = ", ".join((*files.rules.classes, INVALID))
+            raise CleansetError(f"{where}: verdict {decision.verdict}; expected one of {expected}")
+        _check_members(files, decision, images[decision.image], where)
+    for appeal in sorted(files.board.appeals, key=lambda each: (each.date, each.image, each.team)):
+        where = f"board/appeals.yaml: {appeal.image[:12]}… by {appeal.team}"
+        if appeal.image not in images or images[appeal.image].week >= appeal.date:
+            raise CleansetError(f"{where}: no image published by {appeal.date}; expected one whose week has ended")
+        if appeal.team not in files.rules.teams:
+            raise CleansetError(f"{where}: unknown team; expected one of contest.yaml's teams")
+    for accepted in sorted(files.board.accepted, key=lambda each: (each.date, each.defence)):
+        if accepted.defence not in files.defences:
+            raise CleansetError(
+                f"board/accepted.yaml: unknown defence {accepted.defence}; expected one submitted by then"
+            )
+
+
+def _check_members(files: ContestFiles, decision: Decision, submission: Submission, where: str) -> None:
+    """The attacker, the target's team and those who appealed are parties; nobody decides on a party of his."""
+    appeals = (each.team for each in files.board.appeals if each.image == decision.image)
+    parties = frozenset((submission.team, team_of(submission.manifest.target), *appeals))
+    for member in (*decision.members, *decision.recused):
+        if member not in files.rules.board:
+            raise CleansetError(f"{where}: {member} is no member of the board; expected one of contest.yaml's board")
+    for member in sorted(decision.members):
+        if files.rules.board[member].has_conflict_with(parties):
+            raise CleansetError(
+                f"{where}: counts {member}, who has a conflict with {', '.join(sorted(parties))}; "
+                "expected the member under recused, and the decision of others"
+            )
+
+
+def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
+    seen: set[tuple[str, datetime.date]] = set()
+    accepted = {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date)[::-1]}
+    known = {*files.rules.classes, ABSTAIN}
+    by_week: dict[datetime.date, set[str]] = {}
+    for sha256, submission in images.items():
+        by_week.setdefault(submission.week, set()).add(sha256)
+    for run in sorted(files.runs, key=lambda each: (each.defence, each.date)):
+        where = f"results/runs/{run.defence}/{run.date}.json"
+        if run.defence not in files.defences:
+            raise CleansetError(f"{where}: unknown defence; expected one submitted by then")
+        if (run.defence, run.date) in seen:
+            raise CleansetError(f"{where}: two runs on one day; expected one")
+        seen.add((run.defence, run.date))
+        is_command = files.defences[run.defence].command is not None
+        if is_command and (run.defence not in accepted or accepted[run.defence] > run.date):
+            raise CleansetError(
+                f"{where}: a command that the board has not accepted by then; expected board/accepted.yaml"
+            )
+        if not set(run.answers.values()) <= known:
+            wrong = min(set(run.answers.values()) - known)
+            raise CleansetError(f"{where}: answers {shown(wrong)}; expected one of {', '.join(sorted(known))}")
+        _check_complete(run, images, by_week, where)
+
+
+def _check_complete(
+    run: Run, images: dict[str, Submission], by_week: dict[datetime.date, set[str]], where: str
+) -> None:
+    unknown = run.answers.keys() - images.keys()
+    missing = set[str]().union(*(names - run.answers.keys() for week, names in by_week.items() if week < run.date))
+    if unknown:
+        raise CleansetError(f"{where}: answers {min(unknown)[:12]}…, which nobody submitted; expected submitted images")
+    if missing:
+        raise CleansetError(
+            f"{where}: no answer to {min(missing)[:12]}…; expected one to every image published by then"
+        )

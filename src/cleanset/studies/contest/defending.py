@@ -1,0 +1,190 @@
+"""Running a defence over every submitted image and the eligibility list. torch is imported only for a model."""
+
+import datetime
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.exports.folder import read_entries
+from cleanset.exports.manifest import MANIFEST
+from cleanset.files import sha256, write_text
+from cleanset.scoring.groups import Groups
+from cleanset.statistics.coverage import Flags, Floats, eligibility
+from cleanset.studies.contest.command_defence import answers_of
+from cleanset.studies.contest.entries import Defence, Run
+from cleanset.studies.contest.files import ContestFiles
+from cleanset.studies.contest.folder_checks import check_defence
+from cleanset.studies.contest.model_defence import ModelDefence
+from cleanset.studies.contest.reading import IMAGES, visible
+from cleanset.studies.contest.rules import ABSTAIN
+from cleanset.studies.contest.run_coverage import coverage_steps
+
+Answers = dict[str, str]
+"""By the name of an image, a group or `abstain`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EligibilityImage:
+    """An image whose group is known."""
+
+    path: Path
+    group: str
+
+
+def eligibility_list(edition: Edition, groups: Groups) -> dict[str, EligibilityImage]:
+    """By SHA-256, the images of the edition's finished sets whose class is in one of the groups."""
+    found: dict[str, EligibilityImage] = {}
+    for manifest in sorted((edition.folder / "data" / "export").glob(f"*/{MANIFEST}")):
+        for entry in read_entries(manifest.parent):
+            group = groups.group_of(entry.class_index)
+            if group is not None:
+                found.setdefault(entry.file_sha256, EligibilityImage(manifest.parent / entry.file, groups.names[group]))
+    if not found:
+        raise CleansetError(
+            f"{edition.folder / 'data' / 'export'}: no image of a class of the contest; expected some in the finished "
+            "sets: run dvc pull, or name other classes in contest.yaml"
+        )
+    return dict(sorted(found.items()))
+
+
+def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage]:
+    """By SHA-256, the images of a list that is not published: a folder with one folder for each group, by its name.
+
+    Raises CleansetError for a group without an image, a link, and an image in both groups.
+    """
+    found: dict[str, EligibilityImage] = {}
+    for group in groups.names:
+        paths = visible(folder / group)
+        if not paths:
+            raise CleansetError(f"{folder / group}: no image; expected a folder of images for each of the two groups")
+        for path in paths:
+            other = found.setdefault(sha256(path.read_bytes()), EligibilityImage(path, group))
+            if other.group != group:
+                raise CleansetError(f"{path}: the same image as {other.path}; expected each image in one group")
+    return dict(sorted(found.items()))
+
+
+def submitted_images(contest: Path, files: ContestFiles, on: datetime.date) -> dict[str, Path]:
+    """By SHA-256, every image that was submitted up to a day."""
+    found = {
+        image.sha256: contest / str(each) / IMAGES / image.file
+        for each in files.submissions
+        if each.day <= on
+        for image in each.manifest.images
+    }
+    return dict(sorted(found.items()))
+
+
+def run_defence(
+    contest: Path, files: ContestFiles, name: str, on: datetime.date, unpublished: Path | None = None
+) -> Run:
+    """One run of a defence, dated `on`: its files checked, all images answered, its rate measured.
+
+    `unpublished`: a folder as `unpublished_list` reads it; of its images only the counts are kept.
+
+    Raises CleansetError as `check_defence` and the commands do, for a command that the board has not accepted, and for
+    a model whose threshold abstains on the whole eligibility list.
+    """
+    defence, groups = files.defences[name], files.rules.groups()
+    check_defence(contest / "defences" / name, defence)
+    if defence.command is not None and not any(
+        each.defence == name and each.date <= on for each in files.board.accepted
+    ):
+        raise CleansetError(f"{name}: a command that the board has not accepted by {on}; expected board/accepted.yaml")
+    edition = Edition(contest / ".." / "..")
+    known, submitted = eligibility_list(edition, groups), submitted_images(contest, files, on)
+    hidden = {} if unpublished is None else unpublished_list(unpublished, groups)
+    paths = {sha: each.path for sha, each in (hidden | known).items()} | submitted
+    for sha, path in paths.items():
+        if not path.is_file() or sha256(path.read_bytes()) != sha:
+            raise CleansetError(f"{path}: missing or changed; expected SHA-256 {sha}: run cleanset contest check")
+    answer = _answering(contest, edition, name, defence, groups)
+    before = perf_counter()
+    answers, confidences = answer(paths)
+    minutes = (perf_counter() - before) / 60
+    if isinstance(answer, ModelDefence) and all(answers[sha] == ABSTAIN for sha in known):
+        raise CleansetError(
+            f"{name}: threshold {answer.wanted.threshold:g} abstains on everything, all {len(known)} images of the "
+            "eligibility list; expected a lower one: cleanset contest threshold finds one"
+        )
+    groups_of = {sha: each.group for sha, each in known.items()}
+    content = {
+        "defence": name,
+        "date": str(on),
+        "images_per_minute": round(len(paths) / minutes, 1),
+        "eligibility": _figures(known, answers, confidences),
+        "unpublished": _figures(hidden, answers, confidences) if hidden else None,
+        "coverage": [list(step) for step in coverage_steps(*_flags(known, answers, confidences))],
+        "signs": answer.signs(groups_of, paths) if isinstance(answer, ModelDefence) else None,
+        "answers": {sha: answers[sha] for sha in submitted},
+    }
+    return Run.model_validate(content)
+
+
+Answering = Callable[[Mapping[str, Path]], tuple[Answers, Mapping[str, float] | None]]
+"""From the paths of images by their SHA-256 to the answers, and how confident each is, where that is known."""
+
+
+def _answering(contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups) -> Answering:
+    if defence.model is not None:
+        return ModelDefence(edition, defence.model, groups)
+    command = defence.command or []
+    folder = contest / "defences" / name
+
+    def answer(paths: Mapping[str, Path]) -> tuple[Answers, None]:
+        with tempfile.TemporaryDirectory() as scratch:
+            for sha, path in paths.items():  # under a name that tells nothing
+                shutil.copyfile(path, Path(scratch, f"{sha}{_suffix(path)}"))
+            found = answers_of(command, folder, Path(scratch), groups.names, defence.time_limit_seconds, name)
+        return {file.partition(".")[0]: given for file, given in found.items()}, None
+
+    return answer
+
+
+def _suffix(path: Path) -> str:
+    return ".png" if path.suffix.lower() == ".png" else ".jpg"
+
+
+def _flags(
+    known: Mapping[str, EligibilityImage], answers: Answers, confidences: Mapping[str, float] | None
+) -> tuple[Flags, Flags, Floats | None]:
+    """Of each image, whether the answer is correct, whether there is none, and its confidence, if there is one."""
+    correct = np.array([answers[sha] == each.group for sha, each in known.items()])
+    abstains = np.array([answers[sha] == ABSTAIN for sha in known])
+    return correct, abstains, None if confidences is None else np.array([confidences[sha] for sha in known])
+
+
+def _figures(
+    known: Mapping[str, EligibilityImage], answers: Answers, confidences: Mapping[str, float] | None
+) -> dict[str, int]:
+    return asdict(eligibility(*_flags(known, answers, confidences)))
+
+
+def run_json(run: Run) -> str:
+    """A run as the file that it is kept in."""
+    return json.dumps(run.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
+
+
+def write_run(contest: Path, run: Run) -> Path:
+    """Write a run to results/runs/<team>/<name>/<date>.json; the path."""
+    path = contest / "results" / "runs" / run.defence / f"{run.date}.json"
+    write_text(path, run_json(run))
+    return path
+
+
+def defend(
+    contest: Path, files: ContestFiles, names: Sequence[str], on: datetime.date, unpublished: Path | None = None
+) -> list[Path]:
+    """Run defences and write their runs. Raises CleansetError for an unknown defence, and as `run_defence`."""
+    for name in names:
+        if name not in files.defences:
+            raise CleansetError(f"{name}: unknown defence; expected one of {', '.join(sorted(files.defences))}")
+    return [write_run(contest, run_defence(contest, files, name, on, unpublished)) for name in names]

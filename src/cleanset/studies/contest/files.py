@@ -1,0 +1,100 @@
+"""All files of a contest together, and what they held on an earlier day."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cleanset.errors import CleansetError
+from cleanset.studies.contest.days import week_of
+from cleanset.studies.contest.entries import Board, Defence, Manifest, Run
+from cleanset.studies.contest.judging import Answer, Control
+from cleanset.studies.contest.rules import ContestRules
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A submission and whose it is; `number` counts a team's submissions of a day."""
+
+    team: str
+    number: int
+    manifest: Manifest
+
+    @property
+    def day(self) -> datetime.date:
+        return self.manifest.submitted.date()
+
+    @property
+    def week(self) -> datetime.date:
+        """The Friday that ends its week."""
+        return week_of(self.manifest.submitted)
+
+    def __str__(self) -> str:
+        return f"submissions/{self.team}/{self.day}-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAnswers:
+    """The answers of one judge in one week, by the SHA-256 of the image."""
+
+    judge: str
+    week: datetime.date
+    answers: Mapping[str, Answer]
+
+    def __str__(self) -> str:
+        return f"answers/{self.judge}/{self.week}.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class ContestFiles:
+    """Everything that the standing follows from; no order in it matters. `defences`: by team/name."""
+
+    rules: ContestRules
+    defences: Mapping[str, Defence]
+    submissions: Sequence[Submission] = ()
+    roster: frozenset[str] = frozenset()
+    controls: Mapping[str, Control] = field(default_factory=dict)
+    answers: Sequence[JudgeAnswers] = ()
+    board: Board = field(default_factory=Board)
+    runs: Sequence[Run] = ()
+
+
+def team_of(defence: str) -> str:
+    """The team in a defence's name."""
+    return defence.partition("/")[0]
+
+
+def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
+    """What the files held at the end of a day: everything that is dated later left out."""
+    board = files.board
+    answers = [
+        JudgeAnswers(each.judge, each.week, {key: one for key, one in each.answers.items() if one.date <= on})
+        for each in files.answers
+    ]
+    return ContestFiles(
+        files.rules,
+        {name: each for name, each in files.defences.items() if each.submitted <= on},
+        [each for each in files.submissions if each.day <= on],
+        files.roster,
+        files.controls,
+        answers,
+        Board(
+            decisions=[each for each in board.decisions if each.date <= on],
+            appeals=[each for each in board.appeals if each.date <= on],
+            stakes=[each for each in board.stakes if each.date <= on],
+            accepted=[each for each in board.accepted if each.date <= on],
+        ),
+        [each for each in files.runs if each.date <= on],
+    )
+
+
+def last_day(files: ContestFiles) -> datetime.date:
+    """The latest day that the files name. Raises CleansetError where they name none."""
+    board = files.board
+    dates = [each.day for each in files.submissions]
+    dates += [each.submitted for each in files.defences.values()]
+    dates += [each.date for kind in (board.decisions, board.appeals, board.stakes, board.accepted) for each in kind]
+    dates += [one.date for each in files.answers for one in each.answers.values()]
+    dates += [each.week for each in files.submissions] + [each.date for each in files.runs]
+    if not dates:
+        raise CleansetError("contest: no date; expected at least one defence")
+    return max(dates)

@@ -1,0 +1,214 @@
+"""What lies in the folders of submissions and defences, against what their files say of it."""
+
+import datetime
+import hashlib
+import subprocess
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from PIL import Image
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.exports.folder import read_entries
+from cleanset.exports.manifest import MANIFEST
+from cleanset.files import blocks_of, sha256
+from cleanset.images.codec import decode, pixels_sha256
+from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
+from cleanset.studies.contest.entries import Defence, SubmittedImage
+from cleanset.studies.contest.files import Submission
+from cleanset.studies.contest.reading import (
+    DEFENCE_YAML,
+    IMAGES,
+    MANIFEST_YAML,
+    NOTES,
+    SUBMISSION,
+    refuse_link,
+    visible,
+)
+from cleanset.studies.contest.rules import ContestRules
+
+MAX_IMAGE_BYTES = 100_000_000
+FORMATS = ("PNG", "JPEG")
+MODES = ("RGB", "L")
+_ORIENTATION = 0x0112
+
+
+def clean_pixels(edition: Edition) -> frozenset[str]:
+    """The SHA-256 of the pixels of every image in the edition's finished sets. Raises CleansetError without a set."""
+    folders = sorted(path.parent for path in (edition.folder / "data" / "export").glob(f"*/{MANIFEST}"))
+    if not folders:
+        raise CleansetError(
+            f"{edition.folder / 'data' / 'export'}: no finished set, with which submitted images are compared; "
+            "run dvc pull or dvc repro in the edition"
+        )
+    return frozenset(entry.pixels_sha256 for folder in folders for entry in read_entries(folder))
+
+
+def check_submission(folder: Path, submission: Submission, rules: ContestRules, clean: Collection[str]) -> None:
+    """Check a submission's folder: its images are there, decodable, as the manifest has them, and no clean ones.
+
+    `clean` are the digests of pixels that may not be submitted. Raises CleansetError for the first problem.
+    """
+    named = {image.file for image in submission.manifest.images}
+    if len(named) < len(submission.manifest.images):
+        raise CleansetError(f"{folder / MANIFEST_YAML}: a file named twice; expected each image once")
+    for path in visible(folder):
+        if path.name not in (MANIFEST_YAML, IMAGES, f"{IMAGES}.dvc"):
+            raise CleansetError(f"{path}: not in the manifest; expected {MANIFEST_YAML} and {IMAGES}/ only: remove it")
+    for path in visible(folder / IMAGES):
+        if path.name not in named:
+            raise CleansetError(f"{path}: not in the manifest; expected the images that it names only: remove it")
+    for image in submission.manifest.images:
+        _check_image(folder / IMAGES / image.file, image, rules.limits.max_side, clean)
+
+
+def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collection[str]) -> None:
+    refuse_link(path)
+    if not path.is_file():
+        raise CleansetError(f"{path}: missing; expected every image that the manifest names: add it, or dvc pull")
+    if path.stat().st_size > MAX_IMAGE_BYTES:
+        raise CleansetError(f"{path}: {path.stat().st_size:,} bytes; expected at most {MAX_IMAGE_BYTES:,}")
+    data = path.read_bytes()
+    if sha256(data) != image.sha256:
+        raise CleansetError(f"{path}: SHA-256 {sha256(data)}; expected {image.sha256} of the manifest")
+    found = decoded(path, data)
+    if max(found.size) > max_side:
+        raise CleansetError(f"{path}: {found.width} x {found.height} pixels; expected at most {max_side} a side")
+    if found.size != (image.width, image.height):
+        raise CleansetError(
+            f"{path}: {found.width} x {found.height} pixels; expected {image.width} x {image.height} of the manifest"
+        )
+    digest = pixels_sha256(found)
+    if digest != image.pixels_sha256:
+        raise CleansetError(f"{path}: pixels_sha256 {digest}; expected {image.pixels_sha256} of the manifest")
+    if digest in clean:
+        raise CleansetError(f"{path}: an image of the clean set; expected another: only new images are submitted")
+
+
+def decoded(path: Path, data: bytes) -> Image.Image:
+    """The image, which looks the same to people and models: no transparency, no second frame, not turned.
+
+    Raises CleansetError for any other.
+    """
+    try:
+        found = decode(data, FORMATS)
+    except ValueError as error:
+        raise CleansetError(f"{path}: {error}; expected a PNG or JPEG that can be decoded") from None
+    if found.mode not in MODES or "transparency" in found.info:
+        raise CleansetError(f"{path}: mode {found.mode}; expected RGB or grayscale without transparency: convert it")
+    if getattr(found, "n_frames", 1) != 1:
+        raise CleansetError(f"{path}: an animation; expected one image")
+    if found.getexif().get(_ORIENTATION, 1) != 1:
+        raise CleansetError(f"{path}: an EXIF orientation; expected none, since viewers turn the image, models do not")
+    return found
+
+
+def manifest_entry(path: Path) -> dict[str, str | int]:
+    """What a manifest says of an image: for those who write one. Raises CleansetError if it cannot be submitted."""
+    data = path.read_bytes()
+    found = decoded(path, data)
+    digests = {"sha256": sha256(data), "pixels_sha256": pixels_sha256(found)}
+    return {"file": path.name, **digests, "width": found.width, "height": found.height}
+
+
+def check_defence(folder: Path, defence: Defence) -> None:
+    """Check that a defence's files are there with their SHA-256, and no others. Raises CleansetError."""
+    expected = {each.path: each.sha256 for each in defence.files}
+    for path in _files_below(folder):
+        name = path.relative_to(folder).as_posix()
+        if name not in expected and name != DEFENCE_YAML:
+            raise CleansetError(f"{path}: not among the files of {DEFENCE_YAML}; expected it there with its SHA-256")
+    for name, digest in sorted(expected.items()):
+        path = folder / name
+        if not path.is_file():
+            raise CleansetError(f"{path}: missing; expected every file that {DEFENCE_YAML} names: add it, or dvc pull")
+        found = file_sha256(path)
+        if found != digest:
+            raise CleansetError(f"{path}: SHA-256 {found}; expected {digest} of {DEFENCE_YAML}: the file has changed")
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file of any size."""
+    digest = hashlib.sha256()
+    for block in blocks_of(path):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for path in visible(folder):
+        if path.is_dir():
+            yield from _files_below(path)
+        elif path.suffix != ".dvc" and path.name != NOTES:
+            yield path
+
+
+def check_unchanged(folder: Path, submission: Submission, on: datetime.date) -> None:
+    """Raise CleansetError if git's history has a change of a submission after it was published.
+
+    Where there is no history of the folder, nothing is known and nothing is refused. What is first committed after
+    the week's end, as by organizers who publish it then, may not change from then on. Changes that are not committed
+    count on a day `on` after the week's end; `cleanset contest check` takes the last day of the files for it.
+    """
+    listed = _git(folder, "log", "--format=%cI", "--", ".")
+    if not listed:
+        return
+    dates = [_committed_on(line) for line in listed.split()]
+    if len(dates) > 1 and dates[0] > submission.week:
+        raise CleansetError(
+            f"{folder}: changed on {dates[0]}, after its publication on {submission.week}; "
+            f"expected what was published: git checkout it from a commit before {after(submission.week, 1)}"
+        )
+    if on > submission.week and _git(folder, "status", "--porcelain", "--", "."):
+        raise CleansetError(f"{folder}: differs from what is committed; expected what was published: git checkout it")
+
+
+def check_none_removed(contest: Path, on: datetime.date) -> None:
+    """Raise CleansetError for a published submission that git knows and that is gone, as one that was renamed.
+
+    What is not committed counts on a day `on` after the week's end, as for `check_unchanged`.
+    """
+    for removed_on, folder in sorted(_removed(contest, on)):
+        week = _week_of_submission(folder)
+        if week is not None and removed_on > week and not folder.exists():
+            raise CleansetError(
+                f"{folder}: removed or renamed on {removed_on}, after its publication on {week}; "
+                f"expected what was published: git checkout it from a commit before {after(week, 1)}"
+            )
+
+
+def _removed(contest: Path, on: datetime.date) -> Iterator[tuple[datetime.date, Path]]:
+    """The folders whose manifest was removed, some of which may be there again; `on` for what is not committed."""
+    manifests = ("--name-only", "--relative", "--no-renames", "--diff-filter=D")
+    where = ("--", f"submissions/*/*/{MANIFEST_YAML}")
+    day, mark = on, "on "
+    uncommitted = _git(contest, "diff", "HEAD", *manifests, *where) or ""
+    committed = _git(contest, "log", f"--format={mark}%cI", *manifests, *where) or ""
+    for line in filter(None, (*uncommitted.splitlines(), *committed.splitlines())):
+        if line.startswith(mark):
+            day = _committed_on(line.removeprefix(mark))
+        else:
+            yield day, contest / Path(line).parent
+
+
+def _week_of_submission(folder: Path) -> datetime.date | None:
+    """The week of the day in the folder's name; None for a name that no submission has."""
+    match = SUBMISSION.fullmatch(folder.name)
+    try:
+        return week_of_day(parse_day(match[1])) if match else None
+    except ValueError:
+        return None
+
+
+def _committed_on(instant: str) -> datetime.date:
+    return day_of(datetime.datetime.fromisoformat(instant))
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git prints; None without git or without a repository."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,154 @@
+"""What has become of one submitted image: judged, appealed, final.
+
+A final verdict rests only on what is dated up to the day on which it became final, so that no later entry takes it
+back. The board may still overrule a rejection, never an accepted image: a broken defence stays broken.
+"""
+
+import datetime
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cleanset.errors import CleansetError
+from cleanset.studies.contest.days import after
+from cleanset.studies.contest.entries import Appeal, Decision, SubmittedImage
+from cleanset.studies.contest.judging import Answer, Reason, Verdict, verdict
+from cleanset.studies.contest.rules import INVALID, ContestRules
+
+Stage = Literal["open", "judged", "appealed", "final"]
+"""Fewer judges than needed; enough, and still to be appealed; appealed and not decided; nothing to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageState:
+    """The state of a published image on a day; `verdict` is None while too few judges have answered.
+
+    `confirmed`: the board has looked at a rejected image and rejects it, too. `appeals_until`: of a judged image, the
+    last day for appeals.
+    """
+
+    stage: Stage
+    verdict: Verdict | None = None
+    by_board: bool = False
+    final_on: datetime.date | None = None
+    confirmed: bool = False
+    judges: int = 0
+    appeals_until: datetime.date | None = None
+
+    @property
+    def valid_group(self) -> str | None:
+        """The group of an image that finally is unambiguous."""
+        return self.verdict.group if self.stage == "final" and self.verdict is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that is dated up to a day on one image.
+
+    `attacker`: the team that submitted it. `defenders`: from the group of an image that was judged unambiguous to the
+    teams that may appeal, those of its target and of every defence that gives another group.
+    """
+
+    image: SubmittedImage
+    attacker: str
+    defenders: Callable[[str], Collection[str]]
+    answers: Sequence[tuple[str, Answer]]
+    appeals: Sequence[Appeal] = ()
+    decisions: Sequence[Decision] = ()
+
+
+def state_of(case: Case, rules: ContestRules, on: datetime.date) -> ImageState:
+    """The state of an image at the end of the day `on`.
+
+    Raises CleansetError for an appeal of what is not the team's or that comes at another time than within the days
+    for it, and for a decision that comes too late.
+    """
+    course = _Course(case, rules)
+    events: list[tuple[datetime.date, int, str, Answer | Appeal | Decision]] = []
+    events += [(answer.date, 0, judge, answer) for judge, answer in case.answers]
+    events += [(appeal.date, 1, appeal.team, appeal) for appeal in case.appeals]
+    events += [(decision.date, 2, "", decision) for decision in case.decisions]
+    for date, _, _, event in sorted(events, key=lambda each: each[:3]):
+        course.close(date)
+        if isinstance(event, Answer):
+            course.answer(event)
+        elif isinstance(event, Appeal):
+            course.appeal(event)
+        else:
+            course.decide(event)
+    course.close(after(on, 1))
+    return course.state()
+
+
+class _Course:
+    def __init__(self, case: Case, rules: ContestRules) -> None:
+        self._case, self._rules = case, rules
+        self._answers: list[Answer] = []
+        self._needed = rules.judges.minimum
+        self._closing: datetime.date | None = None
+        self._appealed = self._more_judges = False
+        self._final: Verdict | None = None
+        self._final_on: datetime.date | None = None
+        self._by_board = self._confirmed = False
+
+    def close(self, day: datetime.date) -> None:
+        """Make the judges' verdict final if the last day for appeals is before `day`."""
+        if self._final is None and self._closing is not None and not self._appealed and self._closing < day:
+            self._final, self._final_on = self._of_judges(), self._closing
+
+    def answer(self, answer: Answer) -> None:
+        if self._final is not None:
+            return
+        self._answers.append(answer)
+        if self._closing is None and len(self._answers) >= self._needed:
+            self._closing = after(answer.date, 0 if self._more_judges else self._rules.limits.appeal_days)
+
+    def appeal(self, appeal: Appeal) -> None:
+        where = f"board/appeals.yaml: {appeal.image[:12]}… by {appeal.team} on {appeal.date}"
+        if self._closing is None or self._final is not None or self._more_judges:
+            raise CleansetError(
+                f"{where}: not within the days for appeals; expected it at most {self._rules.limits.appeal_days} days "
+                "after the judges' verdict, and none after more judges"
+            )
+        group = self._of_judges().group
+        entitled = {self._case.attacker} if group is None else set(self._case.defenders(group))
+        if appeal.team not in entitled:
+            raise CleansetError(
+                f"{where}: an appeal of what is not his; expected one of {', '.join(sorted(entitled))}: the attacker "
+                "of a rejected image, or a defender whose defence gives the other group"
+            )
+        self._appealed = True
+
+    def decide(self, decision: Decision) -> None:
+        where = f"board/decisions.yaml: {decision.image[:12]}… on {decision.date}"
+        if decision.judges is not None:
+            if self._final is not None:
+                raise CleansetError(f"{where}: more judges for a final verdict; expected them before {self._final_on}")
+            self._needed, self._appealed, self._more_judges = decision.judges, False, True
+            self._closing = decision.date if len(self._answers) >= self._needed else None
+            return
+        group = None if decision.verdict == INVALID else decision.verdict
+        if self._final is not None and self._final.group not in (None, group):
+            raise CleansetError(
+                f"{where}: {decision.verdict}, but the image is finally {self._final.group} since {self._final_on}; "
+                "expected a decision before that day: a defence that it broke stays broken"
+            )
+        if self._final is None or self._final.group != group:
+            reasons = self._reasons_of_judges() if group is None else ()
+            self._final, self._final_on, self._by_board = Verdict(group, reasons), decision.date, True
+        self._confirmed = group is None
+
+    def _reasons_of_judges(self) -> tuple[Reason, ...]:
+        return self._of_judges().reasons if len(self._answers) >= self._rules.judges.minimum else ()
+
+    def _of_judges(self) -> Verdict:
+        image, judges = self._case.image, self._rules.judges
+        return verdict(self._answers, image.width, image.height, judges.size, judges.minimum)
+
+    def state(self) -> ImageState:
+        count = len(self._answers)
+        if self._final is not None:
+            return ImageState("final", self._final, self._by_board, self._final_on, self._confirmed, count)
+        found = self._of_judges() if count >= self._rules.judges.minimum else None
+        stage: Stage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
+        return ImageState(stage, found, judges=count, appeals_until=self._closing if stage == "judged" else None)

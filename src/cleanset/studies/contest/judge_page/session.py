@@ -1,0 +1,146 @@
+"""What all tabs of a judge's server share: the images that are asked about, and the answers as they are on disk."""
+
+import datetime
+import io
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.files import write_text
+from cleanset.studies.contest.answering import answer_file, check_judge, save_answer
+from cleanset.studies.contest.entries import AnswerFile, Example
+from cleanset.studies.contest.judge_checks import checked_examples
+from cleanset.studies.contest.judge_images import FORMATS, image_paths, read_image
+from cleanset.studies.contest.judge_page.draft import Draft
+from cleanset.studies.contest.judge_plan import Task, tasks
+from cleanset.studies.contest.judging import Answer
+from cleanset.studies.contest.reading import read_contest, read_section
+from cleanset.web.images import Photos
+
+DRAFT = ".draft.json"
+"""In answers/<id>/, hidden from what reads the answers."""
+
+
+@dataclass
+class JudgeSession:
+    """One judge's work on one contest. Not safe in threads: callers hold a lock.
+
+    `tokens`: by SHA-256, under which name the browser knows an image, drawn anew for each server. `skipped`: images
+    that come last. `draft`: the answers to the image that is asked about, kept on disk beside the answers.
+    """
+
+    contest: Path
+    judge: str
+    on: datetime.date
+    groups: tuple[str, ...]
+    drawings_are_real: bool
+    tasks: list[Task]
+    examples: Mapping[str, Example]
+    photos: Photos
+    tokens: dict[str, str]
+    answers: dict[str, Answer] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    draft: Draft | None = None
+    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def refresh(self) -> None:
+        """Read the judge's answers again. Raises CleansetError for a file that is not valid."""
+        found: dict[str, Answer] = {}
+        for week in sorted({task.week for task in self.tasks}):
+            path = answer_file(self.contest, self.judge, week)
+            if path.exists():
+                found |= read_section(AnswerFile, path).answers
+        self.answers = found
+
+    def current(self) -> Task | None:
+        """The image that is asked about: the one of the draft, else the first without an answer, skipped ones last."""
+        left = [task for task in self.tasks if task.sha256 not in self.answers]
+        left.sort(key=lambda task: self.skipped.index(task.sha256) + 1 if task.sha256 in self.skipped else 0)
+        drafted = [task for task in left if self.draft and task.sha256 == self.draft.image]
+        return next(iter(drafted or left), None)
+
+    def draft_of(self, task: Task) -> Draft:
+        """The answers to an image so far."""
+        if self.draft is None or self.draft.image != task.sha256:
+            self.draft = Draft(image=task.sha256)
+        return self.draft
+
+    def keep_draft(self) -> None:
+        """Write the draft down, for a server that is killed."""
+        assert self.draft is not None
+        folder = self.contest / "answers" / self.judge
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / DRAFT, self.draft.model_dump_json() + "\n")
+
+    def save(self, task: Task) -> None:
+        """Write the draft as the answers to its image, of which there were none."""
+        draft = self.draft_of(task)
+        answer = draft.answer(self.groups, self.on)
+        try:
+            save_answer(self.contest, self.judge, task.week, task.sha256, answer, None)
+        except (CleansetError, OSError):
+            self.refresh()
+            raise
+        self.answers[task.sha256] = answer  # the file need not be read again
+        self.draft = None
+        (self.contest / "answers" / self.judge / DRAFT).unlink(missing_ok=True)
+
+    def reopen_last(self) -> bool:
+        """Take back the answer that was given last on this day, as a draft without its last step; False without one."""
+        weeks = {task.sha256: task for task in self.tasks}
+        today = [each for each in self.answers if self.answers[each].date == self.on and each in weeks]
+        if not today:
+            return False
+        last, answer = weeks[today[-1]], self.answers[today[-1]]
+        before = self.draft
+        self.draft = Draft.of(last.sha256, answer, self.groups)
+        self.draft.take_back()
+        try:
+            self.keep_draft()
+            save_answer(self.contest, self.judge, last.week, last.sha256, None, answer)
+        except (CleansetError, OSError):
+            self.draft = before
+            raise
+        finally:
+            self.refresh()
+        return True
+
+    def size(self, sha256: str) -> tuple[int, int]:
+        """Width and height of an image, in pixels. Raises CleansetError if it cannot be read."""
+        if sha256 not in self.sizes:
+            try:
+                with Image.open(io.BytesIO(self.photos.read(sha256)), formats=FORMATS) as image:
+                    self.sizes[sha256] = image.size
+            except (OSError, ValueError) as error:
+                raise CleansetError(f"{sha256[:12]}…: {error}") from None
+        return self.sizes[sha256]
+
+
+def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
+    """The session of a judge of the roster. Raises CleansetError for another, and for files that are not valid."""
+    files = read_contest(contest)
+    check_judge(judge, files.roster)
+    asked, examples = tasks(files, judge, on), checked_examples(contest, files)
+    digests = list(dict.fromkeys([*examples, *(task.sha256 for task in asked)]))
+    paths = image_paths(contest, files, digests)
+    session = JudgeSession(
+        contest, judge, on, tuple(files.rules.classes), files.rules.drawings_are_real, asked, examples,
+        Photos(lambda digest: read_image(paths, digest), FORMATS),
+        {digest: secrets.token_urlsafe(12) for digest in digests},
+    )  # fmt: skip
+    session.refresh()
+    path = contest / "answers" / judge / DRAFT
+    if path.is_file():
+        session.draft = _read_draft(path)
+    return session
+
+
+def _read_draft(path: Path) -> Draft | None:
+    try:
+        return Draft.model_validate_json(path.read_bytes())
+    except ValueError:  # half an image's answers: asked again
+        return None

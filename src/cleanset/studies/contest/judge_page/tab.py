@@ -1,0 +1,131 @@
+"""One tab of a judge: what each key does in it. No HTML, no network."""
+
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from cleanset.errors import CleansetError
+from cleanset.saving import ChangedMeanwhileError
+from cleanset.studies.contest.judge_page.draft import Draft
+from cleanset.studies.contest.judge_page.session import JudgeSession
+from cleanset.studies.contest.judge_plan import Task
+from cleanset.studies.contest.judging import CONTAINS, Contains
+from cleanset.studies.contest.outlines import MAX_POINTS, Point
+
+ANSWERS: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type: ignore[arg-type]
+STATED = {"y": True, "n": False}
+UNDO = ("z", "Backspace")
+
+Mode = Literal["instructions", "image", "end"]
+
+
+@dataclass
+class JudgeTab:
+    """`pressed`: the number of the last key answered; `notice`: one line to the judge, `is_error`: nothing was saved.
+
+    What is told never names a file, for its name or folder might tell of the image: that goes to the terminal.
+    """
+
+    session: JudgeSession
+    pressed: int = 0
+    instructions: bool = False
+    notice: str = ""
+    is_error: bool = False
+
+    def __post_init__(self) -> None:
+        self.instructions = not self.session.answers and self.session.draft is None
+
+    @property
+    def task(self) -> Task | None:
+        return self.session.current()
+
+    @property
+    def mode(self) -> Mode:
+        return "instructions" if self.instructions else "image" if self.task else "end"
+
+    def press(self, key: str, seen: Collection[str], point: Point | None = None) -> None:
+        """Do what a key means now. `seen`: tokens of the images that were shown when it was pressed.
+
+        Beside the keys of a keyboard: `corner`, a click on the image at `point`.
+        """
+        self.pressed += 1
+        self.notice, self.is_error = "", False
+        if self.mode == "instructions":
+            self.instructions = key not in ("Enter", "Escape", "?")
+        elif key == "?":
+            self.instructions = True
+        else:
+            try:
+                self._press_at_image(key, seen, point)
+            except ChangedMeanwhileError as error:
+                self._fail("Not saved: this image was answered elsewhere meanwhile.", error)
+            except (CleansetError, OSError) as error:
+                self._fail("Not saved: a file cannot be read or written. The terminal of the server says which.", error)
+
+    def _fail(self, text: str, error: Exception) -> None:
+        self.notice, self.is_error = text, True
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+
+    def _press_at_image(self, key: str, seen: Collection[str], point: Point | None) -> None:
+        task = self.task
+        if key in UNDO:
+            self._undo(task)
+        elif task is None:
+            return
+        elif key == "s":
+            self._skip(task)
+        elif self.session.tokens[task.sha256] not in seen:
+            self.notice, self.is_error = "The image was not shown yet when the key was pressed: look, and repeat.", True
+        else:
+            self._answer(task, self.session.draft_of(task), key, point)
+
+    def _answer(self, task: Task, draft: Draft, key: str, point: Point | None) -> None:
+        groups = self.session.groups
+        step = draft.step(groups)
+        before = draft.model_copy(deep=True)
+        if step == "contains" and key in ANSWERS:
+            draft.contains.append(ANSWERS[key])
+        elif step == "outline" and key == "corner" and point is not None:
+            self._add_corner(draft, point, self.session.size(task.sha256))
+        elif step == "outline" and key == "Enter":
+            self._close(draft, self.session.size(task.sha256))
+        elif step == "statement" and key in STATED:
+            draft.statements.append(STATED[key])
+        elif step != "done":  # done: an answer that could not be written before
+            return
+        try:
+            if draft.step(groups) == "done":
+                self.session.save(task)
+            else:
+                self.session.keep_draft()
+        except (CleansetError, OSError):
+            self.session.draft = before
+            raise
+
+    def _add_corner(self, draft: Draft, point: Point, size: tuple[int, int]) -> None:
+        x, y = (max(0, min(each, most)) for each, most in zip(point, size, strict=True))
+        if len(draft.corners) == MAX_POINTS:
+            self.notice = f"An outline has at most {MAX_POINTS} corners."
+        elif (x, y) not in draft.corners:
+            draft.corners.append((x, y))
+
+    def _close(self, draft: Draft, size: tuple[int, int]) -> None:
+        try:
+            draft.close_outline(*size)
+        except ValueError as error:
+            text = str(error)
+            self.notice, self.is_error = f"{text[:1].upper()}{text[1:]}.", True
+
+    def _skip(self, task: Task) -> None:
+        if task.sha256 in self.session.skipped:
+            self.session.skipped.remove(task.sha256)
+        self.session.skipped.append(task.sha256)
+        self.session.draft = None
+        self.notice = "Later: the image comes again after the others."
+
+    def _undo(self, task: Task | None) -> None:
+        if task is not None and self.session.draft_of(task).take_back():
+            self.session.keep_draft()
+        elif not self.session.reopen_last():
+            self.notice = "Nothing to take back: no answer of today."

@@ -1,0 +1,186 @@
+"""What people decide of an image: whether it is unambiguous, and of which group; why not, if it is not.
+
+The questions are those of source 004, appendix G. Of the published rules of size, which contradict each other, each
+has a name.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+import numpy as np
+from pydantic import BeforeValidator, model_validator
+
+from cleanset.edition.params import Section
+from cleanset.errors import CleansetError
+from cleanset.review.agreement import Agreement, Counts, overall
+from cleanset.studies.contest.days import Day
+from cleanset.studies.contest.outlines import Outline, box_area, checked_outline, doubled_area
+
+Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]
+CONTAINS: tuple[str, ...] = get_args(Contains)
+Reason = Literal["too_small", "depiction", "occluded", "truncated", "ambiguous"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+"""Why an image is rejected, in the order of the published script; the first that applies is the reason."""
+SizeRule = Literal["half", "quarter_box", "box_16_percent"]
+SIZE_RULES: tuple[SizeRule, ...] = get_args(SizeRule)
+STATEMENTS = ("complete", "not_occluded", "real")
+MIN_JUDGES = 3
+
+
+class Answer(Section):
+    """One judge's answers to one image.
+
+    `contains`: by the name of each group, whether the image contains one of it or a depiction of one. The others are
+    asked only where one group is definitely absent and the other may be there: `outline`, of the largest single
+    object, and three statements on it; None where a judge left one out.
+    """
+
+    date: Day
+    contains: dict[str, Contains]
+    outline: Annotated[Outline, BeforeValidator(checked_outline)] | None = None
+    complete: bool | None = None
+    not_occluded: bool | None = None
+    real: bool | None = None
+
+    @model_validator(mode="after")
+    def _only_what_is_asked(self) -> "Answer":
+        given = [name for name in ("outline", *STATEMENTS) if getattr(self, name) is not None]
+        if given and self.object_of is None:
+            raise ValueError(
+                f"{given[0]}: answered, though not asked; expected it only where one group is definitely_no and the "
+                "other is not: remove it"
+            )
+        return self
+
+    @property
+    def object_of(self) -> str | None:
+        """The group whose largest object the judge is asked about; None where one is."""
+        possible = [name for name, answer in self.contains.items() if answer != "definitely_no"]
+        return possible[0] if len(possible) == 1 else None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether one group is definitely there and the other definitely is not."""
+        return sorted(self.contains.values()) == ["definitely_no", "definitely_yes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of judges or the board: the group of an unambiguous image, else None and every reason, in their order."""
+
+    group: str | None
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def reason(self) -> Reason | None:
+        """The first reason, as the published script names it; None for an unambiguous image, or where none is told."""
+        return self.reasons[0] if self.reasons else None
+
+
+def _half(outline: Outline, area: int) -> bool:
+    return doubled_area(outline) >= area
+
+
+def _quarter_box(outline: Outline, area: int) -> bool:
+    return 4 * box_area(outline) >= area
+
+
+def _box_16_percent(outline: Outline, area: int) -> bool:
+    return 100 * box_area(outline) > 16 * area
+
+
+_LARGE_ENOUGH: Mapping[str, Callable[[Outline, int], bool]] = {
+    "half": _half,
+    "quarter_box": _quarter_box,
+    "box_16_percent": _box_16_percent,
+}
+
+
+def verdict(
+    answers: Sequence[Answer], width: int, height: int, rule: SizeRule = "half", min_judges: int = MIN_JUDGES
+) -> Verdict:
+    """The verdict of several judges on an image of `width` x `height` pixels; their order does not matter.
+
+    Unambiguous is what all of them call definitely one and definitely not the other group, and whose largest object
+    is large enough for all, neither truncated nor occluded, and no depiction. What a judge was asked and has not
+    answered counts against the image. `rule`: `half`, the outline is at least half of the image (the paper);
+    `quarter_box`, the smallest box is at least 25 % of it (contest_proposal.md); `box_16_percent`, every box is over
+    16 % of it, and occlusion is ignored (process_tasker_data.py).
+
+    A judge who was not asked for an outline, as where both groups are there, makes the image ambiguous; the published
+    script takes that for an area of 0 and calls the image too_small. Raises CleansetError for too few judges.
+    """
+    if len(answers) < min_judges:
+        raise CleansetError(f"{len(answers)} judges; expected at least {min_judges}: ask another")
+    asked = [answer for answer in answers if answer.object_of is not None]
+    large = _LARGE_ENOUGH[rule]
+    found = {
+        "too_small": any(each.outline is None or not large(each.outline, width * height) for each in asked),
+        "depiction": any(each.real is not True for each in asked),
+        "occluded": rule != "box_16_percent" and any(each.not_occluded is not True for each in asked),
+        "truncated": any(each.complete is not True for each in asked),
+        "ambiguous": not all(each.is_certain for each in answers) or len({each.object_of for each in answers}) > 1,
+    }
+    reasons = tuple(reason for reason in REASONS if found[reason])
+    return Verdict(None, reasons) if reasons else Verdict(answers[0].object_of)
+
+
+def by_rule(
+    answers: Sequence[Answer], width: int, height: int, min_judges: int = MIN_JUDGES
+) -> dict[SizeRule, Verdict]:
+    """What each rule of size makes of an image."""
+    return {rule: verdict(answers, width, height, rule, min_judges) for rule in SIZE_RULES}
+
+
+class Control(Section):
+    """An image whose answers are known: by the name of each group, whether it is there."""
+
+    contains: dict[str, bool]
+
+    def is_met_by(self, answer: Answer) -> bool:
+        """Whether a judge is certain of both groups, and correct."""
+        expected = {name: "definitely_yes" if there else "definitely_no" for name, there in self.contains.items()}
+        return dict(answer.contains) == expected
+
+
+@dataclass(frozen=True, slots=True)
+class ControlScore:
+    """How many control images a judge has answered, and how many correctly."""
+
+    answered: int
+    correct: int
+
+    @property
+    def accuracy(self) -> float | None:
+        return self.correct / self.answered if self.answered else None
+
+
+def control_score(answers: Mapping[str, Answer], controls: Mapping[str, Control]) -> ControlScore:
+    """A judge's answers to the control images, both by the SHA-256 of the image. For organizers, not for judges."""
+    answered = sorted(set(answers) & set(controls))
+    return ControlScore(len(answered), sum(controls[image].is_met_by(answers[image]) for image in answered))
+
+
+def question_counts(images: Iterable[Sequence[Answer]], groups: Sequence[str]) -> dict[str, Counts]:
+    """By question, how many judges gave each answer: a row for each image, a column for each possible answer.
+
+    The questions are the two groups and the three statements; those who were not asked, or left one out, do not count.
+    """
+    rows: dict[str, list[list[int]]] = {question: [] for question in (*groups, *STATEMENTS)}
+    for answers in images:
+        for group in groups:
+            given = [each.contains[group] for each in answers]
+            rows[group].append([given.count(answer) for answer in CONTAINS])  # type: ignore[arg-type]
+        for statement in STATEMENTS:
+            stated = [getattr(each, statement) for each in answers]
+            rows[statement].append([stated.count(True), stated.count(False)])
+    return {
+        question: np.array(counts, np.int64).reshape(-1, len(CONTAINS) if question in groups else 2)
+        for question, counts in rows.items()
+    }
+
+
+def agreement_by_question(images: Iterable[Sequence[Answer]], groups: Sequence[str]) -> dict[str, Agreement]:
+    """Observed agreement and Fleiss' kappa of the judges, by question."""
+    return {question: overall(counts) for question, counts in question_counts(images, groups).items()}

@@ -1,0 +1,96 @@
+"""A model of the edition as a defence: its answers, its confidences, and signs that it only looks strong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.images.codec import decode
+from cleanset.scoring.groups import Groups, predicted, stored_columns
+from cleanset.statistics.coverage import confidences
+from cleanset.studies.contest.entries import ModelOfEdition
+from cleanset.studies.contest.folder_checks import FORMATS
+from cleanset.studies.contest.rules import ABSTAIN
+
+PROBED = 8
+"""Images in which signs are looked for that a model only looks strong."""
+
+
+class ModelDefence:
+    """A model of the edition that abstains below its threshold; the model is loaded before anything is asked."""
+
+    def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
+        from cleanset.scoring.engine import settings_for
+        from cleanset.scoring.models import load_model
+        from cleanset.scoring.wrappers import Uninteresting
+
+        params = read_params(edition.folder)
+        model = load_model(params.model(wanted.role), edition.folder)
+        self._model = replace(model, network=Uninteresting(model.network)) if wanted.wrapper else model
+        self._settings, self._groups = settings_for(params.score), groups
+        self.wanted = wanted
+
+    def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], Mapping[str, float]]:
+        """By the name of each image, a group or `abstain`, and the confidence."""
+        found = self.predictions(paths)
+        names = [
+            self._groups.names[group] if sure >= self.wanted.threshold else ABSTAIN
+            for group, sure in zip(found["group"], found["confidence"], strict=True)
+        ]
+        answers = dict(zip(found["image_id"], names, strict=True))
+        return answers, dict(zip(found["image_id"], found["confidence"], strict=True))
+
+    def predictions(self, paths: Mapping[str, Path]) -> pd.DataFrame:
+        """The columns `image_id`, `group` (0 or 1) and `confidence`, a row for each image, without abstaining."""
+        from cleanset.scoring.engine import score_few
+
+        found = score_few(self._model, Read(paths), self._settings, list(paths), read_off=ReadGroups(self._groups))
+        return found.assign(confidence=confidences(found, self.wanted.confidence))
+
+    def signs(self, known: Mapping[str, str], paths: Mapping[str, Path]) -> list[dict[str, str]]:
+        """The signs that the model only looks strong, in its answers to some images and in their gradients.
+
+        `known` has the group of each image by its name. No attack is run: the study of robustness does that.
+        """
+        from cleanset.scoring.decoding import pixels_of
+        from cleanset.scoring.differentiable import pixel_network, searching
+        from cleanset.studies.attacks.base import Subject
+        from cleanset.studies.attacks.warnings import of_answers
+
+        # towards which class of the group the gradient is taken does not matter: there is one, or none
+        preprocessing, first_class = self._model.preprocessing, self._groups.first_class
+        subjects = [
+            Subject(name, name, first_class(group), pixels_of(name, Read(paths), preprocessing))
+            for name, group in list(known.items())[:PROBED]
+        ]
+        network = pixel_network(self._model, self._settings.devices[0], "float64", PROBED)
+        with searching("float64"):
+            return [each._asdict() for each in of_answers(network, subjects, PROBED)]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """From the name of an image to the image."""
+
+    paths: Mapping[str, Path]
+
+    def __call__(self, name: str) -> Image.Image:
+        """The image, in RGB. Raises ValueError if it cannot be read."""
+        return decode(self.paths[name].read_bytes(), FORMATS).convert("RGB")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGroups:
+    """From logits of shape (n, 1000) to the columns that confidences are read from, and the predicted group."""
+
+    groups: Groups
+
+    def __call__(self, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> dict[str, "np.ndarray"]:
+        """The columns. Raises ValueError if a logit is not finite."""
+        found = self.groups.logits(logits)
+        return {**stored_columns(found), "group": predicted(found)}

@@ -1,0 +1,276 @@
+"""The page of a contest: its standing and history, every published image with what people decided, the defences."""
+
+import datetime
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cleanset.report.pages import page_environment
+from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
+from cleanset.studies.attacks.coverage_lines import limited
+from cleanset.studies.contest.entries import Appeal, Decision, Defence, Run, SubmittedImage
+from cleanset.studies.contest.files import ContestFiles, Submission, until
+from cleanset.studies.contest.history import history
+from cleanset.studies.contest.image_state import ImageState
+from cleanset.studies.contest.judging import (
+    REASONS,
+    SIZE_RULES,
+    STATEMENTS,
+    Answer,
+    Reason,
+    Verdict,
+    agreement_by_question,
+    by_rule,
+)
+from cleanset.studies.contest.outlines import box_area, doubled_area
+from cleanset.studies.contest.rules import ABSTAIN
+from cleanset.studies.contest.run_coverage import points
+from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, standing
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+class Thumbnail(NamedTuple):
+    """A small copy of an image: its path from the page, and its size in pixels."""
+
+    file: str
+    width: int
+    height: int
+
+
+class Attacked(NamedTuple):
+    """What a submitted image is made of: an attack of the edition's study on the model of a role, and which image.
+
+    `clean` and `difference`: that image and what was changed, enlarged so many times; None where it is not stored.
+    """
+
+    attack: str
+    role: str
+    image_id: str
+    clean: Thumbnail | None
+    difference: Thumbnail | None
+    factor: float
+
+
+Warnings = Mapping[str, Sequence[tuple[str, str]]]
+"""By the role of a model of the edition, the signs that it only looks strong, and what each is based on."""
+
+
+class HistoryRow(NamedTuple):
+    """A day on which the standing changed: the state of each defence, and whether its status is new."""
+
+    on: datetime.date
+    defences: Sequence[DefenceStanding | None]
+    changed: Sequence[bool]
+    attackers: Shares
+    defenders: Shares
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBy:
+    """A judge's answers to an image; the outline's area and that of its box are shares of the image."""
+
+    judge: str
+    answer: Answer
+    area: float | None
+    box: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCard:
+    """A published image, all that is known of it, and what each defence answers, by its last run."""
+
+    image: SubmittedImage
+    submission: Submission
+    state: ImageState
+    thumbnail: Thumbnail
+    attacked: Attacked | None
+    given: Mapping[str, str]
+    judged_by: Sequence[JudgedBy]
+    appeals: Sequence[Appeal]
+    decisions: Sequence[Decision]
+    rules: Mapping[str, Verdict]
+
+    def is_mistake(self, given: str) -> bool:
+        """Whether a defence's answer is the other group than that of an unambiguous image."""
+        group = self.state.verdict and self.state.verdict.group
+        return group is not None and given not in (group, ABSTAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageOfDefence:
+    """The line of a defence's accuracy over coverage on the eligibility list."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class DefenceCard:
+    """A defence, its standing, and its first run, from which it is seen whether it is eligible."""
+
+    standing: DefenceStanding
+    defence: Defence
+    run: Run | None
+    line: CoverageOfDefence | None
+
+
+def contest_page(
+    files: ContestFiles,
+    on: datetime.date,
+    thumbnails: Mapping[str, Thumbnail],
+    warnings: Warnings,
+    attacked: Mapping[str, Attacked],
+) -> str:
+    """The page at the end of a day.
+
+    `thumbnails`: of each published image, by its SHA-256. `attacked`: those of them that the study's attacks made.
+
+    Raises CleansetError as `standing` does.
+    """
+    current, past = standing(files, on), history(files, on)
+    files = until(files, on)
+    cards = image_cards(files, current, thumbnails, attacked)
+    context: dict[str, Any] = {
+        "standing": current,
+        "history": history_rows(past, [each.name for each in current.defences]),
+        "defences": defence_cards(files, current),
+        "cards": cards,
+        "groups": files.rules.groups().names,
+        "rules": files.rules,
+        "size_rules": SIZE_RULES,
+        "statements": STATEMENTS,
+        "reasons": reason_counts(cards),
+        "warnings": warnings_by_defence(files, warnings),
+        "agreement": agreement_by_question(
+            [[each.answer for each in card.judged_by] for card in cards], files.rules.groups().names
+        ),
+        "abstain": ABSTAIN,
+        "as_text": as_text,
+        "shares": shares_text,
+    }
+    return page_environment(TEMPLATES, COVERAGE_TEMPLATES).get_template("contest.html").render(context)
+
+
+def warnings_by_defence(files: ContestFiles, warnings: Warnings) -> dict[str, list[tuple[str, str]]]:
+    """By defence, the signs in its last run, and what the study saw of the model that it is; none without any.
+
+    What the study saw of a model as it is says nothing of the model in a wrapper.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, defence in sorted(files.defences.items()):
+        seen: dict[str, str] = {}
+        for run in sorted((each for each in files.runs if each.defence == name), key=lambda each: each.date):
+            seen = seen if run.signs is None else {each.sign: each.text for each in run.signs}
+        if defence.model is not None and defence.model.wrapper is None:
+            seen |= dict(warnings.get(defence.model.role, ()))
+        if seen:
+            found[name] = list(seen.items())
+    return found
+
+
+def history_rows(past: Sequence[Standing], names: Sequence[str]) -> list[HistoryRow]:
+    """A row for each of the standings, with the defences by name; None where one is not there yet."""
+    found: list[HistoryRow] = []
+    for each in past:
+        states = {one.name: one for one in each.defences}
+        shown = [states.get(name) for name in names]
+        before = found[-1].defences if found else [None] * len(names)
+        changed = [
+            one is not None and (old is None or old.status != one.status)
+            for old, one in zip(before, shown, strict=True)
+        ]
+        found.append(HistoryRow(each.on, shown, changed, each.attackers, each.defenders))
+    return found
+
+
+def image_cards(
+    files: ContestFiles, current: Standing, thumbnails: Mapping[str, Thumbnail], attacked: Mapping[str, Attacked]
+) -> list[ImageCard]:
+    """A card for each published image, in the order of submission."""
+    submitted = {image.sha256: (image, each) for each in files.submissions for image in each.manifest.images}
+    given = last_answers(files.runs)
+    return [
+        ImageCard(
+            submitted[sha256][0],
+            submitted[sha256][1],
+            state,
+            thumbnails[sha256],
+            attacked.get(sha256),
+            given.get(sha256, {}),
+            judged := judged_by(files, submitted[sha256][0]),
+            sorted((each for each in files.board.appeals if each.image == sha256), key=lambda each: each.date),
+            sorted((each for each in files.board.decisions if each.image == sha256), key=lambda each: each.date),
+            rules_of(files, submitted[sha256][0], [each.answer for each in judged]),
+        )
+        for sha256, state in current.images.items()
+    ]
+
+
+def last_answers(runs: Sequence[Run]) -> dict[str, dict[str, str]]:
+    """By image and defence, what the last run over the image answers."""
+    found: dict[str, dict[str, str]] = {}
+    for run in sorted(runs, key=lambda each: (each.defence, each.date)):
+        for sha256, answer in run.answers.items():
+            found.setdefault(sha256, {})[run.defence] = answer
+    return found
+
+
+def judged_by(files: ContestFiles, image: SubmittedImage) -> list[JudgedBy]:
+    """The answers to an image, by the day and the judge's id."""
+    area = image.width * image.height
+    found = []
+    for each in files.answers:
+        answer = each.answers.get(image.sha256)
+        if answer is not None:
+            outline = answer.outline
+            shares = (None, None) if outline is None else (doubled_area(outline) / 2 / area, box_area(outline) / area)
+            found.append(JudgedBy(each.judge, answer, *shares))
+    return sorted(found, key=lambda each: (each.answer.date, each.judge))
+
+
+def rules_of(files: ContestFiles, image: SubmittedImage, answers: Sequence[Answer]) -> dict[str, Verdict]:
+    """What each rule of size makes of all answers to an image; nothing while there are too few."""
+    minimum = files.rules.judges.minimum
+    if len(answers) < minimum:
+        return {}
+    return {str(rule): each for rule, each in by_rule(answers, image.width, image.height, minimum).items()}
+
+
+def reason_counts(cards: Sequence[ImageCard]) -> list[tuple[Reason, int, int]]:
+    """How many rejected images have each reason as their first one, and at all."""
+    rejected = [card.state.verdict for card in cards if card.state.verdict and card.state.verdict.group is None]
+    first = Counter(each.reason for each in rejected)
+    every = Counter(reason for each in rejected for reason in each.reasons)
+    return [(reason, first[reason], every[reason]) for reason in REASONS if every[reason]]
+
+
+def defence_cards(files: ContestFiles, current: Standing) -> list[DefenceCard]:
+    """A card for each defence, by name."""
+    found = []
+    for each in current.defences:
+        runs = sorted((run for run in files.runs if run.defence == each.name), key=lambda run: run.date)
+        lines = [line_of(run) for run in runs if run.coverage is not None]
+        first = runs[0] if runs else None
+        found.append(DefenceCard(each, files.defences[each.name], first, lines[0] if lines else None))
+    return found
+
+
+def line_of(run: Run) -> CoverageOfDefence:
+    """The accuracy over coverage that a run tells of."""
+    steps = [(covered, mistakes) for covered, mistakes in run.coverage or []]
+    return CoverageOfDefence(run.defence, limited(points(steps, run.eligibility.images)))
+
+
+def as_text(verdict: Verdict) -> str:
+    """The group of an unambiguous image, else every reason why it is rejected."""
+    if verdict.group is not None:
+        return verdict.group
+    return ", ".join(reason.replace("_", " ") for reason in verdict.reasons) or "rejected"
+
+
+def shares_text(shares: Shares) -> str:
+    """Shares such as `orchard 1/2, grove 1/2`, by team."""
+    return ", ".join(f"{team} {share}" for team, share in sorted(shares.items()))

@@ -1,0 +1,200 @@
+"""Reading the folder of a contest: `studies/contest` of an edition."""
+
+import datetime
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from cleanset.edition.params import Section
+from cleanset.errors import CleansetError
+from cleanset.files import read_text
+from cleanset.machine import without_garbage_collection
+from cleanset.parsing import parse_json
+from cleanset.studies.contest.days import parse_day
+from cleanset.studies.contest.entries import (
+    AnswerFile,
+    Board,
+    Controls,
+    Defence,
+    Example,
+    Examples,
+    JudgeEntry,
+    Manifest,
+    Roster,
+    Run,
+)
+from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission
+from cleanset.studies.contest.judging import Control
+from cleanset.studies.contest.rules import ContestRules
+from cleanset.validation import first_problem, shown
+from cleanset.yaml_files import read_yaml
+
+CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "manifest.yaml"
+IMAGES = "images"
+NOTES = "README.md"
+"""May lie in any of the folders."""
+MAX_CHARACTERS = 2**26
+"""Of a YAML file: a judge's answers of a week, and the board's decisions of all weeks, are one file each."""
+REMEDY = "save it as UTF-8, or git checkout it"
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+SUBMISSION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-([1-9][0-9]{0,3})")
+_Kind = TypeVar("_Kind", bound=Section)
+
+
+@without_garbage_collection()
+def read_contest(folder: Path) -> ContestFiles:
+    """All files of a contest, each checked by itself. Raises CleansetError naming the file, and for a link."""
+    roster = _judges(_optional(Roster, folder / "judges" / "roster.yaml"))
+    answers = list(_answers(folder / "answers"))
+    _check_joined(roster, answers)
+    return ContestFiles(
+        read_rules(folder),
+        {f"{team}/{path.name}": read_defence(path) for team, path in _of_teams(folder / "defences")},
+        [read_submission(path) for _, path in _of_teams(folder / "submissions")],
+        frozenset(roster),
+        read_controls(folder),
+        answers,
+        _board(folder / "board"),
+        list(_runs(folder / "results" / "runs")),
+    )
+
+
+def read_rules(folder: Path) -> ContestRules:
+    """The content of contest.yaml."""
+    return read_section(ContestRules, folder / CONTEST_YAML, "expected the folder of a contest, with contest.yaml")
+
+
+def read_defence(folder: Path) -> Defence:
+    """The defence in defences/<team>/<name>."""
+    return read_section(Defence, folder / DEFENCE_YAML)
+
+
+def read_submission(folder: Path) -> Submission:
+    """The submission in submissions/<team>/<date>-<n>, whose manifest must be of that day."""
+    match = SUBMISSION.fullmatch(folder.name)
+    if match is None:
+        raise CleansetError(f"{folder}: no submission; expected a folder <date>-<n>, such as 2026-11-27-1: rename it")
+    found = Submission(folder.parent.name, int(match[2]), read_section(Manifest, folder / MANIFEST_YAML))
+    if str(found.day) != match[1]:
+        raise CleansetError(f"{folder / MANIFEST_YAML}: submitted on {found.day}; expected {match[1]}, as its folder")
+    return found
+
+
+def read_controls(folder: Path) -> Mapping[str, Control]:
+    """The control images by their SHA-256; none where there is no file of them."""
+    found = _optional(Controls, folder / "judges" / "controls.yaml")
+    return {} if found is None else found.controls
+
+
+def read_examples(folder: Path) -> Mapping[str, Example]:
+    """The examples for judges by their SHA-256; none where there is no file of them."""
+    found = _optional(Examples, folder / "judges" / "examples.yaml")
+    return {} if found is None else found.examples
+
+
+def read_section(kind: type[_Kind], path: Path, remedy: str = REMEDY) -> _Kind:
+    """A YAML file as a section. Raises CleansetError naming the file and the first wrong key."""
+    refuse_link(path)
+    return _checked(kind, read_yaml(path, remedy, MAX_CHARACTERS), path)
+
+
+def refuse_link(path: Path) -> None:
+    """Raise CleansetError for a link: what it leads to may lie anywhere, and change."""
+    if path.is_symlink():
+        raise CleansetError(f"{path}: a link; expected a file or folder: put a copy of what it leads to in its place")
+
+
+def visible(folder: Path) -> list[Path]:
+    """What is in a folder, sorted, without hidden files and notes; nothing where there is no folder."""
+    refuse_link(folder)
+    if not folder.is_dir():
+        return []
+    found = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.name != NOTES)
+    for path in found:
+        refuse_link(path)
+    return found
+
+
+def _checked(kind: type[_Kind], content: object, path: Path) -> _Kind:
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise CleansetError(f"{path}: {first_problem(error)}") from None
+
+
+def _optional(kind: type[_Kind], path: Path) -> _Kind | None:
+    return read_section(kind, path) if path.exists() or path.is_symlink() else None
+
+
+def _judges(roster: Roster | None) -> Mapping[str, JudgeEntry]:
+    return {} if roster is None else roster.judges
+
+
+def _check_joined(roster: Mapping[str, JudgeEntry], answers: Iterable[JudgeAnswers]) -> None:
+    for each in answers:
+        first = min((one.date for one in each.answers.values()), default=None)
+        if each.judge in roster and first is not None and first < roster[each.judge].joined:
+            raise CleansetError(
+                f"{each}: an answer of {first}; expected none before {roster[each.judge].joined}, when the judge joined"
+            )
+
+
+def _of_teams(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The folders in the folders of teams, with the name of the team."""
+    for team in visible(folder):
+        for path in visible(_folder(team)):
+            yield team.name, _folder(path)
+
+
+def _folder(path: Path) -> Path:
+    if not path.is_dir() or not _NAME.fullmatch(path.name):
+        raise CleansetError(
+            f"{path}: unexpected; expected a folder with a name of small letters, digits, - and _: rename or remove it"
+        )
+    return path
+
+
+def _dated(path: Path, suffix: str) -> datetime.date:
+    try:
+        if path.suffix == suffix and path.is_file():
+            return parse_day(path.stem)
+    except ValueError:
+        pass
+    raise CleansetError(f"{path}: unexpected; expected a file <date>{suffix}, such as 2026-11-27{suffix}: rename it")
+
+
+def _answers(folder: Path) -> Iterator[JudgeAnswers]:
+    for judge in visible(folder):
+        for path in visible(_folder(judge)):
+            yield JudgeAnswers(judge.name, _dated(path, ".yaml"), read_section(AnswerFile, path).answers)
+
+
+def _board(folder: Path) -> Board:
+    """The lists of the board: the name of a file is that of its list."""
+    lists: dict[str, object] = {}
+    for path in visible(folder):
+        if path.suffix != ".yaml" or path.stem not in Board.model_fields:
+            expected = ", ".join(f"{name}.yaml" for name in Board.model_fields)
+            raise CleansetError(f"{path}: unexpected; expected {expected}: rename or remove it")
+        content = read_yaml(path, REMEDY, MAX_CHARACTERS)
+        if not isinstance(content, list):
+            raise CleansetError(f"{path}: {shown(content)}; expected a list of entries")
+        _checked(Board, {path.stem: content}, path)
+        lists[path.stem] = content
+    return Board.model_validate(lists)
+
+
+def _runs(folder: Path) -> Iterator[Run]:
+    for team, defence in _of_teams(folder):
+        for path in visible(defence):
+            date = _dated(path, ".json")
+            found = _checked(Run, parse_json(read_text(path, REMEDY), str(path), "a run of a defence"), path)
+            if (found.defence, found.date) != (f"{team}/{defence.name}", date):
+                raise CleansetError(
+                    f"{path}: {found.defence} on {found.date}; expected {team}/{defence.name} on {date}, as its name"
+                )
+            yield found

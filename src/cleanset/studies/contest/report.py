@@ -1,0 +1,129 @@
+"""The standing as JSON and as a table, and the notices to defenders."""
+
+import datetime
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from cleanset.studies.contest.files import ContestFiles, team_of, until
+from cleanset.studies.contest.image_state import ImageState
+from cleanset.studies.contest.rules import ABSTAIN
+from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing
+
+
+def as_json(standing: Standing) -> str:
+    """The standing as JSON; shares are fractions such as "1/3"."""
+    content = {
+        "on": str(standing.on),
+        "defences": {each.name: _defence(each) for each in standing.defences},
+        "attackers": _shares(standing.attackers),
+        "defenders": _shares(standing.defenders),
+        "images": {sha256: _image(state) for sha256, state in standing.images.items()},
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _defence(each: DefenceStanding) -> dict[str, Any]:
+    return {
+        "status": each.status,
+        "staked_on": _day(each.staked_on),
+        "batch": each.batch,
+        "reasons": list(each.reasons),
+        "broken_in": _day(each.broken_in),
+        "broken_by": list(each.broken_by),
+        "shares": _shares(each.shares),
+        "settled": each.settled,
+        "waits_for": list(each.waits_for),
+        "overfitting": None if each.overfitting is None else str(each.overfitting),
+    }
+
+
+def _image(state: ImageState) -> dict[str, Any]:
+    verdict = state.verdict
+    return {
+        "stage": state.stage,
+        "group": verdict and verdict.group,
+        "reason": verdict and verdict.reason,
+        "by": "board" if state.by_board else "judges",
+        "judges": state.judges,
+        "final_on": _day(state.final_on),
+        "confirmed": state.confirmed,
+    }
+
+
+def _day(day: datetime.date | None) -> str | None:
+    return None if day is None else str(day)
+
+
+def _shares(shares: Shares) -> dict[str, str]:
+    return {team: str(share) for team, share in sorted(shares.items())}
+
+
+COLUMNS = ("defence", "status", "dates", "shares", "over-fitting")
+
+
+def as_table(standing: Standing) -> Table:
+    """The defences of a standing, a line each; a column that would be empty is left out.
+
+    Over-fitting: accuracy on the eligibility list less that on the one that is not published. Below the table: why a
+    defence is not eligible, what is waited for, and the shares of the defenders.
+    """
+    rows = []
+    for each in standing.defences:
+        shares = "\n".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
+        unsettled = "\nnot settled" if each.status == "broken" and not each.settled else ""
+        overfit = "" if each.overfitting is None else f"{100 * float(each.overfitting):+.1f} %"
+        since = (("staked", each.staked_on), ("broken", each.broken_in))
+        dates = "\n".join(f"{what} {date}" for what, date in since if date)
+        rows.append((each.name, each.status, dates, (shares + unsettled).strip(), overfit))
+    filled = [number for number in range(len(COLUMNS)) if number < 2 or any(row[number] for row in rows)]
+    table = Table(*(COLUMNS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
+    table.caption, table.caption_justify = "\n".join(_below(standing)) or None, "left"
+    for column in table.columns[:3]:
+        column.no_wrap = True
+    for row in rows:
+        table.add_row(*(row[number] for number in filled))
+    return table
+
+
+def _below(standing: Standing) -> Iterator[str]:
+    for each in standing.defences:
+        if each.reasons:
+            yield f"{each.name} is not eligible: {', '.join(each.reasons).replace('_', ' ')}."
+        if each.waits_for:
+            yield f"{each.name} waits for {', '.join(each.waits_for).replace('_', ' ')}."
+    if standing.defenders:
+        yield f"Defenders' shares: {', '.join(f'{team} {share}' for team, share in standing.defenders.items())}."
+
+
+def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
+    """By name of the file, `<week>/<team>.txt`: what a defender is told of the published images.
+
+    Of each image that is judged to be unambiguous and that a defence of the team gives the other group: the defence,
+    the group, and until when to appeal.
+    """
+    files = until(files, standing.on)
+    lines: dict[str, set[str]] = {}
+    weeks = {image.sha256: each.week for each in files.submissions for image in each.manifest.images}
+    for run in files.runs:
+        for sha256, given in run.answers.items():
+            state = standing.images.get(sha256)
+            group = state and state.verdict and state.verdict.group
+            if state is None or group is None or given in (group, ABSTAIN):
+                continue
+            name = f"{weeks[sha256]}/{team_of(run.defence)}.txt"
+            lines.setdefault(name, set()).add(f"{sha256}: {run.defence} gives {given}, judged {group}; {_until(state)}")
+    return {name: _text(lines[name]) for name in sorted(lines)}
+
+
+def _until(state: ImageState) -> str:
+    if state.stage == "final":
+        return f"final since {state.final_on}"
+    return "appealed" if state.stage == "appealed" else f"appeals until {state.appeals_until}"
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in sorted(lines))

@@ -1,0 +1,101 @@
+"""`contest.yaml`, checked on reading: groups of classes, teams, board, how images are judged, limits."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from cleanset.edition.params import Section
+from cleanset.errors import CleansetError
+from cleanset.scoring.groups import Groups
+from cleanset.statistics.coverage import Reading
+from cleanset.studies.contest.judging import MIN_JUDGES, SizeRule
+
+ABSTAIN = "abstain"
+INVALID = "invalid"
+BOARD = "board"
+RESERVED = (ABSTAIN, INVALID, BOARD)
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
+
+
+class JudgingRules(Section):
+    """How images are judged: by so many people at least, with this rule of size; a share of control images."""
+
+    minimum: Annotated[int, Field(ge=MIN_JUDGES, le=1000)] = MIN_JUDGES
+    size: SizeRule = "half"
+    controls: Annotated[float, Field(ge=0, le=0.5)] = 0.1
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+
+
+class Limits(Section):
+    """The contest's numbers; the defaults are those of source 004, `appeal_days` is ours.
+
+    `appeal_days`: after the last of the judges that are needed has answered. `unbroken_days`: after which a staked
+    defence wins.
+    """
+
+    images_a_day: Annotated[int, Field(ge=1, le=1000)] = 10
+    max_side: Annotated[int, Field(ge=1, le=65_535)] = 4096
+    appeal_days: Annotated[int, Field(ge=0, le=365)] = 7
+    unbroken_days: Annotated[int, Field(ge=1, le=3650)] = 90
+    images_per_minute: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+
+
+class Member(Section):
+    """A member of the board: the teams that are the member's own, and those that it has a conflict with."""
+
+    teams: list[Name] = Field(default_factory=list)
+    conflicts: list[Name] = Field(default_factory=list)
+
+    def has_conflict_with(self, teams: frozenset[str]) -> bool:
+        return not teams.isdisjoint((*self.teams, *self.conflicts))
+
+
+class ContestRules(Section):
+    """All of contest.yaml.
+
+    `classes`: two groups of wnids by name. `organizers`: teams that take part and have no shares, as those of the
+    board. `eligibility`: which of the source's two readings counts. `drawings_are_real`: judges are told that a
+    drawing is no depiction here.
+    """
+
+    classes: dict[Name, list[str]]
+    teams: Annotated[list[Name], Field(min_length=1)]
+    organizers: list[Name] = Field(default_factory=list)
+    board: Annotated[dict[Name, Member], Field(min_length=1)]
+    eligibility: Reading = "accuracy_80"
+    drawings_are_real: bool = False
+    judges: JudgingRules = JudgingRules()
+    limits: Limits = Limits()
+
+    @field_validator("classes")
+    @classmethod
+    def _two_groups(cls, classes: dict[str, list[str]]) -> dict[str, list[str]]:
+        for name in classes:
+            if name in RESERVED:
+                raise ValueError(f"{name} is no name for a group; expected another than {', '.join(RESERVED)}")
+        try:
+            Groups.of(classes)
+        except CleansetError as error:
+            raise ValueError(str(error).removeprefix("classes: ")) from None
+        return classes
+
+    @model_validator(mode="after")
+    def _known_teams(self) -> Self:
+        named = {"organizers": self.organizers}
+        for member, entry in self.board.items():
+            named |= {f"board.{member}.teams": entry.teams, f"board.{member}.conflicts": entry.conflicts}
+        for key, teams in named.items():
+            for team in teams:
+                if team not in self.teams:
+                    raise ValueError(f"{key}: unknown team {team}; expected one of teams")
+        if BOARD in self.teams or len(set(self.teams)) < len(self.teams):
+            raise ValueError(f"teams: one is named {BOARD}, or twice; expected distinct names")
+        return self
+
+    def groups(self) -> Groups:
+        return Groups.of(self.classes)
+
+    def without_shares(self) -> frozenset[str]:
+        """The teams of organizers and of the board."""
+        return frozenset(self.organizers).union(*(member.teams for member in self.board.values()))

@@ -1,0 +1,256 @@
+"""The standing of a contest on a day, from its files alone: what is broken, what has won, and whose the shares are."""
+
+import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Literal
+
+from cleanset.statistics.coverage import overfitting
+from cleanset.studies.contest.consistency import check_files
+from cleanset.studies.contest.days import after
+from cleanset.studies.contest.entries import Appeal, Decision, Run, SubmittedImage
+from cleanset.studies.contest.files import ContestFiles, Submission, team_of, until
+from cleanset.studies.contest.image_state import Case, ImageState, state_of
+from cleanset.studies.contest.judging import Answer
+from cleanset.studies.contest.rules import ABSTAIN
+
+Status = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
+"""Not to be staked; to be staked; staked for less than the days; broken; staked so long, and `waits_for`; won."""
+Shares = dict[str, Fraction]
+"""By team; of one stake, or of one batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefenceStanding:
+    """A defence on a day.
+
+    `reasons`: why it is not eligible. `broken_in`: the first week, by its Friday, with a valid image that the defence
+    gives the other group; `broken_by` the teams of that week, `shares` what they have of the stake, which is `settled`
+    when no image up to that week can change it. `waits_for`: what is open before it wins. `overfitting`: the accuracy
+    on the eligibility list less that on one that is not published, in its first run over both; None without one.
+    """
+
+    name: str
+    status: Status
+    staked_on: datetime.date | None = None
+    batch: str | None = None
+    reasons: tuple[str, ...] = ()
+    broken_in: datetime.date | None = None
+    broken_by: tuple[str, ...] = ()
+    shares: Shares = field(default_factory=dict)
+    settled: bool = False
+    waits_for: tuple[str, ...] = ()
+    overfitting: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The contest at the end of a day.
+
+    `images`: the state of every published image, by its SHA-256, in the order of submission. `attackers`: the sum of
+    a team's settled shares of the stakes of broken defences; `defenders`: of its shares of the batches that have won.
+    """
+
+    on: datetime.date
+    images: Mapping[str, ImageState]
+    defences: Sequence[DefenceStanding]
+    attackers: Shares
+    defenders: Shares
+
+
+def standing(files: ContestFiles, on: datetime.date) -> Standing:
+    """The standing at the end of a day, from what is dated up to it; the order of files decides nothing.
+
+    Raises CleansetError for files that contradict each other or the rules.
+    """
+    files = until(files, on)
+    check_files(files)
+    contest = _Contest(files, on)
+    defences = [contest.defence(name) for name in sorted(files.defences)]
+    attackers = _summed(each.shares for each in defences if each.settled)
+    return Standing(on, contest.states, defences, attackers, _shares_of_batches(files, defences))
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """An image whose week has ended, and its submission."""
+
+    image: SubmittedImage
+    submission: Submission
+
+
+class _Contest:
+    """The published images with their states, and what each defence answers to them."""
+
+    def __init__(self, files: ContestFiles, on: datetime.date) -> None:
+        self._files, self._on = files, on
+        self._runs: dict[str, list[Run]] = {name: [] for name in files.defences}
+        for run in sorted(files.runs, key=lambda each: each.date):
+            self._runs[run.defence].append(run)
+        self._stakes = {name: stake for stake in files.board.stakes for name in stake.defences}
+        ordered = sorted(files.submissions, key=lambda each: (each.manifest.submitted, each.team, each.number))
+        self._images = [
+            _Published(image, each)
+            for each in ordered
+            if each.week <= on
+            for image in sorted(each.manifest.images, key=lambda image: image.sha256)
+        ]
+        self.states = self._states()
+        self._valid = [
+            (each.image.sha256, group, each.submission)
+            for each in self._images
+            if (group := self.states[each.image.sha256].valid_group) is not None
+        ]
+        self._before: dict[datetime.date, Mapping[str, str]] = {}
+        self._open = [each for each in self._images if self.states[each.image.sha256].stage != "final"]
+
+    def _states(self) -> dict[str, ImageState]:
+        answers: dict[str, list[tuple[str, Answer]]] = {}
+        for each in self._files.answers:
+            for sha256, answer in each.answers.items():
+                answers.setdefault(sha256, []).append((each.judge, answer))
+        appeals: dict[str, list[Appeal]] = {}
+        for appeal in self._files.board.appeals:
+            appeals.setdefault(appeal.image, []).append(appeal)
+        decisions: dict[str, list[Decision]] = {}
+        for decision in self._files.board.decisions:
+            decisions.setdefault(decision.image, []).append(decision)
+        return {
+            (sha256 := each.image.sha256): state_of(
+                Case(
+                    each.image,
+                    each.submission.team,
+                    self._defenders_of(each),
+                    answers.get(sha256, ()),
+                    appeals.get(sha256, ()),
+                    decisions.get(sha256, ()),
+                ),
+                self._files.rules,
+                self._on,
+            )
+            for each in self._images
+        }
+
+    def _defenders_of(self, published: _Published) -> "_Defenders":
+        return _Defenders(self._runs, published.image.sha256, team_of(published.submission.manifest.target))
+
+    def mistakes(self, name: str) -> list[tuple[str, Submission]]:
+        """The valid images that a defence gives the other group in any of its runs, in the order of submission."""
+        found = {
+            sha256: submission
+            for run in self._runs[name]
+            for sha256, group, submission in self._valid
+            if run.answers.get(sha256, ABSTAIN) not in (group, ABSTAIN)
+        }
+        return sorted(found.items(), key=lambda each: (each[1].manifest.submitted, each[1].team, each[0]))
+
+    def defence(self, name: str) -> DefenceStanding:
+        """The standing of one defence."""
+        found = (
+            overfitting(run.eligibility.eligibility(), run.unpublished.eligibility())
+            for run in self._runs[name]
+            if run.unpublished is not None
+        )
+        return replace(self._status(name), overfitting=next(found, None))
+
+    def _status(self, name: str) -> DefenceStanding:
+        stake, mistakes = self._stakes.get(name), self.mistakes(name)
+        if stake is None:
+            reasons = self._why_ineligible(name, bool(mistakes))
+            return DefenceStanding(name, "ineligible" if reasons else "eligible", reasons=reasons)
+        ends = after(stake.date, self._files.rules.limits.unbroken_days)
+        broken = [submission for _, submission in mistakes if stake.date <= submission.day < ends]
+        reasons = self._why_ineligible(name, any(submission.day < stake.date for _, submission in mistakes))
+        if broken:
+            return self._broken(name, broken, reasons)
+        if reasons:
+            return DefenceStanding(name, "ineligible", stake.date, stake.batch, reasons)
+        if self._on < ends:
+            return DefenceStanding(name, "staked", stake.date, stake.batch)
+        waits_for = self._waits_for(name, ends)
+        return DefenceStanding(name, "awaiting" if waits_for else "won", stake.date, stake.batch, waits_for=waits_for)
+
+    def _broken(self, name: str, by: list[Submission], reasons: tuple[str, ...]) -> DefenceStanding:
+        """Shares are equal, of the teams of the first week; organizers and the board's teams have none."""
+        stake, week = self._stakes[name], min(submission.week for submission in by)
+        teams = tuple(sorted({submission.team for submission in by if submission.week == week}))
+        sharing = [team for team in teams if team not in self._files.rules.without_shares()]
+        settled = all(each.submission.week > week or each.submission.day < stake.date for each in self._open)
+        shares = {team: Fraction(1, len(sharing)) for team in sharing}
+        return DefenceStanding(name, "broken", stake.date, stake.batch, reasons, week, teams, shares, settled)
+
+    def _why_ineligible(self, name: str, mistaken_before: bool) -> tuple[str, ...]:
+        """From the first run; a valid image of before the stake counts whenever it was answered."""
+        reasons = [] if self._files.defences[name].open else ["closed"]
+        if not self._runs[name]:
+            reasons.append("not_run")
+        else:
+            first, rules = self._runs[name][0], self._files.rules
+            if not first.eligibility.eligibility().answers_enough:
+                reasons.append("abstains")
+            elif not first.eligibility.eligibility().fulfils(rules.eligibility):
+                reasons.append("accuracy")
+            if first.images_per_minute < rules.limits.images_per_minute:
+                reasons.append("too_slow")
+        return (*reasons, "mistake_before") if mistaken_before else tuple(reasons)
+
+    def _waits_for(self, name: str, ends: datetime.date) -> tuple[str, ...]:
+        """Judges and the board on every image of the days, its confirmations, and a last run over all images."""
+        within, found = self._submitted_before(ends), []
+        if any(submission.day < ends and submission.week > self._on for submission in self._files.submissions):
+            found.append("publication")
+        if any(each.submission.day < ends for each in self._open):
+            found.append("verdicts")
+        aimed = [self.states[sha256] for sha256, target in within.items() if target == name]
+        if any(each.stage == "final" and each.valid_group is None and not each.confirmed for each in aimed):
+            found.append("confirmations")
+        if not any(run.date >= ends and within.keys() <= run.answers.keys() for run in self._runs[name]):
+            found.append("last_run")
+        return tuple(found)
+
+    def _submitted_before(self, day: datetime.date) -> Mapping[str, str]:
+        """The targets of the published images of before a day, by SHA-256; found once, as all of a batch end alike."""
+        if day not in self._before:
+            self._before[day] = {
+                each.image.sha256: each.submission.manifest.target for each in self._images if each.submission.day < day
+            }
+        return self._before[day]
+
+
+@dataclass(frozen=True, slots=True)
+class _Defenders:
+    """The teams that may appeal against an image, once it is judged unambiguous."""
+
+    runs: Mapping[str, Sequence[Run]]
+    sha256: str
+    target_team: str
+
+    def __call__(self, group: str) -> Collection[str]:
+        given = {
+            team_of(name)
+            for name, runs in self.runs.items()
+            if any(run.answers.get(self.sha256, ABSTAIN) not in (group, ABSTAIN) for run in runs)
+        }
+        return given | {self.target_team}
+
+
+def _shares_of_batches(files: ContestFiles, defences: Sequence[DefenceStanding]) -> Shares:
+    """A batch is shared equally by its defences that have won, once nothing else in it may still win."""
+    found: list[Shares] = []
+    for stake in files.board.stakes:
+        members = [each for each in defences if each.batch == stake.batch]
+        if any(each.status in ("staked", "awaiting") for each in members):
+            continue
+        winners = [team_of(each.name) for each in members if each.status == "won"]
+        sharing = [team for team in winners if team not in files.rules.without_shares()]
+        found += [{team: Fraction(1, len(sharing))} for team in sharing]
+    return _summed(found)
+
+
+def _summed(shares: Iterable[Shares]) -> Shares:
+    total: Shares = {}
+    for each in shares:
+        for team, share in each.items():
+            total[team] = total.get(team, Fraction(0)) + share
+    return dict(sorted(total.items()))

@@ -1,0 +1,161 @@
+"""`cleanset study analyse`: reads ratings or answers, and writes what they show."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from cleanset.errors import CleansetError
+from cleanset.files import new_folder, read_text, write_text
+from cleanset.review.agreement import Agreement
+from cleanset.studies.realness.analysis import Analysis, Settings, analyse, images_csv
+from cleanset.studies.realness.equivalence import interval
+from cleanset.studies.realness.mixed import Effect
+from cleanset.studies.realness.ratings import KINDS, Stimulus, parse_key, read_ratings
+
+RESULT, IMAGES, LOOK_AGAIN = "analysis.json", "images.csv", "look_again.csv"
+"""What `--out` gets: all numbers, every image, and the real images that most people take for modified."""
+DIGITS = 4
+"""Decimals of a result: more are other ones on another machine."""
+MODELS = {
+    "slopes": "rating ~ type + (1 + type | person) + (1 + type | image)",
+    "intercepts": "rating ~ type + (1 | person) + (1 | image)",
+}
+
+
+def run(paths: Sequence[Path], settings: Settings, plan: Path | None = None, out: Path | None = None) -> Analysis:
+    """Analyse the ratings in files; with `out`, a new or empty folder, write the results there."""
+    key = None if plan is None else parse_key(read_text(plan / "key.csv", "expected a plan's folder"), "key.csv")
+    analysis = analyse(read_ratings(texts_of(paths), key), settings)
+    if out is not None:
+        with new_folder(out) as folder:
+            folder.mkdir()
+            write_results(folder, analysis, () if key is None else key.values())
+    return analysis
+
+
+def texts_of(paths: Iterable[Path]) -> dict[str, str]:
+    """The texts of files of ratings by their names, without the ending. Raises CleansetError for a name twice."""
+    texts: dict[str, str] = {}
+    for path in paths:
+        if path.stem in texts:
+            raise CleansetError(f"{path}: a second file of the name {path.stem}; expected each study's file once")
+        texts[path.stem] = read_text(path, "expected a CSV file of ratings").replace("\r\n", "\n")
+    return texts
+
+
+def write_results(folder: Path, analysis: Analysis, key: Iterable[Stimulus]) -> None:
+    """Write the results into a folder."""
+    stimuli = tuple(key)
+    write_text(folder / RESULT, as_json(analysis) + "\n")
+    write_text(folder / IMAGES, images_csv(analysis.images, stimuli))
+    write_text(folder / LOOK_AGAIN, images_csv(analysis.taken_for_modified, stimuli))
+
+
+def as_json(analysis: Analysis) -> str:
+    """All numbers, rounded to DIGITS; degrees of freedom are null where they are infinite."""
+    return json.dumps(_rounded(content(analysis)), indent=2)
+
+
+def content(analysis: Analysis) -> dict[str, Any]:
+    """What `as_json` writes."""
+    tests, settings = analysis.equivalence, analysis.settings
+    return {
+        "people": analysis.people,
+        "excluded": {rule: list(people) for rule, people in analysis.exclusions.by_rule.items()},
+        "people_with_checks": analysis.exclusions.checked,
+        "ratings": {kind: asdict(analysis.summaries[kind]) for kind in KINDS},
+        "agreement": {kind: asdict(analysis.agreements[kind]) for kind in KINDS},
+        "model": {
+            "formula": MODELS[settings.random],
+            "degrees_of_freedom": settings.degrees,
+            "intercept": _effect(analysis.fit.intercept),
+            "modified": _effect(analysis.fit.modified),
+            "variances": asdict(analysis.fit.variances),
+            "reml_criterion": analysis.fit.criterion,
+            "images": analysis.fit.images,
+        },
+        "equivalence": {
+            "bound": tests.bound,
+            "alpha": tests.alpha,
+            "p_above_lower_bound": tests.above,
+            "p_below_upper_bound": tests.below,
+            "p": tests.p,
+            "interval": list(tests.interval),
+            "equivalent": tests.is_equivalent,
+        },
+        "taken_for_modified": {
+            "min_ratings": settings.min_ratings,
+            "images": analysis.enough,
+            "negative_majority": len(analysis.taken_for_modified),
+        },
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    return asdict(effect) | {"t": effect.estimate / effect.standard_error, "interval": list(interval(effect, 0.95))}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS) + 0.0 if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list) else value
+
+
+def as_text(analysis: Analysis) -> Group:
+    """The results for people; fits into 80 columns."""
+    tests = analysis.equivalence
+    low, high = tests.interval
+    verdict = "equivalent" if tests.is_equivalent else "not shown to be equivalent"
+    return Group(
+        *(Text(line) for line in _people(analysis)),
+        Text(),
+        _summaries(analysis),
+        Text(),
+        Text(MODELS[analysis.settings.random]),
+        Text(f"modified - real: {_shown(analysis.fit.modified)}"),
+        Text(f"two one-sided tests, bounds ±{tests.bound:g}, alpha {tests.alpha:g}: {verdict}"),
+        Text(f"p {tests.p:.4f}, {100 * (1 - 2 * tests.alpha):g} % interval {low:.3f} to {high:.3f}"),
+        Text(
+            f"{len(analysis.taken_for_modified):,} of {analysis.enough:,} real images with "
+            f"{analysis.settings.min_ratings} ratings or more have a negative majority"
+        ),
+    )
+
+
+def _people(analysis: Analysis) -> list[str]:
+    lines = [f"{analysis.people:,} people, {analysis.fit.images:,} images, {analysis.fit.ratings:,} ratings"]
+    if not analysis.exclusions.checked:
+        return [*lines, "no checks among the ratings: nobody excluded"]
+    excluded = (f"{rule} {len(people)}" for rule, people in analysis.exclusions.by_rule.items())
+    return [*lines, f"excluded by rule: {', '.join(excluded)}; of {analysis.exclusions.checked} people"]
+
+
+def _summaries(analysis: Analysis) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("images")
+    for header in ("n", "mean", "sd", "agreement", "kappa", "kappa of sign"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for kind in KINDS:
+        found, agreed = analysis.summaries[kind], analysis.agreements[kind]
+        numbers = (found.mean, found.deviation, agreed.rating.agreement, agreed.rating.kappa, _kappa(agreed.negative))
+        table.add_row(kind, f"{found.ratings:,}", *("-" if each is None else f"{each:.3f}" for each in numbers))
+    return table
+
+
+def _kappa(agreement: Agreement) -> float | None:
+    return agreement.kappa
+
+
+def _shown(effect: Effect) -> str:
+    degrees = "normal" if math.isinf(effect.degrees) else f"df {effect.degrees:.1f}"
+    low, high = interval(effect, 0.95)
+    return f"{effect.estimate:.3f} (95 % {low:.3f} to {high:.3f}), se {effect.standard_error:.3f}, {degrees}"

@@ -1,0 +1,116 @@
+"""The commands `cleanset study …`: do people take images for real. Each imports what it needs only when it runs."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cleanset.options import LOOPBACK, Browser, Host, Port
+
+app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")
+
+Bound = Annotated[float, typer.Option(min=0.001, max=4, help="Largest difference, in steps, that makes none.")]
+Alpha = Annotated[float, typer.Option(min=0.0001, max=0.4999, help="Level of each of the two one-sided tests.")]
+
+
+class RandomEffects(StrEnum):
+    """The random effects of the mixed model."""
+
+    SLOPES = "slopes"
+    INTERCEPTS = "intercepts"
+
+
+class DegreesOfFreedom(StrEnum):
+    """The degrees of freedom of the tests."""
+
+    SATTERTHWAITE = "satterthwaite"
+    NORMAL = "normal"
+
+
+@app.command()
+def plan(
+    set_folder: Annotated[Path, typer.Option("--set", help="The folder of a finished set.")],
+    attacked: Annotated[Path, typer.Option(help="A folder of attacked images, JPEGs or PNGs at any depth.")],
+    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+    people: Annotated[
+        int | None, typer.Option(min=2, max=10_000, help="How many lists.", show_default="as many as the bound needs")
+    ] = None,
+    real: Annotated[int, typer.Option(min=1, help="Real images a person.")] = 50,
+    modified: Annotated[int, typer.Option(min=1, help="Modified images a person.")] = 50,
+    attention: Annotated[int, typer.Option(min=0, help="Attention checks a person.")] = 3,
+    pairs: Annotated[int, typer.Option(min=0, help="Comprehension pairs a person.")] = 4,
+    bound: Bound = 0.2,
+    alpha: Alpha = 0.05,
+    power: Annotated[float, typer.Option(min=0.01, max=0.999, help="Wished probability of finding equivalence.")] = 0.8,
+    effect: Annotated[float, typer.Option(help="The true difference, modified minus real, that is assumed.")] = 0.0,
+    pilot: Annotated[
+        Path | None,
+        typer.Option(help="Ratings to take variances from.", show_default="medians of six published studies"),
+    ] = None,
+    side: Annotated[
+        int | None, typer.Option(min=16, max=2048, help="Pixels a side.", show_default="size of the attacked images")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all orders and file names; tell nobody.")] = 0,
+) -> None:
+    """Plan who rates which images, and make the page on which they do.
+
+    Writes page/ (for people: open index.html?list=1), trials.csv (the same
+    lists for a survey tool), and for you alone key.csv and plan.json.
+    """
+    from cleanset.studies.realness import planning
+    from cleanset.studies.realness.power import Question
+
+    wish = planning.Wish(people, real, modified, attention, pairs, Question(bound, alpha, effect), power, side, seed)
+    typer.echo(planning.printed(planning.run(set_folder, attacked, out, wish, pilot), wish, out))
+
+
+@app.command()
+def serve(
+    plan: Annotated[Path, typer.Option(help="The plan's folder.")],
+    host: Host = LOOPBACK,
+    port: Port = None,
+    browser: Browser = True,
+) -> None:
+    """Serve a plan's page from this machine, and keep the answers in its folder.
+
+    Who opens the address gets the next list that nobody has answered; the
+    answers are saved in answers/, and no file has to be sent.
+    """
+    from cleanset.studies.realness import serving
+
+    serving.run(plan, host, port, browser)
+
+
+@app.command()
+def analyse(
+    ratings: Annotated[list[Path], typer.Argument(help="CSV files of ratings, or of the page's answers.")],
+    plan: Annotated[Path | None, typer.Option(help="The plan's folder, for the page's answers.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the results into a new or empty folder.")] = None,
+    random: Annotated[RandomEffects, typer.Option(help="Random effects of person and image.")] = RandomEffects.SLOPES,
+    degrees: Annotated[
+        DegreesOfFreedom, typer.Option(help="Degrees of freedom of the tests.")
+    ] = DegreesOfFreedom.SATTERTHWAITE,
+    bound: Bound = 0.2,
+    alpha: Alpha = 0.05,
+    min_ratings: Annotated[int, typer.Option(min=1, help="Of an image that people are said to take for modified.")] = 5,
+    max_attention: Annotated[int, typer.Option(min=0, help="Failed attention checks that exclude nobody yet.")] = 1,
+    max_comprehension: Annotated[int, typer.Option(min=0, help="The same of comprehension pairs.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Analyse ratings: means, agreement, and whether modified images pass for real.
+
+    Tests by a mixed model and two one-sided tests whether the modified images
+    are rated as the real ones, and lists real images taken for modified.
+    """
+    from rich.console import Console
+
+    from cleanset.studies.realness import analysing
+    from cleanset.studies.realness.analysis import Settings
+
+    settings = Settings(random.value, degrees.value, bound, alpha, min_ratings, max_attention, max_comprehension)
+    analysis = analysing.run(ratings, settings, plan, out)
+    if as_json:
+        print(analysing.as_json(analysis))
+    else:
+        Console().print(analysing.as_text(analysis), highlight=False)

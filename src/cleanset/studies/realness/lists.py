@@ -1,0 +1,166 @@
+"""The lists of images, one for each person: balanced, seeded, the same on any machine.
+
+Nothing is drawn from a generator: an order is that of digests of the seed and the names.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from cleanset.errors import CleansetError
+from cleanset.statistics.seeds import change_seed, image_seed
+from cleanset.studies.realness.ratings import KINDS, Kind
+
+MAX_FAILED = 100
+"""Searches for a swap in vain, each through all lists, before the rest is left as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image to be rated; `source` is the id of the image that it was made from, or its own ("": not known)."""
+
+    kind: Kind
+    name: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many people there are, and what each is shown."""
+
+    people: int
+    real: int = 50
+    modified: int = 50
+    attention: int = 3
+    pairs: int = 4
+
+
+def shuffled(names: Sequence[str], seed: int, purpose: str, step: int = 0) -> list[str]:
+    """Distinct names in an order that depends on the seed, the purpose and the step, and on no other name."""
+    chosen = change_seed(seed, "study", purpose, step)
+    return sorted(names, key=lambda name: (image_seed(chosen, name), name))
+
+
+def balanced(names: Sequence[str], people: int, each: int, seed: int, purpose: str) -> list[list[str]]:
+    """For each of so many people `each` different names; how often two names occur differs by at most 1.
+
+    A deck of all names is dealt, then the next one; who gets the end of a deck takes from the next what they have not.
+    Raises CleansetError for fewer names than a person is shown.
+    """
+    if len(names) < each:
+        raise CleansetError(f"the plan: {len(names)} {purpose} images; expected at least the {each} of a person")
+    deck: list[str] = []
+    decks = 0
+    lists = []
+    for _ in range(people):
+        chosen = deck[:each]
+        deck = deck[each:]
+        if len(chosen) < each:
+            following = shuffled(names, seed, purpose, decks)
+            decks += 1
+            taken = set(chosen)
+            chosen += [name for name in following if name not in taken][: each - len(chosen)]
+            deck = [name for name in following if name not in set(chosen) - taken]
+        lists.append(chosen)
+    return lists
+
+
+def without_sources_twice(
+    real: Sequence[Sequence[str]], modified: Sequence[Sequence[str]], source_of: Mapping[tuple[Kind, str], str]
+) -> list[list[str]]:
+    """The lists of modified images, swapped between people so that nobody sees an image and what was made of it.
+
+    Nor two images made of one. As far as swaps of two images can do it: with few images some people see both. How often
+    an image is shown does not change.
+    """
+    swaps = _Swaps(real, modified, source_of)
+    failed = 0
+    for person in range(len(modified)):
+        for place in range(len(modified[person])):
+            failed += swaps.is_conflict(person, place) and not swaps.swap(person, place)
+            if failed == MAX_FAILED:
+                return swaps.lists
+    return swaps.lists
+
+
+class _Swaps:
+    """Lists of modified images by person, and how often each person sees each source."""
+
+    def __init__(
+        self,
+        real: Sequence[Sequence[str]],
+        modified: Sequence[Sequence[str]],
+        source_of: Mapping[tuple[Kind, str], str],
+    ) -> None:
+        self.lists = [list(each) for each in modified]
+        self.source = {name: source for (kind, name), source in source_of.items() if kind == "modified"}
+        self.seen = [
+            Counter([source_of["real", name] for name in some] + [self.source[name] for name in others])
+            for some, others in zip(real, modified, strict=True)
+        ]
+
+    def is_conflict(self, person: int, place: int) -> bool:
+        """Whether the person sees another image of the same source."""
+        source = self.source[self.lists[person][place]]
+        return source != "" and self.seen[person][source] > 1
+
+    def swap(self, person: int, place: int) -> bool:
+        """Swap an image with the first one of the next people that suits both; False where there is none."""
+        name = self.lists[person][place]
+        for distance in range(1, len(self.lists)):
+            other = (person + distance) % len(self.lists)
+            for at, candidate in enumerate(self.lists[other]):
+                if self._suits(person, candidate, name) and self._suits(other, name, candidate):
+                    self._put(person, place, candidate)
+                    self._put(other, at, name)
+                    return True
+        return False
+
+    def _suits(self, person: int, name: str, instead_of: str) -> bool:
+        source, leaving = self.source[name], self.source[instead_of]
+        others = self.seen[person][source] - (source == leaving) if source else 0
+        return others == 0 and name not in self.lists[person]
+
+    def _put(self, person: int, place: int, name: str) -> None:
+        self.seen[person][self.source[self.lists[person][place]]] -= 1
+        self.seen[person][self.source[name]] += 1
+        self.lists[person][place] = name
+
+
+def sources_twice(lists: Sequence[Sequence[Image]]) -> int:
+    """How many people see two images of one source."""
+    counts = (Counter(image.source for image in each if image.source) for each in lists)
+    return sum(max(count.values(), default=0) > 1 for count in counts)
+
+
+def rated(images: Sequence[Image], sizes: Sizes, seed: int) -> list[list[Image]]:
+    """The images that each person rates, in the order in which they are shown: real and modified ones mixed."""
+    of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in KINDS}
+    by_name = {(each.kind, each.name): each for each in images}
+    source_of = {key: each.source for key, each in by_name.items()}
+    real = balanced(of_kind["real"], sizes.people, sizes.real, seed, "real")
+    modified = balanced(of_kind["modified"], sizes.people, sizes.modified, seed, "modified")
+    modified = without_sources_twice(real, modified, source_of)
+    lists = []
+    for person, (some, others) in enumerate(zip(real, modified, strict=True)):
+        names = [f"real {name}" for name in some] + [f"modified {name}" for name in others]
+        keys = (name.split(" ", 1) for name in shuffled(names, seed, "order", person))
+        lists.append([by_name[kind, name] for kind, name in keys])  # type: ignore[index]
+    return lists
+
+
+def shown_equally(lists: Sequence[Sequence[Image]], images: Sequence[Image]) -> dict[Kind, tuple[int, int]]:
+    """The least and the greatest number of people who see an image of each kind."""
+    counts = Counter((image.kind, image.name) for each in lists for image in each)
+    of_kind = {kind: [counts[each.kind, each.name] for each in images if each.kind == kind] for kind in KINDS}
+    return {kind: (min(found), max(found)) for kind, found in of_kind.items()}
+
+
+def attention_places(images: int, checks: int, seed: int, person: int) -> list[int]:
+    """Before which image (from 0) each attention check comes: one in each of as many equal parts of a list."""
+    edges = [part * images // checks for part in range(checks + 1)] if checks else []
+    return [
+        start + int(shuffled([str(place) for place in range(max(end - start, 1))], seed, "attention", person)[0])
+        for start, end in pairwise(edges)
+    ]

@@ -1,0 +1,160 @@
+"""The plan of a study: which stimuli there are, and what each person is shown, in which order."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cleanset.studies.realness.lists import (
+    Image,
+    Sizes,
+    attention_places,
+    rated,
+    shown_equally,
+    shuffled,
+    sources_twice,
+)
+from cleanset.studies.realness.ratings import KEY_COLUMNS, LABELS, SCALE, SIDES, Kind
+from cleanset.studies.realness.stimuli import stimulus_name
+
+TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
+PAIRS_FOR_EACH = 3
+"""How many images are made into pairs for each pair of a list, so that a list has pairs of images that it lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A comprehension pair: an image and what is modified of it beyond doubt; `modified` is the side of that."""
+
+    stimulus: str
+    image: Image
+    left: str
+    right: str
+    modified: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One thing that a person is shown. `kind` is image, attention or pair, and never tells what is real.
+
+    `file` is the image's, or the left one's of a pair. `choose`: the answer that an attention check asks for.
+    """
+
+    kind: str
+    stimulus: str
+    file: str = ""
+    file_right: str = ""
+    choose: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All stimuli and lists of a study. `shown`: the least and greatest number of lists with an image, by kind."""
+
+    images: tuple[Image, ...]
+    pairs: tuple[Pair, ...]
+    lists: tuple[tuple[Trial, ...], ...]
+    shown: dict[Kind, tuple[int, int]]
+    sources_twice: int
+    seed: int
+
+    def stimulus(self, image: Image) -> str:
+        """The name of an image's stimulus."""
+        return stimulus_name(self.seed, image.kind, image.name)
+
+
+def made_plan(images: Sequence[Image], sizes: Sizes, seed: int) -> Plan:
+    """The plan for these images. Raises CleansetError for fewer images of a kind than a person is shown."""
+    lists = rated(images, sizes, seed)
+    pairs = _pairs([each for each in images if each.kind == "real"], sizes.pairs * PAIRS_FOR_EACH, seed)
+    trials = tuple(
+        (*_pair_trials(pairs, chosen, sizes.pairs, seed, person), *_mixed(chosen, sizes.attention, seed, person))
+        for person, chosen in enumerate(lists)
+    )
+    return Plan(tuple(images), tuple(pairs), trials, shown_equally(lists, images), sources_twice(lists), seed)
+
+
+def _pairs(real: Sequence[Image], count: int, seed: int) -> list[Pair]:
+    by_name = {each.name: each for each in real}
+    pairs = []
+    for place, name in enumerate(shuffled(list(by_name), seed, "pairs")[:count]):
+        files = [f"{stimulus_name(seed, 'pair', name, part)}.png" for part in ("plain", "modified")]
+        side = shuffled(SIDES, seed, "side", place)[0]
+        left, right = files if side == "right" else files[::-1]
+        pairs.append(Pair(stimulus_name(seed, "pair", name), by_name[name], left, right, side))
+    return pairs
+
+
+def _pair_trials(pairs: Sequence[Pair], chosen: Sequence[Image], count: int, seed: int, person: int) -> list[Trial]:
+    """Pairs of images that this person does not rate, as far as there are such."""
+    seen = {each.source for each in chosen if each.source} | {each.name for each in chosen if each.kind == "real"}
+    by_name = {each.stimulus: each for each in pairs}
+    order = [by_name[name] for name in shuffled(list(by_name), seed, "pairs of a list", person)]
+    order.sort(key=lambda pair: pair.image.name in seen or pair.image.source in seen)
+    return [Trial("pair", pair.stimulus, pair.left, pair.right) for pair in order[:count]]
+
+
+def _mixed(chosen: Sequence[Image], checks: int, seed: int, person: int) -> list[Trial]:
+    """The images in their order, and the attention checks between them."""
+    places = attention_places(len(chosen), checks, seed, person)
+    trials = []
+    for place, image in enumerate(chosen):
+        for check in (number for number, at in enumerate(places) if at == place):
+            ends = shuffled([str(SCALE[0]), str(SCALE[-1])], seed, "attention answer", person)
+            trials.append(attention(seed, int(ends[check % 2])))
+        name = stimulus_name(seed, image.kind, image.name)
+        trials.append(Trial("image", name, f"{name}.png"))
+    return trials
+
+
+def attention(seed: int, rating: int) -> Trial:
+    """The attention check that asks for this rating."""
+    return Trial("attention", stimulus_name(seed, "attention", str(rating)), choose=LABELS[SCALE.index(rating)])
+
+
+def key_csv(plan: Plan, wnid_of: dict[tuple[Kind, str], str], sha256_of: dict[tuple[Kind, str], str]) -> str:
+    """What each stimulus is; whoever has it knows the answers, and people must not."""
+    rows: list[tuple[str, ...]] = [
+        (plan.stimulus(each), each.kind, each.name, "", wnid_of.get((each.kind, each.name), ""),
+         sha256_of[each.kind, each.name])
+        for each in plan.images
+    ]  # fmt: skip
+    rows += [(pair.stimulus, "pair", pair.image.name, pair.modified, "", "") for pair in plan.pairs]
+    rows += [(attention(plan.seed, end).stimulus, "attention", "", str(end), "", "") for end in (SCALE[0], SCALE[-1])]
+    return _csv(KEY_COLUMNS, sorted(rows))
+
+
+def trials_csv(plan: Plan) -> str:
+    """The lists as a table that survey tools take: a line for each thing shown, nothing that tells what is real."""
+    return _csv(
+        TRIAL_COLUMNS,
+        [
+            (number, position, each.kind, each.stimulus, each.file, each.file_right, each.choose)
+            for number, trials in enumerate(plan.lists, start=1)
+            for position, each in enumerate(trials, start=1)
+        ],
+    )
+
+
+def page_data(plan: Plan) -> dict[str, Any]:
+    """What the page knows: the scale, and the trials of each list."""
+    return {
+        "scale": [{"rating": rating, "label": label} for rating, label in zip(SCALE, LABELS, strict=True)],
+        "lists": [[_trial(each) for each in trials] for trials in plan.lists],
+    }
+
+
+def _trial(trial: Trial) -> dict[str, str]:
+    content = {"kind": trial.kind, "stimulus": trial.stimulus}
+    if trial.kind == "pair":
+        return content | {"left": trial.file, "right": trial.file_right}
+    return content | ({"choose": trial.choose} if trial.kind == "attention" else {"file": trial.file})
+
+
+def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue()

@@ -1,0 +1,166 @@
+"""Ratings and answers: the two kinds of CSV file that are read, and every value checked.
+
+Ratings, as source 000's authors published theirs: rating,pid,image_type,image_id. Answers, as the study's page writes
+them: without types, which come from the plan's key.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cleanset.errors import CleansetError
+from cleanset.parsing import parse_csv
+from cleanset.validation import check_known, shown
+
+Kind = Literal["real", "modified"]
+KINDS: tuple[Kind, ...] = ("real", "modified")
+SCALE = (-2, -1, 0, 1, 2)
+LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "surely real")
+"""What the ratings of SCALE mean."""
+RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
+ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds")
+KEY_COLUMNS = ("stimulus", "kind", "image", "expected", "wnid", "sha256")
+TRIALS = (*KINDS, "attention", "pair")
+"""The kinds of a key's rows: images to be rated, attention checks, comprehension pairs."""
+SIDES = ("left", "right")
+MAX_NAME = 200
+
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One person's rating of one image, -2 (surely modified) to 2 (surely real)."""
+
+    person: str
+    kind: Kind
+    image: str
+    rating: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One person's answer to an attention check or a comprehension pair."""
+
+    person: str
+    kind: Literal["attention", "pair"]
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stimulus:
+    """What a stimulus of a plan is: its kind, the image behind it, the answer that is expected ("" of a rating)."""
+
+    kind: str
+    image: str
+    expected: str
+    wnid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """All that people answered: ratings, and checks."""
+
+    ratings: tuple[Rating, ...]
+    checks: tuple[Check, ...] = ()
+
+
+def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None) -> Answers:
+    """The ratings in files, from their texts by name; `key` is the plan's, by stimulus.
+
+    Of several files of ratings, people and modified images of one are others than those of the next, real images are
+    the same by their id. Raises CleansetError for the first value that is not valid, and for an image rated twice.
+    """
+    ratings: list[Rating] = []
+    checks: list[Check] = []
+    for name, text in sorted(texts.items()):
+        if _header(text) == ANSWER_COLUMNS:
+            if key is None:
+                raise CleansetError(f"{name}: answers of the study's page; expected --plan with the folder of the plan")
+            found = list(_answers(text, name, key))
+            ratings += [each for each in found if isinstance(each, Rating)]
+            checks += [each for each in found if isinstance(each, Check)]
+        else:
+            ratings += _published(text, name, f"{name}:" if len(texts) > 1 else "")
+    _check_once(ratings)
+    return Answers(tuple(ratings), tuple(checks))
+
+
+def parse_key(text: str, where: str) -> dict[str, Stimulus]:
+    """The key of a plan, by stimulus. Raises CleansetError for anything else."""
+    key = {}
+    for line, row in parse_csv(text, KEY_COLUMNS, where):
+        if row["kind"] not in TRIALS or row["stimulus"] in key:
+            found = f"{shown(row['kind'])} {shown(row['stimulus'])}"
+            raise CleansetError(
+                f"{where}, line {line}: {found}; expected one of {', '.join(TRIALS)}, each stimulus once"
+            )
+        key[row["stimulus"]] = Stimulus(row["kind"], row["image"], row["expected"], row["wnid"])
+    return key
+
+
+def _header(text: str) -> tuple[str, ...]:
+    return tuple(text.partition("\n")[0].strip().split(","))
+
+
+def _published(text: str, where: str, prefix: str) -> Iterable[Rating]:
+    for line, row in parse_csv(text, RATING_COLUMNS, where):
+        at = f"{where}, line {line}"
+        kind = _kind(row["image_type"], at)
+        image = _name(row["image_id"], "image_id", at)
+        rating = _rating(row["rating"], at)
+        yield Rating(
+            prefix + _name(row["pid"], "pid", at), kind, (prefix if kind == "modified" else "") + image, rating
+        )
+
+
+def _answers(text: str, where: str, key: Mapping[str, Stimulus]) -> Iterable[Rating | Check]:
+    for line, row in parse_csv(text, ANSWER_COLUMNS, where):
+        at = f"{where}, line {line}"
+        person = _name(row["person"], "person", at)
+        if row["stimulus"] not in key:
+            raise CleansetError(
+                f"{at}: stimulus {shown(row['stimulus'])} is not in the plan's key; is it another plan's?"
+            )
+        stimulus = key[row["stimulus"]]
+        if stimulus.kind == "pair":
+            check_known(f"answer ({at})", row["answer"], SIDES)
+            yield Check(person, "pair", row["answer"] == stimulus.expected)
+        elif stimulus.kind == "attention":
+            yield Check(person, "attention", str(_rating(row["answer"], at)) == stimulus.expected)
+        else:
+            yield Rating(
+                person, "real" if stimulus.kind == "real" else "modified", stimulus.image, _rating(row["answer"], at)
+            )
+
+
+def _kind(text: str, at: str) -> Kind:
+    for kind in KINDS:
+        if text == kind:
+            return kind
+    raise CleansetError(f"{at}: image_type {shown(text)}; expected real or modified")
+
+
+def _rating(text: str, at: str) -> int:
+    if text not in map(str, SCALE):
+        raise CleansetError(f"{at}: rating {shown(text)}; expected one of {', '.join(map(str, SCALE))}")
+    return int(text)
+
+
+def _name(text: str, column: str, at: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise CleansetError(f"{at}: {column} {shown(text)}; expected 1 to {MAX_NAME} characters")
+    return text
+
+
+def _check_once(ratings: Sequence[Rating]) -> None:
+    seen = set()
+    for each in ratings:
+        rated = (each.person, each.kind, each.image)
+        if rated in seen:
+            raise CleansetError(
+                f"person {shown(each.person)} rates the {each.kind} image {shown(each.image)} twice; "
+                f"expected once: remove one, or name the files of different studies apart"
+            )
+        seen.add(rated)

@@ -1,0 +1,196 @@
+"""The commands `cleanset robustness …`: the stages of a study. Each imports what it needs only when it runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cleanset.options import HERE, StudyFolder
+
+if TYPE_CHECKING:
+    from cleanset.studies.robustness.study import Study
+
+app = typer.Typer(
+    no_args_is_help=True, help="Measure robustness on finished sets: the stages of a study, and what is run by hand."
+)
+
+ModelRole = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
+
+
+def _study(folder: Path) -> "Study":
+    from cleanset.files import remove_abandoned
+    from cleanset.studies.robustness.study import FAMILIES, Study
+
+    for each in (folder, folder / "data", *(folder / "data" / family for family in FAMILIES)):
+        remove_abandoned(each)
+    return Study(folder)
+
+
+@app.command()
+def images(study: StudyFolder = HERE) -> None:
+    """Join the images of all finished sets."""
+    from cleanset.studies.robustness.stages import images as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def digests(study: StudyFolder = HERE) -> None:
+    """Keep the SHA-256 of every changed image."""
+    from cleanset.studies.robustness.stages import digests as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def corruptions(model: ModelRole, study: StudyFolder = HERE) -> None:
+    """Keep one model's answers to the corrupted images."""
+    from cleanset.studies.robustness.stages import corruptions as stage
+
+    stage.run(_study(study), model)
+
+
+@app.command()
+def perturbations(model: ModelRole, study: StudyFolder = HERE) -> None:
+    """Keep one model's answers to the frames of perturbation sequences."""
+    from cleanset.studies.robustness.stages import perturbations as stage
+
+    stage.run(_study(study), model)
+
+
+@app.command()
+def scenarios(model: ModelRole, study: StudyFolder = HERE) -> None:
+    """Keep one model's answers to images with another background or object."""
+    from cleanset.studies.robustness.stages import scenarios as stage
+
+    stage.run(_study(study), model)
+
+
+@app.command()
+def further(
+    model: Annotated[str, typer.Option("--model", help="Role of the model in further_models of the study.")],
+    study: StudyFolder = HERE,
+) -> None:
+    """Keep the answers of a model that is not one of the edition's."""
+    from cleanset.studies.robustness.stages import further as stage
+
+    stage.run(_study(study), model)
+
+
+@app.command()
+def measure(study: StudyFolder = HERE) -> None:
+    """Measure all models from their answers."""
+    from cleanset.studies.robustness.stages import measure as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def pages(study: StudyFolder = HERE) -> None:
+    """Make the study's pages."""
+    from cleanset.studies.robustness.stages import pages as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def generate(
+    pipeline: Annotated[Path, typer.Option("--pipeline", help="Folder of a diffusers pipeline for in-painting.")],
+    prompts: Annotated[Path, typer.Option(help="Folder with a prompt for each class: <wnid>.txt.")] = Path("prompts"),
+    steps: Annotated[int, typer.Option(min=1)] = 50,
+    guidance: Annotated[float, typer.Option(min=0)] = 7.5,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
+    study: StudyFolder = HERE,
+) -> None:
+    """Make the images with generated backgrounds that are missing."""
+    from cleanset.studies.robustness.stages import generate as stage
+
+    made = stage.run(_study(study), pipeline, prompts, steps, guidance, device)
+    print(f"{made} images made")
+
+
+@app.command()
+def verify(study: StudyFolder = HERE) -> None:
+    """Make every changed image again; exit code 1 if one is not as it was.
+
+    Names each that differs, and the versions of the libraries that make them.
+    """
+    from cleanset.studies.robustness.verifying import verify as tool
+
+    found = tool(_study(study))
+    for line in found.lines():
+        typer.echo(line)
+    raise typer.Exit(1 if found.different else 0)
+
+
+@app.command()
+def evaluate(
+    model: Annotated[
+        list[str],
+        typer.Option(
+            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
+            "or a role of the edition; repeat it for each model."
+        ),
+    ],
+    images: Annotated[
+        str,
+        typer.Option(
+            help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with "
+            "the ids of some of the edition's images, one a line."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Write answers and measures here, and continue what was interrupted.")],
+    params: Annotated[
+        Path | None,
+        typer.Option(
+            help="What is measured, as in a study's params.yaml; masks, backgrounds and generated lie beside it. "
+            "Without it: 15 corruptions at five severities and 10 perturbations."
+        ),
+    ] = None,
+    architecture: Annotated[
+        str | None,
+        typer.Option(help="Of a file of weights: timm's name of the network."),
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="float64 (as a rule), float32, tf32 or bfloat16.", show_default=False)
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="auto (as a rule), cpu, cuda or cuda:N.")] = None,
+    edition: Annotated[
+        Path, typer.Option(help="Folder of the edition whose roles are meant.", show_default="the current one")
+    ] = HERE,
+) -> None:
+    """Measure any models on any images, outside DVC, as a study does.
+
+    Every model sees all of the images. OUT has the answers by family, the CSV
+    files of a study in measures/, and its metrics in metrics/.
+    """
+    from rich.console import Console
+
+    from cleanset.edition.paths import Edition
+    from cleanset.studies.robustness import evaluation, printing
+
+    wanted = evaluation.Wanted(model, images, out, params, architecture, precision, device)
+    Console().print(printing.as_text(evaluation.run(Edition(edition), wanted)), highlight=False)
+
+
+@app.command()
+def masks(
+    one: Annotated[Path, typer.Argument(help="Folder of masks, named by image id.")],
+    other: Annotated[Path, typer.Argument(help="Another one.")],
+    mask_format: Annotated[str, typer.Option("--format", help="png, coco, labelme or imagenet_s.")] = "png",
+    other_format: Annotated[str, typer.Option(help="Of the other folder.")] = "png",
+    out: Annotated[Path | None, typer.Option(help="CSV with the value of each image.")] = None,
+    study: StudyFolder = HERE,
+) -> None:
+    """Compare two folders of masks by intersection over union."""
+    from cleanset.studies.robustness.mask_agreement import MaskFolder, agreement
+    from cleanset.studies.robustness.stages.images import wnids_of
+    from cleanset.studies.robustness.study import Study
+
+    found = agreement(MaskFolder(one, mask_format), MaskFolder(other, other_format), wnids_of(Study(study)))
+    if out is not None:
+        from cleanset.files import write_text
+
+        write_text(out, found.to_csv(index=False, lineterminator="\n"))
+    smallest, image_id = min(zip(found["iou"].tolist(), found["image_id"].tolist(), strict=True))
+    print(f"{len(found):,} images: mean IoU {found['iou'].mean():.3f}, smallest {smallest:.3f} ({image_id})")

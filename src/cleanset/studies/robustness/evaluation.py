@@ -1,0 +1,164 @@
+"""The command `robustness evaluate`: any models on any images, outside DVC, by the code of a study's stages."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.evaluate.command import score_settings
+from cleanset.evaluate.specs import Spec, ZooModel, parse_specs
+from cleanset.files import remove_abandoned, sha256, write_text
+from cleanset.machine import cache_folder
+from cleanset.studies.robustness.clean import StoredScores
+from cleanset.studies.robustness.families import Family, Sources, family_of, masks_found
+from cleanset.studies.robustness.image_sets import ImageSet, open_images
+from cleanset.studies.robustness.measuring import Studied, measure
+from cleanset.studies.robustness.names import CORRUPTION_GROUPS, PERTURBATION_GROUPS
+from cleanset.studies.robustness.notices import notice
+from cleanset.studies.robustness.results import Line
+from cleanset.studies.robustness.settings import StudyParams, families_of, read_study_params
+from cleanset.studies.robustness.study import FAMILIES, AnswerFiles, Study
+
+if TYPE_CHECKING:
+    from cleanset.scoring.engine import Settings
+
+DEFAULTS: dict[str, Any] = {
+    "corruptions": {"names": list(CORRUPTION_GROUPS)},
+    "perturbations": {"names": list(PERTURBATION_GROUPS)},
+}
+"""Without a params file: the 15 corruptions at five severities, the 10 perturbations, and no scenarios."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be measured: models, as they are named, on images; `params`: a file as a study's params.yaml."""
+
+    models: Sequence[str]
+    images: str
+    out: Path
+    params: Path | None = None
+    architecture: str | None = None
+    precision: str | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluated:
+    """The images, the params, and by family the lines, and what a reader of them has to know."""
+
+    images: ImageSet
+    params: StudyParams
+    lines: dict[str, list[Line]]
+    notices: dict[str, str]
+
+
+def run(edition: Edition, wanted: Wanted) -> Evaluated:
+    """Measure the models; write their answers, CSV files and metrics into the folder `wanted.out`.
+
+    What an earlier run has finished there is not computed again. Names are checked and all images are read before
+    torch is imported. Raises CleansetError that says what to do.
+    """
+    edition_params = read_params(edition.folder) if edition.params_yaml.is_file() else None
+    roles = edition_params.models if edition_params else {}
+    weights = edition.folder if edition_params else cache_folder()
+    specs = parse_specs(wanted.models, wanted.architecture, roles, edition.folder, weights)
+    score = score_settings(edition_params, wanted.precision, wanted.device)
+    params = _params(wanted, [spec.text for spec in specs], list(roles))
+    _check_out(wanted.out)
+    images = open_images(wanted.images, edition, list(roles))
+    study = Study((wanted.params or wanted.out / "params.yaml").parent)
+    masks = masks_found(images.images, images.files, study, params)
+    sources = Sources(images.images, masks, images.files, study, images.edition)
+    families = [family_of(name, sources, params) for name in families_of(params)]
+
+    from cleanset.evaluate.loading import check
+    from cleanset.evaluate.run import file_stems
+    from cleanset.scoring.engine import settings_for
+
+    for spec in specs:  # what is known to be missing shows before hours are spent on another
+        check(spec)
+    answers, settings, stems = AnswerFiles(wanted.out), settings_for(score), file_stems(specs)
+    for spec, stem in zip(specs, stems, strict=True):
+        _Answering(spec, stem, images, params, answers, edition).run(families, settings)
+    models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
+    studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
+    notices = {
+        family.name: notice(family.name, params, images.images, is_official=family.is_official) for family in families
+    }
+    official = [family.name for family in families if family.is_official]
+    lines = measure(studied, notices, wanted.out / "measures", wanted.out / "metrics", official)
+    return Evaluated(images, params, lines, notices)
+
+
+def _params(wanted: Wanted, names: list[str], roles: list[str]) -> StudyParams:
+    if wanted.params is None:
+        return StudyParams.model_validate(DEFAULTS)
+    # every model sees all images
+    return read_study_params(wanted.params, names, roles, further=False).model_copy(update={"images": "union"})
+
+
+def _check_out(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise CleansetError(f"{out}: a file; expected a folder, new or of an earlier evaluation")
+    for folder in (out, *(out / family for family in FAMILIES)):
+        remove_abandoned(folder)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answering:
+    """One model that is asked, and where its answers are kept; torch is imported when it runs."""
+
+    spec: Spec
+    stem: str
+    images: ImageSet
+    params: StudyParams
+    answers: AnswerFiles
+    edition: Edition
+
+    def run(self, families: Sequence[Family], settings: "Settings") -> None:
+        """Write the answers to each family that are not there yet."""
+        from cleanset.evaluate.loading import load
+        from cleanset.studies.robustness.predicting import Target, predict
+
+        loaded = load(self.spec, settings)
+        check = self._stored() if settings.precision == "float64" else None
+        classes, identity = self.images.classes, loaded.identity
+        target = Target(self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem)
+        for family in families:
+            record = target.record(self.params, family)
+            record["fingerprint"] = target.label(record)
+            path = self.answers.predictions(family.name, self.stem)
+            if not _is_finished(path, record):
+                files = {file: self.images.files[file] for file in family.images["file"]}
+                predict(target, self.params, family, files)
+                written = self.answers.record(family.name, self.stem)
+                record |= json.loads(written.read_bytes())  # below float64 it has more
+                record["predictions_sha256"] = sha256(path.read_bytes())
+                write_text(written, json.dumps(record, indent=2) + "\n")
+
+    def _stored(self) -> "StoredScores | None":
+        """The stored scores of a role on images of its own edition; None where there are none."""
+        edition = self.images.edition
+        is_role = isinstance(self.spec, ZooModel) and self.spec.text in _roles(self.edition)
+        if edition is None or not is_role or edition.folder.resolve() != self.edition.folder.resolve():
+            return None
+        tables = edition.scores(self.spec.text), edition.crop_scores(self.spec.text)
+        return StoredScores(edition, self.spec.text) if all(path.is_file() for path in tables) else None
+
+
+def _roles(edition: Edition) -> list[str]:
+    return list(read_params(edition.folder).models) if edition.params_yaml.is_file() else []
+
+
+def _is_finished(path: Path, record: dict[str, Any]) -> bool:
+    """Whether answers are there that were computed with what the record says, and have not changed since."""
+    try:
+        stored = json.loads(path.with_suffix(".json").read_bytes())
+        expected = record | {"predictions_sha256": sha256(path.read_bytes())}
+        return bool({**stored, **json.loads(json.dumps(expected))} == stored)
+    except (OSError, TypeError, ValueError):
+        return False

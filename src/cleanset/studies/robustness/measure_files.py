@@ -1,0 +1,80 @@
+"""The CSV files of a study's measures, in its folder `data`, and what their columns are."""
+
+from collections.abc import Mapping
+
+from cleanset.studies.attacks.measures import Line as AttackLine
+from cleanset.studies.robustness.results import Difference, Line
+
+OFFICIAL, ANSWERS = "official", "answers"
+"""The columns that say of all numbers of a table what they are not, and what counts as correct."""
+
+MEASURE_COLUMNS: Mapping[str, str] = {
+    "accuracy": "share of correct images",
+    ANSWERS: "what counts as correct: the highest of `all` classes, or `restricted`, of those of the edition",
+    "attack": "the name of an attack",
+    "change": "a change or a group of them; nothing where the measure is over all",
+    "class_index": "a class index",
+    "correct": "number of correct images",
+    "definition": "`as_written`, the text of source 003, or `as_published`, its code",
+    "df": "degrees of freedom",
+    "error": "share of misclassified images",
+    "errors": "number of misclassified images",
+    "estimate": "a coefficient",
+    "f": "F",
+    "factor": "`intercept`, `model`, `scenario` or `class_index`",
+    "family": "`corruptions`, `perturbations` or `scenarios`",
+    "fitted": "the accuracy that the regression gives",
+    "flips": "number of images whose prediction differs from that to the frame compared with; by frame their share",
+    "frame": "a frame, counted from 0",
+    "high": "the upper end of the 95 % interval",
+    "images": "the number of images that it is over",
+    "level": "a level of the factor, or a scenario or class that Score is over; nothing where there is none",
+    "low": "the lower end of the 95 % interval",
+    "measure": "the name of a measure",
+    "model": "a role, or the name of a further model",
+    "ms": "mean square",
+    "notice": "what a reader of the numbers has to know",
+    OFFICIAL: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
+    "other": "the model whose measure is subtracted",
+    "p": "the probability of so large a value by chance",
+    "parameters": "the number of the model's parameters",
+    "part": "`external`, over scenarios, or `internal`, over classes",
+    "problem": "why there is no value",
+    "scenario": "a scenario, or `unchanged`",
+    "selection": "`union`, `own` or `common`",
+    "severity": "1 to 5",
+    "source": "what the sum of squares is of: `regression`, a factor, `residual` or `total`",
+    "squared_deviation": "of the accuracy from that on unchanged images",
+    "ss": "sum of squares",
+    "standard_error": "of the estimate",
+    "stars": "`ns` from p = 0.05 on, then one star more below each of 0.05, 0.01, 0.001 and 0.0001",
+    "t": "estimate by standard error",
+    "value": "the measure, or of a difference the first model's minus the other's",
+}
+"""What a column is, by its name."""
+
+MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
+    "measures/notices.csv": ("family", "notice"),
+    "measures/models.csv": ("model", "parameters"),
+    "measures/corruptions.csv": (*Line._fields, OFFICIAL),
+    "measures/perturbations.csv": (*Line._fields, OFFICIAL),
+    "measures/scenarios.csv": (*Line._fields, OFFICIAL, ANSWERS),
+    "measures/corruption_differences.csv": (*Difference._fields, OFFICIAL),
+    "measures/perturbation_differences.csv": (*Difference._fields, OFFICIAL),
+    "measures/scenario_differences.csv": (*Difference._fields, OFFICIAL, ANSWERS),
+    "measures/corruption_errors.csv": ("model", "change", "severity", "class_index", "images", "errors", OFFICIAL),
+    "measures/errors_by_severity.csv": ("model", "change", "severity", "error", OFFICIAL),
+    "measures/perturbation_frames.csv": ("model", "change", "definition", "frame", "images", "flips", OFFICIAL),
+    "measures/flips_by_frame.csv": ("model", "change", "frame", "flips", OFFICIAL),
+    "measures/scenario_accuracies.csv": (
+        "model", "scenario", "class_index", "images", "correct", "accuracy", OFFICIAL, ANSWERS,
+    ),
+    "measures/scenario_scores.csv": ("model", "part", "level", "accuracy", "squared_deviation", OFFICIAL, ANSWERS),
+    "measures/scenario_regression.csv": (
+        "factor", "level", "estimate", "standard_error", "low", "high", "t", "p", "stars", OFFICIAL, ANSWERS,
+    ),
+    "measures/scenario_anova.csv": ("source", "ss", "df", "ms", "f", "p", OFFICIAL, ANSWERS),
+    "measures/scenario_fitted.csv": ("model", "scenario", "class_index", "accuracy", "fitted", OFFICIAL, ANSWERS),
+    "attack_measures.csv": AttackLine._fields,
+}  # fmt: skip
+"""The columns of each file, by its path in `data`."""

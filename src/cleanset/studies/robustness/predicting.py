@@ -1,0 +1,124 @@
+"""One model's answers to one family of changed images. No measure is taken here."""
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from cleanset.files import write_text
+from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.progress import print_notice, rate_bar
+from cleanset.scoring.comparison import compare_scores
+from cleanset.scoring.engine import Settings, score_few, score_shards
+from cleanset.scoring.exactness import SEED, sample_size
+from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
+from cleanset.scoring.shards import Shards, fingerprint
+from cleanset.studies.robustness.answers import NAMED_ANSWERS, PREDICTIONS, ReadAnswers, by_name
+from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
+from cleanset.studies.robustness.families import Family
+from cleanset.studies.robustness.names import CLEAN
+from cleanset.studies.robustness.provenance import changing_code, installed_versions
+from cleanset.studies.robustness.settings import StudyParams
+from cleanset.studies.robustness.study import AnswerFiles
+from cleanset.tables import write_table
+
+CheckClean = Callable[[pd.DataFrame, pd.DataFrame], None]
+"""Takes rows of STUDY_IMAGES and the answers to them, clean, in the same order; raises CleansetError if these differ
+from stored ones."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """A model that is asked, how, and where its answers are kept.
+
+    `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
+    where there are stored ones. `identity`: what the answers depend on beside the weights, for a model of one's own.
+    `stem`: that of the files' names, where it is not the model's name.
+    """
+
+    name: str
+    model: LoadedModel
+    settings: Settings
+    classes: Sequence[int]
+    answers: AnswerFiles
+    check: CheckClean | None = None
+    identity: str = ""
+    stem: str = ""
+
+    def record(self, wanted: StudyParams, family: Family) -> dict[str, Any]:
+        """What the answers depend on; nothing in it depends on the machine."""
+        return {
+            "role": self.name,
+            "weights_sha256": self.model.weights_sha256,
+            "parameters": sum(each.numel() for each in self.model.network.parameters()),
+            **({"identity": self.identity} if self.identity else {}),
+            "precision": self.settings.precision,
+            **family.as_record(),
+            "jpeg": wanted.jpeg,
+            "seed": wanted.seed,
+            "versions": library_versions(),
+            "code": scoring_code(),
+        }
+
+    def label(self, record: Mapping[str, Any]) -> str:
+        """A digest of the record and of what else the answers depend on: what changes images, how models are run."""
+        facts = changing_code(), json.dumps(installed_versions()), below_float64(self.settings)
+        return fingerprint(json.dumps(record), *facts)
+
+
+def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[str, StudyFile]) -> None:
+    """Write the model's answers to the images of a family, and what they were computed with.
+
+    `files`: where these images lie, by file. Finished shards are kept beside the answers until the end, so that an
+    interrupted run is continued. Below float64 the record says how far the answers are from it, on a sample. Raises
+    CleansetError, too, where a clean image does not get the stored scores.
+    """
+    read_off = ReadAnswers(target.classes)
+    clean = pd.DataFrame(columns=NAMED_ANSWERS.names)
+    if files:
+        clean = score_few(target.model, SetImages(files), target.settings, list(files), read_off=read_off)
+    if target.check is not None:
+        target.check(family.images, clean)
+    settings = replace(target.settings, in_processes=True)  # making changed images holds Python's lock
+    names, record, stem = family.names(), target.record(wanted, family), target.stem or target.name
+    folder = target.answers.partial(family.name, stem)
+    shards = Shards(folder, target.label(record), names, settings.batch_size, table=NAMED_ANSWERS)
+    changed = family.changed_images(files, wanted)
+    with rate_bar(len(names), f"{family.name} {target.name}") as done:
+        done(shards.finished_images(), 0.0)
+        score_shards(_of_squares(target.model), changed, settings, shards, done, print_notice, read_off)
+    if settings.precision != "float64" and names:
+        record["against_float64"] = _against_float64(target, changed, settings, shards.table(), read_off)
+        print_notice(f"{family.name} {target.name}: {settings.precision} against float64: {record['against_float64']}")
+    clean["image_id"] = [str(ChangeName(file, CLEAN, 0)) for file in clean["image_id"]]
+    table = PREDICTIONS[family.name]
+    answers = by_name(pd.concat([clean, shards.table()]), table)
+    write_table(target.answers.predictions(family.name, stem), answers, table)
+    write_text(target.answers.record(family.name, stem), json.dumps(record, indent=2) + "\n")
+    shards.remove()
+
+
+def _against_float64(
+    target: Target, changed: ChangedImages, settings: Settings, answers: pd.DataFrame, read_off: ReadAnswers
+) -> dict[str, Any]:
+    """How far answers to changed images are from those in float64, on a sample drawn with a fixed seed."""
+    names = answers["image_id"].tolist()
+    drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
+    exact_settings = replace(settings, precision="float64")
+    exact = score_few(_of_squares(target.model), changed, exact_settings, drawn, read_off=read_off)
+    found = compare_scores(exact, answers[answers["image_id"].isin(drawn)])
+    return {
+        "images": found.images,
+        "top1_agreement": round(1 - found.top1_changed / max(1, found.images), 6),
+        "largest_difference": float(f"{found.largest_difference:.3g}"),
+    }
+
+
+def _of_squares(model: LoadedModel) -> LoadedModel:
+    """The model with a preprocessing that crops nothing of a square image, and leaves one of its size as it is."""
+    size = model.preprocessing.size
+    return replace(model, preprocessing=ResizeAndCrop(f"Res{size}", size, size, "bilinear"))

@@ -1,0 +1,203 @@
+"""Published images, read from a folder instead of made: ImageNet-C, ImageNet-P, XIMAGENET-12, or any of their form.
+
+A file belongs to an image of the same name, its suffix aside: in the folder of the same wnid or, named by an image id
+of ILSVRC2012, in any. It is shown to models as it is, without a further JPEG step.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.exports.folder import read_regular_file
+from cleanset.images.base import BASE_SIZE, base_image
+from cleanset.images.codec import decode
+from cleanset.progress import tracked
+from cleanset.studies.robustness.changed_images import FORMATS, StudyFile
+from cleanset.studies.robustness.scenarios import MATTES
+
+Pixels = NDArray[np.uint8]
+
+IMAGES, VIDEOS = (".jpeg", ".jpg", ".png"), (".mp4",)
+"""Suffixes, in lower case."""
+
+LAYOUTS = {
+    "corruptions": "<corruption>/<severity>/<wnid>/<image id>.JPEG",
+    "perturbations": "<perturbation>/<wnid>/<image id>.mp4",
+    "scenarios": "<scenario>/<wnid>/<image>",
+}
+"""By family; of noise at difficulty 2 and 3 the perturbation's folder ends in _2 and _3."""
+
+# what cannot be read is told once, below; -8 is FFmpeg's AV_LOG_QUIET, which OpenCV reads when it first opens a video
+os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
+
+_IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
+
+Places = Mapping[tuple[str, int], str]
+"""By change and step: the folder of its images inside the published one. All frames of a video have one place."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFiles:
+    """Which file each image has: `of_place` has by place, then by the image's path, the file's path inside the place.
+
+    `counts`: how many images each place has in all.
+    """
+
+    folder: Path
+    of_place: Mapping[str, Mapping[Path, str]]
+    counts: Mapping[str, int]
+
+    def path(self, place: str, image: Path) -> Path:
+        """Where the file of an image is."""
+        return self.folder / place / self.of_place[place][image]
+
+    def digest(self) -> str:
+        """The SHA-256 of all files, with their places: of each the path inside the folder, and its bytes."""
+        found = sha256()
+        total = sum(map(len, self.of_place.values()))
+        files = ((place, name) for place, names in sorted(self.of_place.items()) for name in sorted(names.values()))
+        for place, name in tracked(files, total, f"reading {self.folder.name}"):
+            data = read_regular_file(self.folder / place / name)
+            found.update(f"{place}/{name} {sha256(data).hexdigest()}\n".encode())
+        return found.hexdigest()
+
+
+def find_published(
+    folder: Path, family: str, places: Sequence[str], images: Sequence[StudyFile], suffixes: tuple[str, ...] = IMAGES
+) -> PublishedFiles:
+    """The published files of images, in each of the places.
+
+    Raises CleansetError for a place or a file of an image that is missing or there twice.
+    """
+    layout, key = LAYOUTS[family], f"{family}.published"
+    of_place, counts = {}, {}
+    if not folder.is_dir():
+        raise CleansetError(f"{folder}: no folder; expected one with {layout}: correct {key} in params.yaml")
+    first: dict[Path, str] = {}
+    for place in places:
+        if not (folder / place).is_dir():
+            raise CleansetError(
+                f"{folder / place}: missing; expected {layout} for all that {family} names in params.yaml: add it, or "
+                f"correct {key}"
+            )
+        names, counts[place] = _files_in(folder / place, suffixes)
+        found = {image.path: _file_of(image, names, folder / place, layout) for image in images}
+        # places have the same names as a rule: kept once, and sent to worker processes once
+        of_place[place] = first = first if found == first else found
+    return PublishedFiles(folder, of_place, counts)
+
+
+def _files_in(place: Path, suffixes: tuple[str, ...]) -> tuple[dict[str, list[str]], int]:
+    """The files `<folder>/<name>` in a place by their stem, and how many there are."""
+    found: dict[str, list[str]] = {}
+    count = 0
+    for folder in sorted(path for path in place.iterdir() if path.is_dir()):
+        for path in sorted(folder.iterdir()):
+            if path.suffix.lower() in suffixes:
+                found.setdefault(path.stem, []).append(f"{folder.name}/{path.name}")
+                count += 1
+    return found, count
+
+
+def _file_of(image: StudyFile, names: Mapping[str, Sequence[str]], place: Path, layout: str) -> str:
+    """The file of an image among those of a place. Raises CleansetError unless there is one."""
+    stem, wnid = image.path.stem, image.path.parent.name
+    found = names.get(stem, [])
+    own = [name for name in found if name.startswith(f"{wnid}/")]
+    if not own and _IMAGE_ID.fullmatch(stem):
+        own = list(found)
+    if len(own) == 1:
+        return own[0]
+    problem = f"{' and '.join(own)} are one image twice" if own else f"no image {wnid}/{stem}"
+    raise CleansetError(f"{place}: {problem}; expected each image that is measured once, as {layout}")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedImages:
+    """Published images as a change: a callable that can be pickled.
+
+    `matte`: what a transparent image is seen over. `any_size`: an image of another size than 224 x 224 is resized and
+    cropped as base images are, else refused.
+    """
+
+    files: PublishedFiles
+    places: Places
+    matte: str = "black"
+    any_size: bool = False
+
+    def __call__(self, file: StudyFile, change: str, step: int, _seed: int) -> Pixels:
+        """The published image, uint8 of shape (224, 224, 3).
+
+        Raises CleansetError for one that cannot be read or is of another size.
+        """
+        path = self.files.path(self.places[change, step], file.path)
+        try:
+            image = decode(read_regular_file(path), FORMATS)
+            if image.size == (BASE_SIZE, BASE_SIZE):
+                return np.array(self._opaque(image))
+            if self.any_size:
+                return base_image(self._opaque(image))
+        except (OSError, ValueError) as error:
+            raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
+        raise CleansetError(_other_size(path, *image.size))
+
+    def _opaque(self, image: Image.Image) -> Image.Image:
+        if not image.has_transparency_data:
+            return image.convert("RGB")
+        behind = Image.new("RGBA", image.size, (*MATTES[self.matte], 255))
+        return Image.alpha_composite(behind, image.convert("RGBA")).convert("RGB")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFrames:
+    """The frames of published videos as a change: a callable that can be pickled; `counts`: the frames of each."""
+
+    files: PublishedFiles
+    places: Places
+    counts: Mapping[str, int]
+
+    def __call__(self, file: StudyFile, change: str, step: int, _seed: int) -> Pixels:
+        """A frame, uint8 of shape (224, 224, 3); `step` is its number, from 0. Raises CleansetError as `video` does."""
+        return video(self.files.path(self.places[change, step], file.path), self.counts[change])[step]
+
+
+@lru_cache(maxsize=1)  # the frames of a video follow each other
+def video(path: Path, count: int) -> list[Pixels]:
+    """All frames of a video, red first.
+
+    Raises CleansetError for a video that cannot be read, has not so many frames, or is of another size than 224 x 224.
+    """
+    frames: list[Pixels] = []
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+    capture = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG)
+    try:
+        while len(frames) <= count:  # one more than expected tells that there are more
+            is_read, frame = capture.read()
+            if not is_read:
+                break
+            frames.append(np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8))
+    finally:
+        capture.release()
+    if not frames:
+        raise CleansetError(f"{path}: cannot be read; expected a whole MP4 video")
+    if len(frames) != count:
+        found = f"more than {count}" if len(frames) > count else f"{len(frames)}"
+        raise CleansetError(f"{path}: {found} frames; expected {count}: fetch it again")
+    height, width = frames[0].shape[:2]
+    if (width, height) != (BASE_SIZE, BASE_SIZE):
+        raise CleansetError(_other_size(path, width, height))
+    return frames
+
+
+def _other_size(path: Path, width: int, height: int) -> str:
+    return f"{path}: {width} x {height} pixels; expected {BASE_SIZE} x {BASE_SIZE}, as the benchmark has them"

@@ -1,0 +1,167 @@
+"""What is measured of every model on three selections of the images, with intervals: the lines of a family's tables."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples
+from cleanset.studies.robustness.measures.sampled import Sampled
+
+Chosen = npt.NDArray[np.bool_]
+"""Which images are measured."""
+
+SELECTIONS = ("union", "own", "common")
+"""The images of all sets, those of the model's own set, and those that are in every set."""
+ALL = "all"
+"""Instead of these: the images of a folder, which is no edition's."""
+MIN_IMAGES = 2
+"""Of which a model is measured: one alone has no interval."""
+
+
+class Line(NamedTuple):
+    """One measure of a model on a selection of so many `images`; the ends of its interval, NaN where there is none.
+
+    `change` is a change or a group of them, empty where the measure is over all; the value is NaN where it is not
+    defined, and `problem` then says why.
+    """
+
+    selection: str
+    model: str
+    measure: str
+    change: str
+    images: int
+    value: float
+    low: float
+    high: float
+    problem: str = ""
+
+
+class Difference(NamedTuple):
+    """A measure of a model minus that of another on the same images, with the interval of the paired difference.
+
+    `change` is as in Line.
+    """
+
+    selection: str
+    measure: str
+    change: str
+    model: str
+    other: str
+    value: float
+    low: float
+    high: float
+
+
+class Measure(NamedTuple):
+    """A measure with its values in the resamples, and why it is missing, then NaN."""
+
+    measure: str
+    change: str
+    sampled: Sampled
+    problem: str = ""
+
+
+Measured = Callable[[str, Chosen, Resamples], Iterator[Measure]]
+"""From a role, the chosen images and resamples of these to the measures of a family."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudiedImages:
+    """The images that a family is measured on, in one order: class index, and the roles in whose sets each is.
+
+    `roles`: the models. `selections`: those of SELECTIONS whose images every model has seen that is measured on them,
+    or ALL. `owners`: the roles that have sets; None: all models.
+    """
+
+    classes: npt.NDArray[np.int64]
+    sets: Sequence[Sequence[str]]
+    roles: Sequence[str]
+    bootstrap: Bootstrap
+    selections: Sequence[str] = SELECTIONS
+    owners: Sequence[str] | None = None
+
+    def selected(self, selection: str, role: str) -> Chosen:
+        """Which images a selection has for a role."""
+        wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(self._with_sets)}[selection]
+        return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
+
+    def lines(self, measured: Measured) -> Iterator[Line]:
+        """Every measure of every model on every selection; NaN and why, where this has fewer than MIN_IMAGES.
+
+        No line at all where every selection has fewer, and none on its own set of a model that has no set.
+        """
+        chosen = {
+            (selection, role): self.selected(selection, role)
+            for selection in self.selections
+            for role in self.roles
+            if selection != "own" or role in self._with_sets
+        }
+        found = {
+            key: list(self._measured(*key, images, measured))
+            for key, images in chosen.items()
+            if images.sum() >= MIN_IMAGES
+        }
+        names = dict.fromkeys((line.measure, line.change) for lines in found.values() for line in lines)
+        for key, images in chosen.items():
+            yield from found[key] if key in found else _too_few(*key, int(images.sum()), names)
+
+    @property
+    def _with_sets(self) -> Sequence[str]:
+        return self.roles if self.owners is None else self.owners
+
+    def _measured(self, selection: str, role: str, chosen: Chosen, measured: Measured) -> Iterator[Line]:
+        """Every measure of a model on a selection, whose images are `chosen`."""
+        for each in measured(role, chosen, self.bootstrap.resample(self.classes[chosen])):
+            value = each.sampled.value
+            interval = each.sampled.interval() if np.isfinite(value) else Interval(np.nan, np.nan)
+            ends = interval.low, interval.high
+            yield Line(selection, role, each.measure, each.change, int(chosen.sum()), value, *ends, each.problem)
+
+    def differences(self, measured: Measured, measures: Sequence[str]) -> Iterator[Difference]:
+        """Some measures, by change and over all changes, of each two models on the same images, where defined."""
+        for selection in self.selections:
+            chosen = self.selected(selection, self.roles[0])
+            if selection == "own" or chosen.sum() < MIN_IMAGES:  # own: other images for each model
+                continue
+            resamples = self.bootstrap.resample(self.classes[chosen])
+            found = {
+                role: {
+                    (each.measure, each.change): each.sampled
+                    for each in measured(role, chosen, resamples)
+                    if each.measure in measures and np.isfinite(each.sampled.value)
+                }
+                for role in self.roles
+            }
+            for one, other in combinations(self.roles, 2):
+                for key, left in found[one].items():
+                    if (right := found[other].get(key)) is not None:
+                        difference = left - right
+                        low, high = _ends(difference.interval())
+                        yield Difference(selection, *key, one, other, difference.value, low, high)
+
+
+def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[Line]:
+    """The measures, by name and change, of a model that has so few images of a selection."""
+    problem = f"{count} image{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
+    for measure, change in names:
+        yield Line(selection, role, measure, change, count, np.nan, np.nan, np.nan, problem)
+
+
+def _ends(interval: Interval) -> tuple[float, float]:
+    return interval.low, interval.high
+
+
+def spread(values: npt.NDArray[Any], seen: Chosen) -> npt.NDArray[Any]:
+    """Values of the images that were seen, as values of all: 0 where no model looked."""
+    found = np.zeros((len(seen), *values.shape[1:]), values.dtype)
+    found[seen] = values
+    return found
+
+
+def missing(measure: str, change: str, problem: str, resamples: Resamples) -> Measure:
+    """A measure that is not defined."""
+    return Measure(measure, change, Sampled(float("nan"), np.full(len(resamples.counts), np.nan)), problem)

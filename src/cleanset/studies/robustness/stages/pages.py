@@ -1,0 +1,93 @@
+"""Stage pages: the measures and some changed images as pages that open without a server or a network."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from cleanset.dataset.class_names import class_names
+from cleanset.edition.params import read_params
+from cleanset.files import replacing, write_text
+from cleanset.images.encoding import jpeg
+from cleanset.studies.attacks.stages.attacks_page import attacks_data
+from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
+from cleanset.studies.robustness.families import Family, Sources, family_of
+from cleanset.studies.robustness.image_masks import unsuitable_counts
+from cleanset.studies.robustness.names import UNCHANGED
+from cleanset.studies.robustness.notices import notice
+from cleanset.studies.robustness.pages import PagesData, SheetImage, pages
+from cleanset.studies.robustness.settings import StudyParams, families_of, read_study_params
+from cleanset.studies.robustness.study import Study
+
+SHEET_CLASSES, SHEET_SEQUENCES = 3, 1
+"""Images of a family on the page of changed images, each of another class; the latter of perturbations."""
+SHOWN_PIXELS, QUALITY = 112, 85
+
+
+def run(study: Study) -> None:
+    """Read the measures, the results of attacks and some images of the finished sets, write report/."""
+    edition = read_params(study.edition.folder)
+    roles, top1 = list(edition.models), edition.count.published_top1
+    params = read_study_params(study.params_yaml, roles)
+    sources = Sources.read(study)
+    masks = sources.masks
+    tables = {path.stem: pd.read_csv(path) for path in sorted(study.measures.glob("*.csv"))}
+    usable = masks[masks["left_out"].isna()]
+    families = [family_of(name, sources, params) for name in families_of(params)]
+    notices = {family.name: notice(family.name, params, sources.images) for family in families}
+    with replacing(study.report) as folder:
+        sheets = save_sheets(families, sources, params, folder)
+        origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
+        left_out, attacks = unsuitable_counts(masks), attacks_data(study, sources, folder)
+        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out, top1, attacks)
+        for name, text in pages(data).items():
+            write_text(folder / name, text)
+
+
+def save_sheets(
+    families: Sequence[Family], sources: Sources, params: StudyParams, folder: Path
+) -> dict[str, list[SheetImage]]:
+    """Write small copies of some images with the changes of each family."""
+    found = {}
+    for family in families:
+        name = family.name
+        rows = spread(family.images, SHEET_SEQUENCES if name == "perturbations" else SHEET_CLASSES)
+        if len(rows):
+            changed = family.changed_images(sources.files_in(rows), params)
+            found[name] = save_sheet(changed, rows, shown_changes(family), folder, f"images/{name}")
+    return found
+
+
+def shown_changes(family: Family) -> list[tuple[str, int]]:
+    """The changes of a family that are on the page of changed images."""
+    return [*([] if family.name == "perturbations" else [(UNCHANGED, 0)]), *family.changes]
+
+
+def spread(images: pd.DataFrame, count: int) -> pd.DataFrame:
+    """The first image of so many classes, spread over all of them."""
+    first = images.drop_duplicates("class_index").sort_values("class_index")
+    count = min(count, len(first))
+    return first.iloc[[place * len(first) // count for place in range(count)]]
+
+
+def save_sheet(
+    changed: ChangedImages, rows: pd.DataFrame, changes: Sequence[tuple[str, int]], folder: Path, images: str
+) -> list[SheetImage]:
+    """Write each image with each of the changes into a folder."""
+    (folder / images).mkdir(parents=True)
+    found = []
+    for file, image_id, class_index in zip(rows["file"], rows["image_id"], rows["class_index"], strict=True):
+        files = {}
+        for change in changes:
+            name = f"{images}/{image_id}_{change[0]}_{change[1]}.jpg"
+            (folder / name).write_bytes(small(changed(str(ChangeName(file, *change)))))
+            files[change] = name
+        found.append(SheetImage(image_id, class_names()[class_index].name, files))
+    return found
+
+
+def small(image: Image.Image) -> bytes:
+    """A changed image at half its size, as a JPEG."""
+    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)

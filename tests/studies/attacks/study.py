@@ -1,0 +1,83 @@
+"""A study of four drawn images and one untrained network, whose scores are stored, without DVC."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pandas as pd
+import timm
+import torch
+from safetensors.torch import save_file
+
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.scoring.engine import score_few, settings_for
+from cleanset.scoring.models import load_model
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers
+from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import CROP_SCORES, SCORES, write_table
+from tests.ten_images import drawn_image, id_of, jpeg
+
+NETWORK, ROLE = "test_byobnet", "standard"
+COUNT = 4
+
+
+def made_study(folder: Path) -> Study:
+    """Two of the four images are labeled with what the network predicts."""
+    study = Study(folder / "studies" / "robustness")
+    study.folder.mkdir(parents=True)
+    weights = folder / "w.safetensors"
+    images = {id_of(number): jpeg(drawn_image(180, 170, seed=number)) for number in range(1, COUNT + 1)}
+    save_file(tensors(), weights)
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+    model = {"source": "timm", "name": NETWORK, "weights": "w.safetensors", "sha256": digest}
+    params = {
+        "root": ".", "protocol": "as_written", "dataset": {"images": "a.tar", "label": "real"}, "models": {ROLE: model},
+        "score": {"device": "cpu", "precision": "float64", "batch_size": 4}, "count": {"published_top1": {}},
+    }  # fmt: skip
+    (folder / "params.yaml").write_text(json.dumps(params))
+    study.params_yaml.write_text("images: union\njpeg: null\nseed: 0\nbootstrap: {draws: 50}\n")
+    score(study, images)
+    return study
+
+
+def tensors() -> dict[str, torch.Tensor]:
+    """Random weights, the last layer moved so that not all images get the same class."""
+    torch.manual_seed(0)
+    network = timm.create_model(NETWORK, pretrained=False).eval()
+    with torch.no_grad():
+        features = network.forward_head(network.forward_features(torch.rand(8, 3, 160, 160)), pre_logits=True)
+        layer = network.get_classifier()
+        layer.weight *= 100
+        layer.bias -= layer.weight @ features.mean(dim=0)
+    return dict(network.state_dict())
+
+
+def score(study: Study, images: dict[str, bytes]) -> None:
+    """Store the scores, the exported images and the answers to them, by the package's own scorer."""
+    edition: Edition = study.edition
+    params = read_params(edition.folder)
+    model = load_model(params.model(ROLE), edition.folder)
+    scores = score_few(model, images.__getitem__, settings_for(params.score), list(images))
+    top = [int(classes[0]) for classes in scores["top5_class"]]
+    labels = [label if number % 2 == 0 else (label + 1) % 1000 for number, label in enumerate(top)]
+    write_table(edition.scores(ROLE), scores, SCORES)
+    write_table(edition.crop_scores(ROLE), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES)
+    rows = []
+    for (image_id, data), label in zip(images.items(), labels, strict=True):
+        file = f"{wnids()[label]}/{image_id}.JPEG"
+        path = edition.export(ROLE) / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        rows.append((file, image_id, label, None, hashlib.sha256(data).hexdigest(), [ROLE]))
+    table = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
+    write_table(study.images, table, STUDY_IMAGES)
+    answers = score_few(
+        model, images.__getitem__, settings_for(params.score), list(images), read_off=ReadAnswers(range(1000))
+    )
+    names = {"file": table["file"].tolist(), "change": ["clean"] * COUNT, "severity": [0] * COUNT}
+    for family in ("corruptions", "scenarios"):
+        columns = PREDICTIONS[family]
+        write_table(study.predictions(family, ROLE), answers.assign(**names)[columns.names], columns)

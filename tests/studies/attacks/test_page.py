@@ -1,0 +1,231 @@
+"""The page on attacks: what it shows of literal results, and the small images on it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from cleanset.report.pages import page_environment
+from cleanset.scoring.groups import Groups
+from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE
+from cleanset.studies.attacks.measures import Line
+from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_context, parameters
+from cleanset.studies.attacks.settings import AttackSettings
+from cleanset.studies.attacks.stages.attacks_page import names_of, predicted, shown
+from cleanset.studies.attacks.warning_record import Seen, WarningRecord
+from cleanset.studies.attacks.wrapped import WrappedModel
+from cleanset.studies.robustness.pages import TEMPLATES
+from tests.report.pages import cells
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = AttackSettings.model_validate(
+    {"attacks": {"none": {}, "pgd": {"eps": "8/255", "steps": 3}, "far": {"kind": "pgd", "norm": "L2", "eps": 1.5}}}
+)
+NAN = float("nan")
+
+
+def answers(before: Sequence[tuple[float, bool]], after: Sequence[tuple[float, bool]]) -> pd.DataFrame:
+    """Images with the largest logit and whether the prediction is correct; all confidences have the same order."""
+    frame = pd.DataFrame({"file": [f"n0/{place}.png" for place in range(len(before))]})
+    frame["was_correct"] = [correct for _, correct in before]
+    frame["is_error"] = [not correct for _, correct in after]
+    for suffix, given in (("", before), ("_after", after)):
+        largest = np.array([value for value, _ in given])
+        frame[f"largest_logit{suffix}"], frame[f"second_logit{suffix}"] = largest, 0.0
+        frame[f"log_sum_exp{suffix}"], frame[f"log_odds{suffix}"] = largest, largest
+    return frame
+
+
+CLEAN = [(9, True), (8, True), (7, True), (6, True), (5, False)]
+ATTACKED = [(9, False), (8, True), (7, True), (6, False), (5, False)]
+ROW = SheetRow(
+    "ILSVRC2012_val_00000007", "goldfish", "goldfish 0.99", "banana 0.51", True, 4.5, 0.03, ("a", "b", "c"), 8.0
+)
+
+
+def data(**changed: Any) -> AttacksData:
+    lines = [
+        Line(name, "mine", measure, images, value, low, high)
+        for name in SETTINGS.names
+        for measure, images, value, low, high in (
+            ("success", 4, 0.5, 0.25, 0.75), ("error", 5, 0.6, NAN, NAN), ("queries", 5, 3.0, 3.0, 3.0),
+            ("l2", 2, 1.5, 1.25, 1.75), ("ssim", 0, NAN, NAN, NAN),
+        )
+    ]  # fmt: skip
+    given: dict[str, Any] = {
+        "models": ["mine"],
+        "settings": SETTINGS,
+        "lines": pd.DataFrame(lines),
+        "answers": {(name, "mine"): answers(CLEAN, ATTACKED) for name in SETTINGS.names},
+        "warnings": [WarningRecord(role="mine", images=8, parameters={}, warnings=())],
+        "sheets": {("pgd", "mine"): [ROW]},
+        "sizes": {"mine": 160},
+    }
+    return AttacksData(**(given | changed))
+
+
+def page(found: AttacksData) -> BeautifulSoup:
+    template = page_environment(TEMPLATES, COVERAGE).get_template("study_attacks.html")
+    text = template.render(attacks_context(found), pages=["index.html", "attacks.html"], page="attacks.html")
+    return BeautifulSoup(text, "html.parser")
+
+
+def rows(shown: BeautifulSoup, label: str) -> list[list[str]]:
+    table = shown.select_one(f'[aria-label="{label}"]')
+    assert table is not None
+    return [cells(row) for row in table.find_all("tr")]
+
+
+def test_the_measures() -> None:
+    found = page(data())
+    assert rows(found, "Success by attack and model")[2] == ["pgd", "5", "50.0 25.0 to 75.0"]
+    assert rows(found, "Error by attack and model")[2] == ["pgd", "5", "60.0"]
+    assert rows(found, "Distances and queries by attack and model")[2] == [
+        "pgd", "mine", "3.0", "–", "1.50 1.25 to 1.75", "–", "–", "–",
+    ]  # fmt: skip
+    assert "Corruptions" in found.nav.get_text()  # type: ignore[union-attr]
+
+
+def test_accuracy_over_coverage() -> None:
+    """Clean: all correct but the least confident. Attacked: two of the four most confident ones, two of all."""
+    found = page(data())
+    assert [heading.get_text() for heading in found.select("#coverage h3")] == [
+        "clean 5 images", "pgd 5 images", "far 5 images", "guess 5 images",
+    ]  # fmt: skip
+    clean = rows(found, "Accuracy on clean at 80 and 100 % coverage")
+    attacked = rows(found, "Accuracy on pgd at 80 and 100 % coverage")
+    kinds = ["max logit", "softmax", "margin", "energy"]
+    assert clean[1:] == [*([f"{kind}, at 80 %", "100.0"] for kind in kinds), ["at 100 %", "80.0"]]
+    assert attacked[1:] == [*([f"{kind}, at 80 %", "50.0"] for kind in kinds), ["at 100 %", "40.0"]]
+    line = found.select_one('[aria-label="pgd, accuracy over coverage by softmax"] polyline')
+    assert line is not None
+    assert line["points"] == "83.6,118.0 135.2,63.0 186.8,44.7 238.4,63.0 290.0,74.0"
+
+
+def test_where_the_published_kit_differs() -> None:
+    """Equally confident images are covered together."""
+    equal = [(5, correct) for _, correct in ATTACKED]
+    found = page(data(answers={(name, "mine"): answers(CLEAN, equal) for name in SETTINGS.names}))
+    attacked = rows(found, "Accuracy on pgd at 80 and 100 % coverage")
+    assert attacked[1] == ["max logit, at 80 %", "50.0 as published 40.0"]
+
+
+def test_the_clean_images_are_those_of_the_attack_that_has_most() -> None:
+    few = {(name, "mine"): answers(CLEAN[:1], ATTACKED[:1]) for name in SETTINGS.names}
+    found = page(data(answers=few | {("far", "mine"): answers(CLEAN, ATTACKED)}))
+    assert [heading.get_text() for heading in found.select("#coverage h3")][:2] == ["clean 5 images", "pgd 1 images"]
+
+
+def test_warnings() -> None:
+    """In red with what was seen; a model without any is named as well."""
+    found = page(data())
+    assert "No sign was seen of mine (8 images)." in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
+    assert not found.select("#warnings table")
+    sign = Seen(sign="no_gradient", text="8 of 8 images have no gradient")
+    seen = WarningRecord(role="mine", images=8, parameters={}, warnings=(sign,))
+    found = page(data(warnings=[seen]))
+    assert rows(found, "Warnings")[1:] == [["mine", "8", "no gradient", "8 of 8 images have no gradient"]]
+    assert "no measure of how robust" in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
+    assert "No sign" not in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
+
+
+def test_what_a_bound_covers() -> None:
+    """17 values within 8/255, 76,800 colors, 5 images; an L2 ball is none; and the source's own example."""
+    assert rows(page(data()), "Fraction of all images")[1:] == [
+        ["pgd, eps 8/255", "160 × 160", "17", "5", "10−90453.7"],
+        ["ImageNet's test images, as in appendix D", "229 × 229", "32", "40,152", "10−142072.2"],
+    ]
+
+
+def test_a_sheet() -> None:
+    found = page(data()).select_one("#images figure")
+    assert found is not None
+    assert [image["src"] for image in found("img")] == ["a", "b", "c"]
+    text = " ".join(found.get_text(" ").split())
+    assert "difference × 8" in text
+    assert "00000007 goldfish goldfish 0.99 → banana 0.51 L2 4.50, Linf 0.0300" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("none", ""),
+        ("pgd", "norm Linf, eps 8/255, steps 3, random start yes"),
+        ("far", "norm L2, eps 1.5, steps 20, random start yes"),
+        ("guess", ""),
+    ],
+)
+def test_parameters(name: str, text: str) -> None:
+    assert parameters(SETTINGS, name) == text
+
+
+def test_parameters_of_what_goes_before() -> None:
+    settings = AttackSettings.model_validate({"attacks": {"spsa": {"steps": 2, "after": {"max_angle": 10}}}})
+    assert parameters(settings, "spsa") == (
+        "eps 16/255, steps 2, samples 64, learning rate 0.01, delta 0.01, stop margin 1, "
+        "after (scale 0.9107, max translation 18, max angle 10)"
+    )
+
+
+def test_a_prediction() -> None:
+    """Class 954 has e^8 / (e^8 + 999) of the probability, and the second group e^2 / (e^2 + 1)."""
+    logits = np.zeros(1000, np.float32)
+    logits[954] = 8
+    assert predicted(logits, names_of(None)) == "banana 0.75"
+    groups = Groups.of({"fish": ["n01443537"], "fruit": ["n07753592"]})
+    assert predicted(np.array([1, 3], np.float32), names_of(groups)) == "fruit 0.88"
+
+
+WRAPPED = SETTINGS.model_copy(
+    update={
+        "wrapped": {
+            "noisy": WrappedModel(model="mine", wrapper="uninteresting"),
+            "two": WrappedModel(model="mine", groups={"fish": ["n01443537"], "fruit": ["n07753592"]}),
+        }
+    }
+)
+
+
+def test_wrapped_models() -> None:
+    """They stand last; what was not run on them is left out; how many images, where these are fewer."""
+    lines = data().lines
+    few = lines[lines["attack"] != "guess"].assign(model="two").replace({"images": {5: 3}})
+    noisy = lines[lines["attack"] != "guess"].assign(model="noisy")
+    of_two = {(name, "two"): answers(CLEAN[2:], ATTACKED[2:]) for name in ("none", "pgd", "far")}
+    of_noisy = {(name, "noisy"): answers(CLEAN, ATTACKED) for name in ("none", "pgd", "far")}
+    found = page(
+        data(
+            models=["mine", "noisy", "two"],
+            settings=WRAPPED,
+            lines=pd.concat((lines, noisy, few)),
+            answers={**data().answers, **of_noisy, **of_two},
+            sizes={"mine": 160, "noisy": 160, "two": 160},
+        )
+    )
+    error = {row[0]: row[1:] for row in rows(found, "Error by attack and model")}
+    assert error["error"] == ["images", "mine", "noisy", "two"]
+    assert error["pgd"] == ["5", "60.0", "60.0", "60.0 3 images"]
+    assert error["guess"] == ["5", "60.0", "–", "–"]
+    distances = [row[:2] for row in rows(found, "Distances and queries by attack and model")]
+    assert distances[4:7] == [["pgd", "mine"], ["noisy", "3.0"], ["two", "3.0"]]
+    assert distances[-1] == ["guess", "mine"]
+    guessed = rows(found, "Accuracy on guess at 80 and 100 % coverage")
+    assert guessed[0] == ["accuracy", "mine"]
+    assert rows(found, "Accuracy on pgd at 80 and 100 % coverage")[-1] == ["at 100 %", "40.0", "40.0", "33.3"]
+    text = found.select_one("#success").get_text(" ", strip=True)  # type: ignore[union-attr]
+    assert "noisy mine; wrapper uninteresting two mine; two groups: fish, fruit" in text
+    assert "A prediction of two is a group of classes." in text
+    assert "which there are none of for noisy, two" in text
+    assert "noisy draws noise anew" in text
+
+
+def test_which_images_are_shown() -> None:
+    """Successes, each of another class, spread over all classes; any where there is no success."""
+    table = pd.DataFrame({"file": list("abcdefg"), "class_index": [5, 3, 3, 9, 7, 1, 4]})
+    table["was_correct"], table["is_error"] = [True] * 6 + [False], [True] * 5 + [False, True]
+    assert [row["file"] for row in shown(table)] == ["b", "a", "e"]
+    assert [row["file"] for row in shown(table.assign(is_error=False))] == ["f", "g", "e"]

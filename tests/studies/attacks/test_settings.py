@@ -1,0 +1,159 @@
+"""The section `attack` of a study's params.yaml."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.studies.attacks.boundary import Boundary, Other
+from cleanset.studies.attacks.common_corruptions import CommonCorruptions
+from cleanset.studies.attacks.guess import Guess
+from cleanset.studies.attacks.making import Known, made
+from cleanset.studies.attacks.pgd import Pgd
+from cleanset.studies.attacks.settings import AttackSettings, read_attack_settings
+from cleanset.studies.attacks.spatial import RandomSpatial, SpatialGrid
+from cleanset.studies.attacks.spsa import Spsa
+from tests.studies.attacks.networks import drawn, subject
+
+pytestmark = pytest.mark.slow
+
+OTHERS = {"a/1": Other(0, lambda: drawn(1)), "a/2": Other(1, lambda: drawn(2))}
+KNOWN = Known(3, lambda: OTHERS, lambda: Guess({}, lambda *_: drawn(0)))
+
+
+def settings(tmp_path: Path, text: str) -> AttackSettings:
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    return read_attack_settings(path)
+
+
+def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
+    found = settings(tmp_path, "seed: 1\n")
+    assert found.names == [
+        "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack",
+        "guess",
+    ]  # fmt: skip
+    grid, spsa, boundary = (made(found.attack(name), KNOWN) for name in ("spatial_grid", "spsa", "boundary"))
+    assert isinstance(grid, SpatialGrid)
+    assert (grid.scale, len(grid.translations) ** 2 * len(grid.angles)) == (0.7, 775)
+    assert isinstance(spsa, Spsa)
+    assert (spsa.eps, spsa.steps * spsa.samples, spsa.stop_margin) == (16 / 255, 12_800, 1)
+    assert spsa.start is not None
+    assert isinstance(boundary, Boundary)
+    assert boundary.eps == 10
+    assert [found.images_of(name, "standard") for name in ("boundary", "spsa")] == [100, None]
+    assert isinstance(made(found.attack("guess"), KNOWN), Guess)
+
+
+def test_every_default_is_that_of_the_table() -> None:
+    """The warm-up's, and for what it has none of those that its tables of results are made with."""
+    found = {
+        name: attack.model_dump(exclude={"kind"}) for name, attack in AttackSettings.model_validate({}).attacks.items()
+    }
+    spatial = {"images": None, "scale": 204 / 224, "max_translation": 18, "max_angle": 30}
+    after = spatial | {"kind": "random_spatial"}
+    ball = {"images": None, "norm": "Linf", "eps": 4 / 255}
+    angles = [
+        -30, -28, -26, -24, -22, -20, -18, -16, -14, -12, -10, -8, -6, -4, -2, 0,
+        2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+    ]  # fmt: skip
+    assert found == {
+        "none": {"images": None},
+        "spatial_grid": {"images": None, "scale": 0.7, "translations": [-18, -9, 0, 9, 18], "angles": angles},
+        "random_spatial": spatial,
+        "spsa": {
+            "images": None, "eps": 16 / 255, "steps": 200, "samples": 64, "learning_rate": 0.01, "delta": 0.01,
+            "stop_margin": 1, "after": after,
+        },
+        "boundary": {"images": 100, "eps": 10, "steps": 5000, "group": 10, "starts": None, "after": after},
+        "common_corruptions": {"images": None, "corruptions": 17, "severity": 1},
+        "pgd": ball | {"steps": 20, "step": None, "random_start": True, "group": 16},
+        "autoattack": ball | {
+            "attacks": ["apgd-ce", "apgd-t", "fab-t", "square"], "steps": 100, "square_queries": 5000, "group": 16,
+        },
+    }  # fmt: skip
+
+
+def test_guess_is_always_there(tmp_path: Path) -> None:
+    assert settings(tmp_path, "attack: {attacks: {none: {}}}\n").names == ["none", "guess"]
+    with pytest.raises(CleansetError, match="guess is always there; expected it left out"):
+        settings(tmp_path, "attack: {attacks: {guess: {}}}\n")
+
+
+def test_names_fractions_and_kinds(tmp_path: Path) -> None:
+    text = """
+attack:
+  images: 20
+  attacks:
+    none:
+    pgd: {eps: 8/255, steps: 7}
+    pgd_l2: {kind: pgd, norm: L2, eps: 0.5, images: 5}
+    common_corruptions: {corruptions: 19}
+    spsa: {after: null}
+  wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
+"""
+    found = settings(tmp_path, text)
+    linf, l2, worst, spsa = (made(found.attack(name), KNOWN) for name in list(found.attacks)[1:])
+    assert isinstance(linf, Pgd)
+    assert (linf.norm, linf.eps, linf.step, linf.steps) == ("Linf", 8 / 255, 2 / 255, 7)
+    assert isinstance(l2, Pgd)
+    assert (l2.norm, l2.eps, l2.step) == ("L2", 0.5, 0.125)
+    assert [found.images_of(name, "standard") for name in ("pgd", "pgd_l2")] == [20, 5]
+    assert [found.images_of(name, "noisy") for name in ("pgd", "pgd_l2")] == [7, 5]
+    assert isinstance(worst, CommonCorruptions)
+    assert len(worst.corruptions) == 19
+    assert isinstance(spsa, Spsa)
+    assert spsa.start is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{attacks: {pgd: {eps: 0}}}", "attack.attacks.pgd.eps: expected greater than 0; found 0"),
+        ("{attacks: {far: {kind: pgd, pgd: 1}}}", "attack.attacks.far: unknown key 'pgd'"),
+        ("{attacks: {pgd: {eps: 0/255}}}", "eps"),
+        ("{attacks: {pgd: {eps: much}}}", "expected a number, or a fraction such as 4/255; found 'much'"),
+        ("{attacks: {fgsm: {}}}", "'fgsm': kind 'fgsm'; expected one of none, spatial_grid"),
+        ("{attacks: {pgd: {step_size: 1}}}", "unknown key 'step_size'"),
+        ("{attacks: {spsa: {samples: 63}}}", "samples"),
+        ("{attacks: {autoattack: {attacks: [square, square]}}}", "expected each attack once"),
+        ("{attacks: {boundary: {starts: [a, a]}}}", "a file twice"),
+        ("{search_precision: half}", "search_precision"),
+        ("{budget: {seconds: 0}}", "budget.seconds"),
+        ("{attacks: {}}", "attacks"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(CleansetError) as error:
+        settings(tmp_path, f"attack: {text}\n")
+    assert message in str(error.value)
+    assert str(tmp_path / "params.yaml: attack.") in str(error.value)
+
+
+def test_no_such_attack(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match="unknown attack 'fgsm'; expected one of none"):
+        settings(tmp_path, "attack: {}\n").attack("fgsm")
+
+
+def test_starts_are_images_that_the_model_gets_right(tmp_path: Path) -> None:
+    found = settings(tmp_path, "attack: {attacks: {boundary: {starts: [a/2], after: null}}}\n")
+    attack = made(found.attack("boundary"), KNOWN)
+    assert isinstance(attack, Boundary)
+    assert list(attack.others) == ["a/2"]
+    assert attack.start is None
+    found = settings(tmp_path, "attack: {attacks: {boundary: {starts: [a/3]}}}\n")
+    with pytest.raises(CleansetError, match="a/3 is no image of the study that the model classifies correctly"):
+        made(found.attack("boundary"), KNOWN)
+
+
+def test_a_start_is_the_random_change_of_the_study(tmp_path: Path) -> None:
+    found = settings(tmp_path, "attack: {attacks: {spsa: {after: {max_angle: 5}}, random_spatial: {max_angle: 5}}}\n")
+    spsa, spatial = (made(found.attack(name), KNOWN) for name in ("spsa", "random_spatial"))
+    assert isinstance(spsa, Spsa)
+    assert isinstance(spatial, RandomSpatial)
+    assert spsa.start is not None
+    assert np.array_equal(spsa.start(subject(1, 0)), spatial.changed(subject(1, 0)))
+    assert not np.array_equal(
+        RandomSpatial(204 / 224, 18, 30, 3).changed(subject(1, 0)), spatial.changed(subject(1, 0))
+    )

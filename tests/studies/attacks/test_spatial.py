@@ -1,0 +1,125 @@
+"""The spatial attacks against a plain implementation, loop by loop."""
+
+from itertools import product
+from math import cos, floor, pi, sin
+
+import numpy as np
+import pytest
+import torch
+
+from cleanset.studies.attacks.base import Pixels
+from cleanset.studies.attacks.spatial import RandomSpatial, SpatialGrid, moved, scaled_on_black
+from tests.studies.attacks.networks import Linear, correct_subjects, drawn, on_cpu, random_network, subject
+
+pytestmark = pytest.mark.slow
+
+OFFSETS, ANGLES = (-18.0, 0.0, 9.0), (-30.0, 0.0, 14.0, 30.0)
+GRID = SpatialGrid(0.7, OFFSETS, ANGLES)
+
+
+def plain_moved(image: np.ndarray, dx: float, dy: float, angle: float) -> np.ndarray:
+    """Each pixel fetched from where it comes from: back by the translation, then turned back about the center."""
+    channels, size, _ = image.shape
+    middle, turn = (size - 1) / 2, angle * pi / 180
+    result = np.zeros(image.shape)
+    for row, column in product(range(size), range(size)):
+        x, y = column - middle - dx, row - middle - dy
+        # counterclockwise as seen, with y downwards
+        from_x, from_y = x * cos(turn) - y * sin(turn) + middle, x * sin(turn) + y * cos(turn) + middle
+        left, top = floor(from_x), floor(from_y)
+        for r, c in product((top, top + 1), (left, left + 1)):
+            if 0 <= r < size and 0 <= c < size:
+                weight = (1 - abs(from_x - c)) * (1 - abs(from_y - r))
+                result[:, row, column] += weight * image[:channels, r, c]
+    return result
+
+
+def plain_worst(network: torch.nn.Module, image: Pixels, label: int) -> tuple[np.ndarray, float]:
+    start, size = scaled_on_black(image, 0.7), image.shape[-1]
+    best, margin = np.zeros(image.shape), -np.inf
+    for dx in OFFSETS:
+        for dy in OFFSETS:
+            for angle in ANGLES:
+                changed = np.rint(plain_moved(start, dx * size / 224, dy * size / 224, angle))
+                with torch.no_grad():
+                    logits = network.double()(torch.tensor(changed[None] / 255))[0].tolist()
+                found = max(logits[:label] + logits[label + 1 :]) - logits[label]
+                if found > margin:
+                    best, margin = changed, found
+    return best, margin
+
+
+@pytest.mark.parametrize(("dx", "dy", "angle"), [(0, 0, 0), (2, -3, 0), (0, 0, 17), (1.25, -0.5, -30), (0.3, 4, 90)])
+def test_a_change_is_the_plain_one(dx: float, dy: float, angle: float) -> None:
+    image = drawn(5).astype(np.float64)
+    found = moved(torch.from_numpy(image), torch.tensor([[dx, dy, angle]]))[0].numpy()
+    assert found == pytest.approx(plain_moved(image, dx, dy, angle), abs=2e-4)
+
+
+def test_directions() -> None:
+    """A point at the right of the center, moved to the right; turned counterclockwise it is at the top."""
+    image = torch.zeros(3, 5, 5, dtype=torch.float64)
+    image[:, 2, 3] = 1
+    right, top = moved(image, torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 90.0]]))
+    assert right[0, 2, 4] == pytest.approx(1)
+    assert top[0, 1, 2] == pytest.approx(1)
+    down = moved(image, torch.tensor([[0.0, 1.0, 0.0]]))[0]
+    assert down[0, 3, 3] == pytest.approx(1)
+
+
+def test_the_grid_is_the_plain_one() -> None:
+    network = random_network(seed=3)
+    for each in correct_subjects(network, 2):
+        (result,) = GRID(on_cpu(network, batch_size=7), [each])
+        best, _ = plain_worst(network, each.pixels, each.class_index)
+        assert np.array_equal(result.candidate, best.astype(np.uint8))
+        assert result.queries == 36
+
+
+def test_the_default_grid_has_775_changes() -> None:
+    grid = SpatialGrid(0.7, (-18, -9, 0, 9, 18), tuple(range(-30, 31, 2)))
+    (result,) = grid(on_cpu(random_network()), [subject(1, 0)])
+    assert result.queries == 775
+
+
+def test_the_best_change_is_known() -> None:
+    """Class 1 sees one place only, three to the right of the only bright one: of all translations +3 gets it there."""
+    size = 28  # 9 of 224 is 1.125 pixels here, 24 is 3
+    image = np.zeros((3, size, size), np.uint8)
+    image[:, 14, 14] = 255
+    weight = torch.zeros(2, 3, size, size, dtype=torch.float64)
+    weight[1, :, 14, 17] = 1
+    grid = SpatialGrid(1.0, (-24, -8, 0, 8, 24), (0,))
+    (result,) = grid(on_cpu(Linear(weight.flatten(1))), [subject(1, 0, image)])
+    assert result.candidate[:, 14, 17].tolist() == [255, 255, 255]
+    assert result.candidate.sum() == 3 * 255
+
+
+def test_the_scaled_image_is_in_the_middle_of_black() -> None:
+    found = scaled_on_black(np.full((3, 20, 20), 200, np.uint8), 0.7)
+    assert (found > 0).any(axis=0).sum() == 14 * 14
+    assert found[:, 3:17, 3:17].min() == 200
+    assert np.array_equal(scaled_on_black(drawn(3), 1.0), drawn(3))
+
+
+class TestRandomSpatial:
+    """One draw for each image."""
+
+    attack = RandomSpatial(204 / 224, 18, 30, seed=4)
+
+    def test_it_is_the_plain_one(self) -> None:
+        one = subject(3, 0)
+        dx, dy, angle = self.attack.change(one)
+        plain = plain_moved(scaled_on_black(one.pixels, 204 / 224), dx * 12 / 224, dy * 12 / 224, angle)
+        assert np.array_equal(self.attack.changed(one), np.rint(plain).astype(np.uint8))
+
+    def test_draws_fill_the_limits(self) -> None:
+        changes = np.array([self.attack.change(subject(number, 0)) for number in range(400)])
+        assert np.abs(changes).max(axis=0) == pytest.approx([18, 18, 30], rel=0.03)
+        assert np.abs(changes).max() <= 30
+        assert np.abs(changes.mean(axis=0)).max() < 3
+
+    def test_it_asks_nothing(self) -> None:
+        network = on_cpu(random_network())
+        (result,) = self.attack(network, [subject(3, 0)])
+        assert (result.queries, network.queries) == (0, 0)

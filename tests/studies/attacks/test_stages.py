@@ -1,0 +1,286 @@
+"""The stages on a small study: what they store, and that an interrupted run is continued."""
+
+import csv
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+from torchvision.models import alexnet
+
+from cleanset.edition.params import read_params
+from cleanset.errors import CleansetError
+from cleanset.scoring.differentiable import PixelNetwork
+from cleanset.scoring.models import load_model
+from cleanset.scoring.scorer import choose_devices
+from cleanset.studies.attacks.base import Pixels, Result, Subject
+from cleanset.studies.attacks.judged import Judge, decoded
+from cleanset.studies.attacks.results import ATTACKED, attacked_folder, partial_folder
+from cleanset.studies.attacks.settings import AttackSettings
+from cleanset.studies.attacks.spatial import RandomSpatial
+from cleanset.studies.attacks.stages import attack_results, attack_warnings, attacks
+from cleanset.studies.attacks.stages.attacks_page import attacks_data
+from cleanset.studies.robustness.changed_images import files_of
+from cleanset.studies.robustness.families import Sources
+from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import SCORES, read_table, write_table
+from tests.studies.attacks.study import ROLE, made_study
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = AttackSettings.model_validate(
+    {
+        "search_precision": "float64",
+        "attacks": {
+            "none": {}, "random_spatial": {}, "pgd": {"steps": 2, "group": 3, "images": 3},
+            "boundary": {"steps": 3, "group": 2}, "spsa": {"steps": 2, "samples": 4},
+        },
+        "probe": {"images": 2, "steps": 2, "group": 2, "spsa_steps": 2, "spsa_samples": 4},
+    }
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A study on which nothing has run; not to be changed."""
+    return made_study(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def study(made: Study, tmp_path: Path) -> Study:
+    shutil.copytree(made.folder.parents[1], tmp_path / "edition")
+    return Study(tmp_path / "edition" / "studies" / "robustness")
+
+
+@pytest.fixture(scope="module")
+def attacked(made: Study, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A study on which all of SETTINGS have run; not to be changed."""
+    folder = tmp_path_factory.mktemp("attacked") / "edition"
+    shutil.copytree(made.folder.parents[1], folder)
+    study = Study(folder / "studies" / "robustness")
+    for name in SETTINGS.names:
+        attacks.run(study, ROLE, name, SETTINGS)
+    attack_results.run(study, SETTINGS)
+    return study
+
+
+def results(study: Study, name: str) -> pd.DataFrame:
+    return read_table(attacked_folder(study.folder, name, ROLE).table, ATTACKED)
+
+
+def judge_of(study: Study) -> Judge:
+    params = read_params(study.edition.folder)
+    return Judge(load_model(params.model(ROLE), study.edition.folder), choose_devices("cpu")[0])
+
+
+def test_none_gives_the_stored_scores_bit_for_bit(attacked: Study) -> None:
+    scores = read_table(attacked.edition.scores(ROLE), SCORES).set_index("image_id")
+    for _, row in results(attacked, "none").iterrows():
+        stored = scores.loc[row["image_id"]]
+        assert np.array_equal(row["logits_after"], row["logits_before"])
+        (logits,) = judge_of(attacked).logits([decoded((folder_of(attacked, "none") / row["png"]).read_bytes())])
+        order = np.argsort(-logits, kind="stable")[:5]
+        shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+        assert np.array_equal(order, stored["top5_class"])
+        assert np.array_equal(shares[order].astype(np.float32), stored["top5_probability"])
+
+
+def folder_of(study: Study, name: str) -> Path:
+    return attacked_folder(study.folder, name, ROLE).folder
+
+
+@pytest.mark.parametrize("name", ["random_spatial", "pgd", "boundary", "spsa", "guess"])
+def test_every_file_gives_its_stored_logits_again(name: str, attacked: Study) -> None:
+    judge = judge_of(attacked)
+    for _, row in results(attacked, name).iterrows():
+        data = (folder_of(attacked, name) / row["png"]).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == row["png_sha256"]
+        (logits,) = judge.logits([decoded(data)])
+        assert np.array_equal(logits.astype(np.float32), row["logits_after"])
+        assert row["is_error"] == (int(logits.argmax()) != row["class_index"])
+
+
+def test_what_is_stored(attacked: Study) -> None:
+    found = {name: results(attacked, name) for name in SETTINGS.names}
+    assert {name: len(table) for name, table in found.items()} == {
+        "none": 4, "random_spatial": 4, "pgd": 3, "boundary": 4, "spsa": 4, "guess": 4,
+    }  # fmt: skip
+    assert found["none"]["was_correct"].sum() == 2
+    assert found["pgd"]["queries"].tolist() == [3, 3, 3]
+    assert found["pgd"]["linf"].max() == pytest.approx(4 / 255)
+    assert found["none"]["seed"].isna().all()
+    assert found["spsa"]["seed"].nunique() == 4
+    assert found["boundary"]["from_center"].max() <= 10
+    source = found["none"].iloc[0]
+    file = attacked.edition.export(ROLE) / source["file"]
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == source["source_sha256"]
+
+
+def test_lpips_is_measured_where_there_are_weights(study: Study) -> None:
+    torch.manual_seed(0)
+    weights = study.folder / "alexnet.safetensors"
+    save_file(alexnet(weights=None).state_dict(), weights)
+    settings = SETTINGS.model_copy(update={"lpips": weights.name})
+    for name in ("none", "pgd"):
+        attacks.run(study, ROLE, name, settings)
+    assert results(study, "none")["lpips"].tolist() == [0, 0, 0, 0]
+    found = results(study, "pgd")
+    assert (found["lpips"] > 0).all()
+    record = json.loads((folder_of(study, "pgd") / "record.json").read_text())
+    assert record["lpips_weights_sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+    assert record["versions"]["lpips"] == "0.1.4"
+    weights.unlink()
+    with pytest.raises(CleansetError, match=r"^attack\.lpips: .*alexnet\.safetensors not found; expected"):
+        attacks.run(study, ROLE, "none", settings)
+
+
+def test_the_record(attacked: Study) -> None:
+    record = json.loads((folder_of(attacked, "pgd") / "record.json").read_text())
+    assert record["parameters"]["eps"] == 4 / 255
+    assert (record["images"], record["attacked"], record["search_precision"]) == (3, 3, "float64")
+    assert record["searched_on"] == "cpu"
+    assert "foolbox" in json.loads((folder_of(attacked, "boundary") / "record.json").read_text())["versions"]
+    assert str(attacked.folder) not in json.dumps(record)
+
+
+def test_a_guess_is_a_mistake_that_is_known(attacked: Study) -> None:
+    """Only the clean answers are stored: a class has a mistake if one of its images is misclassified."""
+    found = results(attacked, "guess")
+    mistaken = set(found["class_index"][~found["was_correct"]])
+    assert found["is_error"].tolist() == [index in mistaken for index in found["class_index"]]
+    assert 0 < found["is_error"].sum() < 4
+
+
+def test_the_table_of_all(attacked: Study) -> None:
+    with (attacked.folder / "data" / "attack_measures.csv").open() as file:
+        rows = {(row["attack"], row["measure"]): row for row in csv.DictReader(file)}
+    assert float(rows["none", "error"]["value"]) == 0.5
+    assert float(rows["none", "success"]["value"]) == 0
+    assert rows["pgd", "queries"]["value"] == "3.0"
+    metric = json.loads((attacked.folder / "attack_metrics" / "none" / "error.json").read_text())
+    assert metric == {ROLE: 0.5}
+
+
+def test_what_the_page_shows_of_it(attacked: Study, tmp_path: Path) -> None:
+    """Warnings, sizes, what confidences are read from, and small copies: all but those of the attack none."""
+    shutil.copytree(attacked.folder.parents[1], tmp_path / "edition")
+    study = Study(tmp_path / "edition" / "studies" / "robustness")
+    attack_warnings.run(study, ROLE, SETTINGS)
+    with study.params_yaml.open("a") as file:
+        file.write(f"attack: {json.dumps(SETTINGS.model_dump(exclude_none=True))}\n")
+    images = read_table(study.images, STUDY_IMAGES)
+    sources = Sources(images, pd.DataFrame(), files_of(study.edition, images), study)
+    found = attacks_data(study, sources, tmp_path)
+    assert found is not None
+    assert (found.models, found.sizes) == ([ROLE], {ROLE: 160})
+    assert found.warnings[0].images == 2
+    assert {name for name, _ in found.sheets} == {"random_spatial", "pgd", "boundary", "spsa", "guess"}
+    for name in SETTINGS.names:
+        stored, answers = results(study, name), found.answers[name, ROLE]
+        for suffix, column in (("", "logits_before"), ("_after", "logits_after")):
+            top = np.sort(np.stack(stored[column].tolist()).astype(np.float64), axis=1)
+            assert answers[f"largest_logit{suffix}"].tolist() == top[:, -1].tolist()
+            others = np.log(np.exp(top[:, :-1]).sum(axis=1))
+            assert answers[f"log_odds{suffix}"].tolist() == pytest.approx((top[:, -1] - others).tolist(), abs=1e-4)
+    row = found.sheets["pgd", ROLE][0]
+    assert (row.factor, row.success) == (16, True)  # 4 of 255 levels
+    clean, after = (np.asarray(Image.open(tmp_path / file), np.float64) for file in row.files[:2])
+    assert np.abs(clean - after).mean() < 8
+    assert clean.shape == (112, 112, 3)
+    by_id = results(study, "pgd").set_index("image_id")
+    assert (row.l2, row.linf) == (by_id.at[row.image_id, "l2"], by_id.at[row.image_id, "linf"])
+    assert attacks_data(Study(tmp_path / "other"), sources, tmp_path) is None
+
+
+def test_a_second_run_writes_the_same_bytes(attacked: Study, study: Study) -> None:
+    for name in ("boundary", "spsa"):
+        attacks.run(study, ROLE, name, SETTINGS)
+        one, other = (contents(folder_of(each, name)) for each in (attacked, study))
+        assert one == other
+        assert len(one) == 6
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+class Fatal(RandomSpatial):
+    """Kills its process at the third image."""
+
+    asked = 0
+
+    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+        Fatal.asked += 1
+        if Fatal.asked == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(network, group)
+
+
+def run_fatally(folder: Path) -> None:
+    vars(attacks)["made"] = lambda *_: Fatal(204 / 224, 18, 30, 0)
+    attacks.run(Study(folder), ROLE, "random_spatial", SETTINGS)
+
+
+def test_a_kill_loses_one_group(study: Study, attacked: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=run_fatally, args=(study.folder,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert not folder_of(study, "random_spatial").exists()
+    assert len(list(partial_folder(study.folder, "random_spatial", ROLE).rglob("0*.parquet"))) == 2
+    asked, changed = [], RandomSpatial.changed
+
+    def watched(attack: RandomSpatial, one: Subject) -> Pixels:
+        asked.append(one.name)
+        return changed(attack, one)
+
+    monkeypatch.setattr(RandomSpatial, "changed", watched)
+    attacks.run(study, ROLE, "random_spatial", SETTINGS)
+    assert len(asked) == 2
+    assert contents(folder_of(study, "random_spatial")) == contents(folder_of(attacked, "random_spatial"))
+    assert not partial_folder(study.folder, "random_spatial", ROLE).exists()
+
+
+def with_budget(**budget: Any) -> AttackSettings:
+    return SETTINGS.model_copy(update={"budget": SETTINGS.budget.model_copy(update=budget)})
+
+
+def test_a_budget(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    attacks.run(study, ROLE, "spsa", with_budget(queries=9))
+    assert len(results(study, "spsa")) == 2
+    assert "spsa standard: the budget is spent after 2 of 4 images" in capsys.readouterr().err
+    assert json.loads((folder_of(study, "spsa") / "record.json").read_text())["attacked"] == 2
+    attacks.run(study, ROLE, "none", with_budget(seconds=1e-9))
+    assert len(results(study, "none")) == 1
+
+
+def test_other_scores_than_those_stored(study: Study) -> None:
+    scores = read_table(study.edition.scores(ROLE), SCORES)
+    scores["log_odds"] = (scores["log_odds"] + 0.5).astype("float32")
+    write_table(study.edition.scores(ROLE), scores, SCORES)
+    with pytest.raises(CleansetError, match="expected the same bits"):
+        attacks.run(study, ROLE, "none", SETTINGS)
+
+
+def test_an_attack_that_is_not_in_the_params(study: Study) -> None:
+    with pytest.raises(CleansetError, match="unknown attack 'fgsm'"):
+        attacks.run(study, ROLE, "fgsm")
+
+
+def test_warnings_are_written(study: Study) -> None:
+    attack_warnings.run(study, ROLE, SETTINGS)
+    found = json.loads((study.folder / "data" / "attack_warnings" / f"{ROLE}.json").read_text())
+    assert (found["role"], found["images"]) == (ROLE, 2)
+    assert {warned["sign"] for warned in found["warnings"]} <= {"saturated_answers", "no_gradient"}

@@ -1,0 +1,238 @@
+"""The signs of a model that only looks strong: each on a model that is built to have it, and none on an honest one."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cleanset.scoring.wrappers import Uninteresting
+from cleanset.studies.attacks.base import Subject, to_unit
+from cleanset.studies.attacks.boundary import Boundary, Other
+from cleanset.studies.attacks.judged import Judge
+from cleanset.studies.attacks.pgd import Pgd
+from cleanset.studies.attacks.spatial import SpatialGrid
+from cleanset.studies.attacks.spsa import Spsa
+from cleanset.studies.attacks.warnings import (
+    black_box_better,
+    fewer_steps_better,
+    is_better,
+    no_gradient,
+    of_answers,
+    probed,
+    random_answers,
+    saturated_answers,
+)
+from tests.studies.attacks.networks import CPU, Linear, correct_subjects, loaded, on_cpu, random_linear, subject
+
+pytestmark = pytest.mark.slow
+
+EPS = 16 / 255
+PGD = Pgd("Linf", EPS, 10, EPS / 4, True, 3, 8)
+SPSA = Spsa(EPS, 20, 64, EPS / 4, 0.01, 0.2, 3)
+
+
+class Backwards(torch.autograd.Function):
+    """The identity, whose gradient points to the other side unless all levels are multiples of 8.
+
+    Of images of such levels, a step from the image itself goes the right way; whoever goes on from elsewhere goes back.
+    """
+
+    @staticmethod
+    def forward(ctx: object, pixels: Tensor) -> Tensor:
+        ctx.known = bool((pixels * 255 / 8 - torch.round(pixels * 255 / 8)).abs().max() < 1e-6)  # type: ignore[attr-defined]
+        return pixels.clone()
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        return gradient if ctx.known else -gradient  # type: ignore[attr-defined]
+
+
+class Stepwise(nn.Module):
+    """Pixels are rounded to 32 levels before the network: no gradient, and still a function to be searched."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.network(torch.round(pixels * 31) / 31)
+        return found
+
+
+class Scaled(nn.Module):
+    """Logits times a number."""
+
+    def __init__(self, network: nn.Module, factor: float) -> None:
+        super().__init__()
+        self.network, self.factor = network, factor
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.network(pixels) * self.factor
+        return found
+
+
+def subjects(network: nn.Module) -> list[Subject]:
+    return correct_subjects(network, 12, least=60, most=200)
+
+
+def signs(network: nn.Module, among: Sequence[Subject]) -> set[str]:
+    return {warned.sign for warned in probed(on_cpu(network, 64), among, PGD, [SPSA])}
+
+
+HONEST = random_linear(3, seed=1)
+
+
+def test_an_honest_model_has_none() -> None:
+    assert signs(HONEST, subjects(HONEST)) == set()
+
+
+def test_no_gradient_and_a_black_box_that_wins() -> None:
+    assert signs(Stepwise(HONEST), subjects(HONEST)) == {"no_gradient", "black_box_better"}
+
+
+def test_saturated_logits() -> None:
+    assert signs(Scaled(HONEST, 1e4), subjects(HONEST)) >= {"saturated_answers"}
+
+
+def test_probabilities_in_place_of_logits() -> None:
+    found = probed(on_cpu(nn.Sequential(HONEST, nn.Softmax(dim=1))), subjects(HONEST), PGD, [])
+    assert [(warned.sign, warned.text) for warned in found] == [
+        ("saturated_answers", "all 12 answers are probabilities; expected logits")
+    ]
+
+
+def test_more_success_with_fewer_steps() -> None:
+    class Misled(nn.Module):
+        def forward(self, pixels: Tensor) -> Tensor:
+            found: Tensor = HONEST(Backwards.apply(pixels))  # type: ignore[no-untyped-call]
+            return found
+
+    among = [subject(number, one.class_index, one.pixels // 8 * 8) for number, one in enumerate(subjects(HONEST))]
+    among = [one for one in among if classes(HONEST, [one]) == {one.class_index}]
+    (warned,) = probed(on_cpu(Misled(), 64), among, PGD, [])
+    assert warned.sign == "fewer_steps_better"
+    assert "with 1 step, on" in warned.text
+
+
+PATTERN = torch.randint(0, 2, (3, 12, 12), generator=torch.Generator().manual_seed(2)).double() * 2 - 1
+"""Of -1 and 1."""
+
+
+class TestUninteresting:
+    """Appendix E's defense: gradients and boundaries tell nothing, a spatial grid still finds what fools it.
+
+    Class 0 is whatever contains a faint pattern. Each image is ten deviations of the noise from the other class, which
+    a change of 6 levels everywhere reaches, or moving the pattern.
+    """
+
+    spsa = Spsa(EPS, 40, 64, 0.01, 0.01, 1, 3)
+    grid = SpatialGrid(0.9, (-72, 0, 72), (0,))
+
+    def network(self) -> Linear:
+        weight = torch.stack((PATTERN.flatten(), torch.zeros(432, dtype=torch.float64)))
+        score = 432 * 20 / 255 - 10 * 0.05 * 432**0.5
+        offset = float(weight[0].sum()) * 128 / 255
+        return Linear(weight, torch.tensor([-score - offset, 0.0], dtype=torch.float64))
+
+    def images(self) -> list[Subject]:
+        pixels = (128 + 20 * PATTERN).numpy().astype(np.uint8)
+        return [subject(number, 0, pixels) for number in range(8)]
+
+    def boundary(self) -> Boundary:
+        gray = {"n0/50.JPEG": Other(1, lambda: np.full((3, 12, 12), 128, np.uint8))}
+        return Boundary(10, 1500, 3, 8, gray)
+
+    def errors(self, network: nn.Module, attack: Spsa | Boundary | SpatialGrid | None) -> int:
+        """Of the judged candidates, without an attack of the images themselves."""
+        group, judge, asked = self.images(), Judge(loaded(network), CPU), on_cpu(network, 64)
+        if attack is None:
+            candidates = [one.pixels for one in group]
+        else:
+            size = attack.group_size
+            parts = [attack(asked, group[start : start + size]) for start in range(0, len(group), size)]
+            candidates = [result.candidate for part in parts for result in part]
+        return sum(int(logits.argmax()) != 0 for logits in judge.logits(candidates))
+
+    def test_its_noise_alone_changes_nothing(self) -> None:
+        assert self.errors(Uninteresting(self.network(), seed=5), None) == 0
+
+    def test_spsa_fails_on_it_alone(self) -> None:
+        assert self.errors(self.network(), self.spsa) == 8
+        assert self.errors(Uninteresting(self.network(), seed=5), self.spsa) == 0
+
+    def test_boundary_fails_on_it_alone(self) -> None:
+        assert self.errors(self.network(), self.boundary()) == 8
+        assert self.errors(Uninteresting(self.network(), seed=5), self.boundary()) <= 1
+
+    def test_the_spatial_grid_does_not(self) -> None:
+        assert self.errors(self.network(), self.grid) == 8
+        assert self.errors(Uninteresting(self.network(), seed=5), self.grid) == 8
+
+    def test_noise_that_changes_no_answer_is_seen_in_faint_copies(self) -> None:
+        """The pattern at a fifth of its contrast is at the boundary, the images are 26 deviations of the noise off."""
+        bias = -float(PATTERN.sum()) * (0.5 + 0.2 * 0.5 / 255) - 432 * 4 / 255
+        near = Linear(self.network().weight.detach(), torch.tensor([bias, 0.0], dtype=torch.float64))
+        assert self.errors(Uninteresting(near, seed=5), None) == 0
+        found = {warned.sign: warned.text for warned in of_answers(on_cpu(Uninteresting(near)), self.images(), 8)}
+        assert re.fullmatch(r"\d of 16 images and faint copies get another answer .*", found["random_answers"])
+        assert "random_answers" not in {warned.sign for warned in of_answers(on_cpu(near), self.images(), 8)}
+
+    def test_it_is_warned_of(self) -> None:
+        near = Uninteresting(random_linear(3, seed=1))
+        assert signs(near, subjects(HONEST)) >= {"random_answers", "saturated_answers", "no_gradient"}
+        found = probed(on_cpu(near), subjects(HONEST), PGD, [])
+        assert "all 12 answers are one-hot; expected logits" in {warned.text for warned in found}
+
+
+def classes(network: nn.Module, group: Sequence[Subject]) -> set[int]:
+    on = on_cpu(network)
+    return set(on(to_unit([one.pixels for one in group], on)).argmax(dim=1).tolist())
+
+
+class TestRules:
+    """Each rule on literals."""
+
+    logits = np.array([[3.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
+
+    def test_random_answers(self) -> None:
+        other = self.logits.copy()
+        assert random_answers([self.logits, other, other]) is None
+        other[1, 0] = 0.1
+        warned = random_answers([self.logits, self.logits, other])
+        assert warned is not None
+        assert warned.text == "1 of 2 images get another answer when asked 3 times"
+
+    def test_saturated(self) -> None:
+        assert saturated_answers(self.logits) is None
+        assert saturated_answers(self.logits * [[1], [30]]) is None  # one of two: 30 nats
+        warned = saturated_answers(self.logits * 30)
+        assert warned is not None
+        assert warned.text.startswith("2 of 2 images have log-odds above 16.6")
+
+    def test_no_gradient(self) -> None:
+        gradients = np.ones((20, 3, 2, 2))
+        gradients[0] = 0
+        assert no_gradient(gradients) is None
+        gradients[1:3] = np.nan
+        assert no_gradient(gradients) == ("no_gradient", "3 of 20 images have no gradient")
+
+    def test_steps_and_black_boxes(self) -> None:
+        few, many = np.arange(20) < 12, np.arange(20) < 5
+        assert fewer_steps_better({1: many, 20: few}) is None
+        warned = fewer_steps_better({1: few, 20: many})
+        assert warned is not None
+        assert warned.text == "PGD succeeds on 12 of 20 images with 1 step, on 5 with 20"
+        assert black_box_better(few, {"spsa": many}) is None
+        warned = black_box_better(many, {"spsa": few, "square": many})
+        assert warned is not None
+        assert warned.text == "spsa succeeds on 12 of 20 images without a gradient, PGD on 5"
+
+    @pytest.mark.parametrize(("wins", "losses", "better"), [(5, 0, True), (4, 0, False), (0, 0, False), (9, 2, True)])
+    def test_the_sign_test(self, wins: int, losses: int, better: bool) -> None:
+        """One-sided: 1/32 and 1/16 without a loss; 67/2048 with 9 of 11."""
+        one = np.array([True] * wins + [False] * losses + [True] * 3)
+        other = np.array([False] * wins + [True] * losses + [True] * 3)
+        assert is_better(one, other) == better

@@ -1,0 +1,352 @@
+"""Models that params.yaml wraps: what it may name, and on the stages, that a random model's results stand still."""
+
+import copy
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.params import read_params
+from cleanset.errors import CleansetError
+from cleanset.scoring.differentiable import PixelNetwork
+from cleanset.scoring.models import load_model
+from cleanset.scoring.shards import Shards
+from cleanset.scoring.wrappers import GroupedNetwork, Uninteresting
+from cleanset.studies.attacks.autoattack import AutoAttack
+from cleanset.studies.attacks.base import Result, Subject, judged_seed, searched_seed
+from cleanset.studies.attacks.judged import Judge, decoded
+from cleanset.studies.attacks.results import ATTACKED, attacked_folder, partial_folder
+from cleanset.studies.attacks.settings import AttackSettings
+from cleanset.studies.attacks.spsa import Spsa
+from cleanset.studies.attacks.stages import attack_results, attack_targets, attack_warnings, attacks
+from cleanset.studies.attacks.stages.attacks_page import attacks_data
+from cleanset.studies.attacks.wrapped import WrappedModel
+from cleanset.studies.robustness.changed_images import files_of
+from cleanset.studies.robustness.families import Sources
+from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.settings import read_study_params
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import read_table
+from tests.studies.attacks.networks import CPU, correct_subjects, loaded, on_cpu, random_linear, subject
+from tests.studies.attacks.study import ROLE, made_study
+
+pytestmark = pytest.mark.slow
+
+ROLES = ["standard", "robust"]
+GOLDFISH, BANANA = "n01443537", "n07753592"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{model: standard}", "attack.wrapped.mine: neither wrapper nor groups; expected one of them or both"),
+        (
+            "{model: vgg, wrapper: uninteresting}",
+            "mine.model: 'vgg' is no model of the edition; expected one of standard",
+        ),
+        ("{model: more, wrapper: uninteresting}", "mine.model: 'more' is no model of the edition"),
+        ("{wrapper: uninteresting}", "attack.wrapped.mine.model"),
+        ("{model: standard, wrapper: dull}", "attack.wrapped.mine.wrapper"),
+        ("{model: standard, groups: {a: [n01443537]}}", "mine.groups: 1 groups; expected 2, each with a name"),
+        ("{model: standard, groups: {a: [n01443537], b: []}}", "mine.groups: b: a group of no class"),
+        ("{model: standard, groups: {a: [n01443537], b: [n1]}}", "mine.groups: b: 'n1' is no class of ILSVRC2012"),
+        ("{model: standard, groups: {a: [n01443537], b: [n01443537]}}", "n01443537 is in both groups, a and b"),
+        ("{model: standard, groups: {A b: [n01443537], b: [n07753592]}}", "mine.groups"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(f"further_models: {{more: {{source: timm, name: a}}}}\nattack: {{wrapped: {{mine: {text}}}}}\n")
+    with pytest.raises(CleansetError) as error:
+        read_study_params(path, ROLES)
+    assert message in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["robust", "more"])
+def test_a_name_is_given_once(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "params.yaml"
+    wrapped = f"{name}: {{model: standard, wrapper: uninteresting}}"
+    path.write_text(f"further_models: {{more: {{source: timm, name: a}}}}\nattack: {{wrapped: {{{wrapped}}}}}\n")
+    with pytest.raises(CleansetError, match=rf"attack\.wrapped\.{name}: a model has this name; expected another than "):
+        read_study_params(path, ROLES)
+
+
+def test_what_is_run() -> None:
+    """Every attack on every model, the wrapped ones last; guess on those of the edition."""
+    wrapped = {"random": {"model": "standard", "wrapper": "uninteresting"}}
+    settings = AttackSettings.model_validate({"attacks": {"none": {}}, "wrapped": wrapped})
+    assert settings.runs(ROLES) == [
+        ("none", "standard"), ("none", "robust"), ("none", "random"), ("guess", "standard"), ("guess", "robust"),
+    ]  # fmt: skip
+
+
+def test_what_it_is_in_words() -> None:
+    groups = {"fish": [GOLDFISH], "fruit": [BANANA]}
+    assert WrappedModel(model="standard", groups=groups).text() == "standard; two groups: fish, fruit"
+    both = WrappedModel(model="standard", wrapper="uninteresting", groups=groups)
+    assert both.text() == "standard; two groups: fish, fruit; wrapper uninteresting"
+
+
+def seed_of(kind: str, words: str, seed: int, names: str) -> int:
+    """By SHA-256 of names, as the documentation has it."""
+    image = int.from_bytes(hashlib.sha256(json.dumps([seed, names]).encode()).digest())
+    return int.from_bytes(hashlib.sha256(json.dumps([image, kind, words, 0]).encode()).digest()[:4])
+
+
+def test_seeds_are_made_of_names() -> None:
+    group = [subject(1, 0), subject(2, 0)]
+    assert judged_seed(7, "random", "spsa", "n0/1.JPEG") == seed_of("judged", "random spsa", 7, "n0/1.JPEG")
+    assert searched_seed(7, "random", "spsa", group) == seed_of("searched", "random spsa", 7, "n0/1.JPEG\nn0/2.JPEG")
+
+
+class TestRandomModels:
+    """An even gray, whose class the noise alone decides."""
+
+    gray = np.full((3, 12, 12), 128, np.uint8)
+
+    def network(self) -> Uninteresting:
+        weight = torch.stack((torch.ones(432), torch.zeros(432))).double()
+        linear = random_linear(2)
+        linear.weight, linear.bias = (
+            nn.Parameter(weight),
+            nn.Parameter(torch.tensor([-432 * 128 / 255, 0.0], dtype=torch.float64)),
+        )
+        return Uninteresting(linear)
+
+    def test_a_seed_draws_the_same_again(self) -> None:
+        network = on_cpu(nn.Sequential(self.network()), 64)
+        pixels = torch.full((20, 3, 12, 12), 128 / 255, dtype=torch.float64)
+        found = []
+        for seed in (3, 4, 3):
+            network.reseed(seed)
+            found.append(network(pixels))
+            network(pixels)
+        assert torch.equal(found[0], found[2])
+        assert not torch.equal(found[0], found[1])
+
+    def test_a_judged_image_depends_on_its_seed_alone(self) -> None:
+        judge, seeds = Judge(loaded(self.network()), CPU), list(range(30))
+        forward = [int(each.argmax()) for each in judge.logits([self.gray] * 30, seeds)]
+        backward = [int(each.argmax()) for each in judge.logits([self.gray] * 30, seeds[::-1])]
+        assert forward == backward[::-1]
+        assert {0, 1} == set(forward)
+        verdict = judge.verdict(subject(1, 0, self.gray), Result(self.gray, 1), None, np.zeros(2), 5)
+        assert int(verdict.after.argmax()) == forward[5]
+
+
+@pytest.mark.parametrize("classes", [5, 2])
+def test_autoattack_on_a_model_without_gradient(classes: int) -> None:
+    """It ends with candidates in the ball; APGD, where it is run on all classes, remarks that there is no gradient."""
+    network = random_linear(classes, seed=2)
+    group = correct_subjects(network, 3, least=30, most=220)
+    attack = AutoAttack("Linf", 4 / 255, ("apgd-ce", "apgd-t", "fab-t", "square"), 3, 10, 3, 3)
+    results = attack(on_cpu(Uninteresting(network)), group)
+    assert all(attack.ball.contains(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
+    assert any("zero gradient" in notice for notice in results[0].notices) == (classes == 5)
+
+
+def test_autoattack_on_groups() -> None:
+    """The DLR loss and targeted attacks need more than two classes; what is run instead succeeds."""
+    network = random_linear(5, seed=2)
+    grouped = GroupedNetwork(network, [[0, 3], [1, 2, 4]])
+    group = correct_subjects(grouped, 3, least=30, most=220)
+    results = AutoAttack("Linf", 40 / 255, ("apgd-t", "fab-t"), 6, 40, 3, 3)(on_cpu(grouped), group)
+    assert all(not np.array_equal(one.pixels, each.candidate) for one, each in zip(group, results, strict=True))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return made_study(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture(scope="module")
+def settings(study: Study) -> AttackSettings:
+    """Groups of the classes of three images."""
+    first, second, third, fourth = read_table(study.images, STUDY_IMAGES)["class_index"]
+    assert fourth not in {first, second, third}
+    groups = {"left": [wnids()[first], GOLDFISH], "right": sorted({wnids()[second], wnids()[third]} - {wnids()[first]})}
+    return AttackSettings.model_validate(
+        {
+            "search_precision": "float64",
+            "attacks": {"none": {}, "spsa": {"steps": 2, "samples": 4, "after": None}, "pgd": {"steps": 2, "group": 2}},
+            "probe": {"images": 4, "steps": 1, "group": 2, "spsa_steps": 1, "spsa_samples": 2},
+            "wrapped": {
+                "random": {"model": ROLE, "wrapper": "uninteresting"},
+                "grouped": {"model": ROLE, "groups": groups},
+                "both": {"model": ROLE, "wrapper": "uninteresting", "groups": groups},
+            },
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def attacked(study: Study, settings: AttackSettings) -> Study:
+    """The study with all of it run."""
+    for name, model in settings.runs([ROLE]):
+        attacks.run(study, model, name, settings)
+    return study
+
+
+def results(study: Study, name: str, model: str) -> pd.DataFrame:
+    return read_table(attacked_folder(study.folder, name, model).table, ATTACKED)
+
+
+def test_groups(attacked: Study, settings: AttackSettings) -> None:
+    """What is stored of a model with groups, from what is stored of the model."""
+    whole, grouped = results(attacked, "none", ROLE), results(attacked, "none", "grouped")
+    assert grouped["file"].tolist() == [whole["file"][place] for place in (0, 1, 2)]
+    whole = whole.set_index("file").loc[grouped["file"]].reset_index()
+    assert grouped["class_index"].tolist() == whole["class_index"].tolist()
+    members = [[wnids().index(wnid) for wnid in group] for group in (settings.wrapped["grouped"].groups or {}).values()]
+    for (_, one), (_, all_classes) in zip(grouped.iterrows(), whole.iterrows(), strict=True):
+        shares = np.exp(all_classes["logits_after"].astype(np.float64))
+        expected = [np.log(sum(shares[index] for index in group)) for group in members]
+        assert one["logits_after"] == pytest.approx(expected, rel=1e-5)
+        group = next(place for place, each in enumerate(members) if one["class_index"] in each)
+        assert one["was_correct"] == (expected[group] > expected[1 - group]) == (not one["is_error"])
+    assert {len(logits) for logits in results(attacked, "none", "both")["logits_after"]} == {2}
+
+
+def test_the_record_says_what_is_around(attacked: Study, settings: AttackSettings) -> None:
+    record = json.loads(attacked_folder(attacked.folder, "spsa", "both").record.read_text())
+    groups = settings.wrapped["both"].groups
+    assert record["wrapped"] == {"model": ROLE, "wrapper": "uninteresting", "groups": groups, "images": None}
+    assert record["images"] == 3
+    assert "wrapped" not in json.loads(attacked_folder(attacked.folder, "spsa", ROLE).record.read_text())
+
+
+class Noisy(Uninteresting):
+    """The wrapper without one-hot answers: whatever it draws is seen in its logits."""
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        if self._generator is None:
+            self.reseed(self._seed, pixels.device)
+        logits: torch.Tensor = self.network(
+            pixels + 0.05 * torch.randn(pixels.shape, generator=self._generator).double()
+        )
+        return logits
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Noisy":
+        return Noisy(copy.deepcopy(self.network, memo), self._seed)
+
+
+@pytest.fixture
+def noisy(settings: AttackSettings, monkeypatch: pytest.MonkeyPatch) -> AttackSettings:
+    """Settings with a wrapped model `noisy`."""
+    monkeypatch.setattr(attack_targets, "wrapped", lambda network, *_: Noisy(network))
+    return settings.model_copy(update={"wrapped": {"noisy": settings.wrapped["random"]}})
+
+
+def test_a_stored_file_gives_its_logits_again(study: Study, noisy: AttackSettings) -> None:
+    """By hand: the file's pixels, the noise of a seed of names, the model."""
+    params = read_params(study.edition.folder)
+    network = load_model(params.model(ROLE), study.edition.folder).network.double()
+    folders = {name: attacked_folder(study.folder, name, "noisy").folder for name in ("none", "pgd")}
+    for name in folders:
+        attacks.run(study, "noisy", name, noisy)
+    for _, row in results(study, "pgd", "noisy").iterrows():
+        found = {}
+        for column, attack, name in (("logits_before", "", "none"), ("logits_after", "pgd", "pgd")):
+            pixels = torch.from_numpy(decoded((folders[name] / row["png"]).read_bytes())[None] / 255)
+            generator = torch.Generator().manual_seed(seed_of("judged", f"noisy {attack}", 0, row["file"]))
+            noise = torch.randn(pixels.shape, generator=generator).double()
+            with torch.inference_mode():
+                found[column] = network(pixels + 0.05 * noise)[0].numpy()
+            assert row[column] == pytest.approx(found[column], rel=1e-5, abs=1e-5)
+        assert row["is_error"] == (int(found["logits_after"].argmax()) != row["class_index"])
+    none = results(study, "none", "noisy")
+    assert not any(np.array_equal(*pair) for pair in zip(none["logits_before"], none["logits_after"], strict=True))
+
+
+class Interrupted(Spsa):
+    """Ends at the third image."""
+
+    asked = 0
+
+    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+        Interrupted.asked += 1
+        if Interrupted.asked == 3:
+            raise KeyboardInterrupt
+        return super().__call__(network, group)
+
+
+class Backwards(Shards):
+    """The last group first."""
+
+    def __init__(self, *given: object, **named: object) -> None:
+        super().__init__(*given, **named)  # type: ignore[arg-type]
+        self.missing.reverse()
+
+
+def test_neither_order_nor_resumption_changes_what_a_random_model_answers(
+    study: Study, noisy: AttackSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = attacked_folder(study.folder, "spsa", "noisy").folder
+    attacks.run(study, "noisy", "spsa", noisy)
+    expected = contents(folder)
+    with monkeypatch.context() as context:
+        context.setattr(attacks, "Shards", Backwards)
+        attacks.run(study, "noisy", "spsa", noisy)
+    assert contents(folder) == expected
+    with monkeypatch.context() as context:
+        context.setattr(attacks, "made", lambda *_: Interrupted(16 / 255, 2, 4, 0.01, 0.01, 1, 0))
+        with pytest.raises(KeyboardInterrupt):
+            attacks.run(study, "noisy", "spsa", noisy)
+    assert len(list(partial_folder(study.folder, "spsa", "noisy").rglob("0*.parquet"))) == 2
+    attacks.run(study, "noisy", "spsa", noisy)
+    assert contents(folder) == expected
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_guess_needs_stored_predictions(study: Study, settings: AttackSettings) -> None:
+    with pytest.raises(CleansetError, match="guess random: guess reads stored predictions, which a wrapped model has"):
+        attacks.run(study, "random", "guess", settings)
+
+
+def test_a_model_that_is_none(study: Study, settings: AttackSettings) -> None:
+    with pytest.raises(CleansetError, match="unknown model 'vgg'; expected one of standard, random, grouped, both"):
+        attacks.run(study, "vgg", "none", settings)
+
+
+def test_groups_that_no_image_is_of(study: Study) -> None:
+    wrapped = {"mine": {"model": ROLE, "groups": {"a": [GOLDFISH], "b": [BANANA]}}}
+    with pytest.raises(CleansetError, match=r"attack\.wrapped\.mine\.groups: none of the study's 4 images is of one"):
+        attacks.run(study, "mine", "none", AttackSettings.model_validate({"wrapped": wrapped}))
+
+
+def test_the_page_and_the_table(attacked: Study, settings: AttackSettings, tmp_path: Path) -> None:
+    """The signs of the wrapper; predictions by group; no guess on wrapped models."""
+    attack_results.run(attacked, settings)
+    lines = pd.read_csv(attacked.folder / "data" / "attack_measures.csv")
+    assert set(lines["model"]) == {ROLE, "random", "grouped", "both"}
+    assert set(lines["model"][lines["attack"] == "guess"]) == {ROLE}
+    assert set(lines["images"][(lines["model"] == "grouped") & (lines["measure"] == "error")]) == {3}
+    for model in settings.models([ROLE]):
+        attack_warnings.run(attacked, model, settings)
+    with attacked.params_yaml.open("a") as file:
+        file.write(f"attack: {settings.model_dump_json(exclude_none=True)}\n")
+    images = read_table(attacked.images, STUDY_IMAGES)
+    sources = Sources(images, pd.DataFrame(), files_of(attacked.edition, images), attacked)
+    found = attacks_data(attacked, sources, tmp_path)
+    assert found is not None
+    signs = {each.role: {seen.sign for seen in each.warnings} for each in found.warnings}
+    assert signs["random"] >= {"saturated_answers", "no_gradient"}
+    assert "no_gradient" not in signs["grouped"]
+    row = found.sheets["pgd", "both"][0]
+    assert {row.before.split()[0], row.after.split()[0]} <= {"left", "right"}
+    assert ("guess", "grouped") not in found.answers
+    answers = found.answers["none", "both"]
+    assert answers["log_sum_exp"].tolist() == pytest.approx([np.log(1 + np.e)] * 3)
+    assert found.sizes["grouped"] == found.sizes[ROLE] == 160

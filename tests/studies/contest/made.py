@@ -1,0 +1,156 @@
+"""A small contest, made of a few words: birds or bicycles, teams red, green, blue and gold."""
+
+import datetime
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cleanset.studies.contest.entries import (
+    Appeal,
+    Board,
+    Decision,
+    Defence,
+    Manifest,
+    Run,
+    Stake,
+)
+from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission
+from cleanset.studies.contest.judging import Answer
+from cleanset.studies.contest.rules import ContestRules
+
+STAKED = "2026-11-02"  # a Monday
+FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"
+FINAL = "2026-11-14"  # seven days after the judges' answers of the Saturday
+SECOND_FRIDAY, SECOND_SATURDAY = "2026-11-13", "2026-11-14"
+WON = "2027-01-31"  # 90 days after the stake
+JUDGES = ("a" * 8, "b" * 8, "c" * 8, "d" * 8, "e" * 8)
+SIDE = 100
+RULES = {
+    "classes": {"bicycle": ["n02835271"], "bird": ["n01514668"]},
+    "teams": ["blue", "gold", "green", "red", "staff", "union"],
+    "organizers": ["staff"],
+    "board": {"ada": {}, "bob": {"teams": ["union"]}, "eve": {"conflicts": ["red"]}},
+}
+
+
+def day(text: str) -> datetime.date:
+    return datetime.date.fromisoformat(text)
+
+
+def sha(name: str) -> str:
+    """The SHA-256 by which an image of a name goes."""
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def rules(**changed: Any) -> ContestRules:
+    return ContestRules.model_validate(RULES | changed)
+
+
+def defence(**changed: Any) -> Defence:
+    model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
+    return Defence.model_validate({"submitted": "2026-11-01", "open": True, "model": model} | changed)
+
+
+def image(name: str, **changed: Any) -> dict[str, Any]:
+    found = {"file": f"{name}.png", "sha256": sha(name), "pixels_sha256": sha(f"{name} pixels")}
+    return found | {"width": SIDE, "height": SIDE} | changed
+
+
+def submission(
+    team: str, images: Sequence[str], at: str = f"{STAKED}T12:00:00Z", target: str = "gold/wall", number: int = 1
+) -> Submission:
+    content = {"submitted": at, "target": target, "images": [image(name) for name in images]}
+    return Submission(team, number, Manifest.model_validate(content))
+
+
+BIRD: dict[str, Any] = {
+    "contains": {"bird": "definitely_yes", "bicycle": "definitely_no"},
+    "outline": [[0, 0], [90, 0], [90, 90], [0, 90]],
+    "complete": True,
+    "not_occluded": True,
+    "real": True,
+}
+UNSURE = {"contains": {"bird": "rather_yes", "bicycle": "rather_no"}}
+
+
+def answer(content: Mapping[str, Any] = BIRD, date: str = SATURDAY) -> Answer:
+    return Answer.model_validate({"date": date, **content})
+
+
+def judged(
+    images: Mapping[str, Mapping[str, Any]] | Sequence[str],
+    judges: Sequence[str] = JUDGES[:3],
+    date: str = SATURDAY,
+    week: str = FRIDAY,
+) -> list[JudgeAnswers]:
+    """Each judge gives the same answer to an image; a bird, if only names are given."""
+    given = images if isinstance(images, Mapping) else dict.fromkeys(images, BIRD)
+    answers = {sha(name): answer(content, date) for name, content in given.items()}
+    return [JudgeAnswers(judge, day(week), answers) for judge in judges]
+
+
+def run(
+    answers: Mapping[str, str], name: str = "gold/wall", date: str = SATURDAY, speed: float = 100, **figures: int
+) -> Run:
+    """A run whose answers are by the name of the image."""
+    eligibility = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0} | figures
+    content = {"defence": name, "date": date, "images_per_minute": speed, "eligibility": eligibility}
+    return Run.model_validate(content | {"answers": {sha(each): given for each, given in answers.items()}})
+
+
+def stake(*defences: str, date: str = STAKED, by: str = "board", batch: str = "first") -> Stake:
+    return Stake.model_validate({"batch": batch, "date": date, "by": by, "defences": list(defences)})
+
+
+def decision(name: str, verdict: str | None = None, date: str = "2026-11-10", **changed: Any) -> Decision:
+    content = {"image": sha(name), "date": date, "reason": "looked at it", "members": ["ada"], "verdict": verdict}
+    return Decision.model_validate(content | changed)
+
+
+def appeal(name: str, team: str, date: str = "2026-11-09") -> Appeal:
+    return Appeal.model_validate({"image": sha(name), "team": team, "date": date, "statement": "no bird"})
+
+
+def first_run(name: str = "gold/wall", speed: float = 100, **figures: int) -> Run:
+    """The run before there is any image, from which it is seen who is eligible."""
+    return run({}, name, "2026-11-01", speed, **figures)
+
+
+def weekly_runs(submissions: Sequence[Submission], given: str) -> list[Run]:
+    """On the Saturday after each week a run of gold/wall, which gives all images of this week and before one answer."""
+    found = []
+    for week in sorted({each.week for each in submissions}):
+        names = [one.file[:-4] for each in submissions if each.week <= week for one in each.manifest.images]
+        found.append(run(dict.fromkeys(names, given), date=str(week + datetime.timedelta(1))))
+    return found
+
+
+def contest(
+    submissions: Sequence[Submission] = (),
+    answers: Sequence[JudgeAnswers] = (),
+    runs: Sequence[Run] | None = None,
+    defences: Mapping[str, Defence] | None = None,
+    **others: Any,
+) -> ContestFiles:
+    """A contest with the defence gold/wall, staked; without `runs` it calls every image a bicycle.
+
+    Every defence has a first run, unless `first` is False.
+    """
+    defences = defences or {"gold/wall": defence()}
+    given = weekly_runs(submissions, "bicycle") if runs is None else list(runs)
+    if others.pop("first", True):
+        given += [first_run(name) for name in defences]
+    lists = {"stakes": [stake("gold/wall")], "decisions": [], "appeals": [], "accepted": []}
+    board = Board(**(lists | {key: others.pop(key) for key in list(others) if key in lists}))
+    found = ContestFiles(
+        others.pop("rules", rules()),
+        defences,
+        submissions,
+        frozenset(JUDGES),
+        others.pop("controls", {}),
+        answers,
+        board,
+        given,
+    )
+    assert not others
+    return found

@@ -1,0 +1,94 @@
+"""A small contest on the disk, in the edition that it belongs to: birds or bicycles, drawn in a few pixels."""
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from PIL import Image
+
+from cleanset.exports.manifest import manifest_csv
+from cleanset.images.codec import pixels_sha256
+from tests.studies.contest.made import BIRD, JUDGES, RULES
+from tests.studies.robustness.entries import entry
+
+FIRST = "submissions/red/2026-11-02-1"
+CLEAN = (9, 9, 9)
+"""The color of the image in the edition's finished set."""
+
+
+def png(color: tuple[int, int, int], size: tuple[int, int] = (100, 100), kind: str = "PNG", **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", size, color).save(out, kind, **options)
+    return out.getvalue()
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def named(name: str, data: bytes) -> dict[str, Any]:
+    """The entry of a manifest."""
+    with Image.open(io.BytesIO(data)) as image:
+        size = {"width": image.width, "height": image.height}
+        pixels = pixels_sha256(image)
+    return {"file": name, "sha256": digest(data), "pixels_sha256": pixels, **size}
+
+
+class OnDisk:
+    """The folder of a contest with a defence, a submission that breaks it and its judges' answers."""
+
+    def __init__(self, edition: Path) -> None:
+        self.edition, self.folder = edition, edition / "studies" / "contest"
+        clean = entry(1).model_copy(update={"pixels_sha256": pixels_sha256(Image.new("RGB", (9, 9), CLEAN))})
+        self.text(edition / "data" / "export" / "standard" / "manifest.csv", manifest_csv([clean]))
+        model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
+        self.yaml("contest.yaml", RULES)
+        self.yaml("defences/gold/wall/defence.yaml", {"submitted": "2026-11-01", "open": True, "model": model})
+        self.yaml("board/stakes.yaml", [stake_entry()])
+        self.yaml("judges/roster.yaml", {"judges": {judge: {"joined": "2026-11-01"} for judge in JUDGES}})
+        self.sha256 = self.submit(FIRST, {"x.png": png((200, 0, 0))})["x.png"]
+        for judge in JUDGES[:3]:
+            self.judge(judge, "2026-11-06", {self.sha256: BIRD | {"date": "2026-11-07"}})
+        self.run("2026-11-01", {})
+        self.run("2026-11-07", {self.sha256: "bicycle"})
+
+    def path(self, name: str) -> Path:
+        return self.folder / name
+
+    def text(self, path: Path, content: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+    def yaml(self, name: str, content: object) -> None:
+        self.text(self.path(name), yaml.safe_dump(content, sort_keys=False))
+
+    def changed(self, name: str, **values: object) -> None:
+        """Change values at the top of a YAML file."""
+        self.yaml(name, yaml.safe_load(self.path(name).read_text()) | values)
+
+    def submit(self, name: str, images: dict[str, bytes], **changed: object) -> dict[str, str]:
+        """Write a submission, of noon of its day; its images' SHA-256 by name."""
+        day = "-".join(name.split("/")[-1].split("-")[:3])
+        entries = [named(file, data) for file, data in images.items()]
+        content = {"submitted": f"{day}T12:00:00Z", "target": "gold/wall", "images": entries}
+        self.yaml(f"{name}/manifest.yaml", content | changed)
+        for file, data in images.items():
+            self.path(f"{name}/images").mkdir(exist_ok=True)
+            self.path(f"{name}/images/{file}").write_bytes(data)
+        return {each["file"]: each["sha256"] for each in entries}
+
+    def judge(self, judge: str, week: str, answers: dict[str, Any]) -> None:
+        self.yaml(f"answers/{judge}/{week}.yaml", {"answers": answers})
+
+    def run(self, date: str, answers: dict[str, str], defence: str = "gold/wall") -> None:
+        figures = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0}
+        content = {"defence": defence, "date": date, "images_per_minute": 100.0, "eligibility": figures}
+        path = self.path(f"results/runs/{defence}/{date}.json")
+        self.text(path, json.dumps(content | {"answers": answers}))
+
+
+def stake_entry(**changed: object) -> dict[str, object]:
+    return {"batch": "first", "date": "2026-11-02", "by": "board", "defences": ["gold/wall"]} | changed

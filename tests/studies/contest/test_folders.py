@@ -1,0 +1,554 @@
+"""Contests on the disk: reading and checking their folders, each line of bad input, and the commands."""
+
+import io
+import json
+import os
+import struct
+import subprocess
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.scoring.groups import BIRD_OR_BICYCLE
+from cleanset.studies.contest.checking import run
+from cleanset.studies.contest.consistency import check_submissions
+from cleanset.studies.contest.folder_checks import manifest_entry
+from cleanset.studies.contest.reading import read_contest
+from cleanset.studies.contest.standing import standing
+from tests.documents import blocks
+from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
+from tests.studies.contest.on_disk import CLEAN, FIRST, OnDisk, digest, named, png, stake_entry
+
+IMAGE = f"{FIRST}/images/x.png"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> OnDisk:
+    return OnDisk(tmp_path)
+
+
+def refused(made: OnDisk, message: str, path: str | None = None, on: str | None = None) -> None:
+    """In one line, which names what is expected."""
+    with pytest.raises(CleansetError, match=message) as caught:
+        run(made.folder, None if path is None else made.path(path), None if on is None else day(on))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_whole_contest(made: OnDisk) -> None:
+    files = read_contest(made.folder)
+    assert list(files.defences) == ["gold/wall"]
+    assert [str(each) for each in files.submissions] == [FIRST]
+    assert standing(files, day("2026-11-14")).defences[0].status == "broken"
+    assert run(made.folder, None, day("2026-11-14")) == "1 defences, 1 submissions with 1 images"
+    assert run(made.folder, made.path(FIRST), None) == f"{FIRST}: 1 images"
+    assert run(made.folder, made.path("defences/gold/wall"), None) == "gold/wall: 0 files as named"
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_an_entry_for_a_manifest(kind: str, made: OnDisk) -> None:
+    data = png((1, 2, 3), (30, 20), kind)
+    path = made.edition / f"drawn.{kind.lower()}"
+    path.write_bytes(data)
+    assert manifest_entry(path) == named(path.name, data)
+    made.submit("submissions/blue/2026-11-09-1", {f"y.{kind.lower()}": data})
+    assert run(made.folder, None, None).endswith("2 submissions with 2 images")
+
+
+def replace(made: OnDisk, data: bytes, **changed: object) -> None:
+    """Another image in the submission, whose entry is that of a good one, but for its SHA-256 and what is given."""
+    entry = named("x.png", png((1, 0, 0))) | {"sha256": digest(data)} | changed
+    made.changed(f"{FIRST}/manifest.yaml", images=[entry])
+    made.path(IMAGE).write_bytes(data)
+    for judge in JUDGES[:3]:
+        made.path(f"answers/{judge}/2026-11-06.yaml").unlink()
+    made.run("2026-11-07", {digest(data): "bird"})
+
+
+@pytest.mark.slow
+def test_a_manifest_from_images(made: OnDisk, tmp_path: Path) -> None:
+    """What the command prints is a submission that is read and checked."""
+    folder = made.path("submissions/blue/2026-11-05-1")
+    (folder / "images").mkdir(parents=True)
+    for name, color in (("a.png", (0, 0, 200)), ("b.png", (0, 200, 0))):
+        (folder / "images" / name).write_bytes(png(color))
+    images = [f"{folder}/images/{name}" for name in ("a.png", "b.png")]
+    given = ["manifest", "--target", "gold/wall", "--at", "2026-11-05T12:00:00Z"]
+    done = cleanset(made, *given, *images)
+    assert (done.returncode, done.stderr) == (0, "")
+    (folder / "manifest.yaml").write_text(done.stdout)
+    assert run(made.folder, folder, None) == "submissions/blue/2026-11-05-1: 2 images"
+    for arguments, message in (
+        ((*given[:4], "today", *images), "manifest: submitted: expected an instant in UTC such as"),
+        ((*given, f"{folder}/manifest.yaml"), "manifest.yaml: not a PNG or JPEG; expected a PNG or JPEG"),
+        ((*given, f"{folder}/c.png"), "c.png: no file; expected a PNG or JPEG"),
+        ((*given[:2], "wall", *given[3:], *images), "manifest: target: String should match pattern"),
+    ):
+        done = cleanset(made, *arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert message in done.stderr
+
+
+def bomb() -> bytes:
+    """A PNG whose header promises 60,000 x 60,000 pixels."""
+    header = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(bytes(1000))), (b"IEND", b"")]
+    body = (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(body)
+
+
+def saved(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def turned() -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return saved(Image.new("RGB", (100, 100)), "JPEG", exif=exif)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (png((1, 0, 0))[:-30], "expected a PNG or JPEG that can be decoded"),
+        (b"", "x.png: empty; expected a PNG or JPEG"),
+        (b"GIF89a", "not a PNG or JPEG; expected a PNG or JPEG"),
+        (png((1, 0, 0), kind="GIF"), "not a PNG or JPEG"),
+        (bomb(), "60000 x 60000 pixels, more than 100,000,000|could be decompression bomb"),
+        (png((1, 0, 0), (4097, 8)), "4097 x 8 pixels; expected at most 4096 a side"),
+        (png((1, 0, 0), (99, 100)), "99 x 100 pixels; expected 100 x 100 of the manifest"),
+        (png((2, 0, 0)), "x.png: pixels_sha256 [0-9a-f]{64}; expected"),
+        (saved(Image.new("RGBA", (100, 100))), "mode RGBA; expected RGB or grayscale without transparency"),
+        (saved(Image.new("RGB", (100, 100)), transparency=(0, 0, 0)), "without transparency"),
+        (
+            saved(
+                Image.new("RGB", (9, 9)), save_all=True, append_images=[Image.new("RGB", (9, 9), "red")], duration=100
+            ),
+            "an animation; expected one image",
+        ),
+        (turned(), "an EXIF orientation; expected none"),
+    ],
+    ids=[
+        "cut",
+        "empty",
+        "gif head",
+        "gif",
+        "bomb",
+        "large",
+        "size",
+        "pixels",
+        "alpha",
+        "color key",
+        "frames",
+        "turned",
+    ],
+)
+def test_refused_images(data: bytes, message: str, made: OnDisk) -> None:
+    replace(made, data)
+    refused(made, message)
+    refused(made, message, FIRST)
+
+
+def test_a_clean_image(made: OnDisk) -> None:
+    """By its pixels: the file is another one."""
+    data = png(CLEAN, (9, 9), optimize=True)
+    replace(made, data, **named("x.png", data))
+    refused(made, "x.png: an image of the clean set; expected another")
+
+
+def test_without_the_clean_set_nothing_is_checked(made: OnDisk) -> None:
+    (made.edition / "data" / "export" / "standard" / "manifest.csv").unlink()
+    refused(made, "no finished set, with which submitted images are compared; run dvc pull")
+
+
+def test_an_image_that_has_changed(made: OnDisk) -> None:
+    made.path(IMAGE).write_bytes(png((200, 0, 1)))
+    refused(made, r"x.png: SHA-256 [0-9a-f]{64}; expected [0-9a-f]{64} of the manifest")
+    made.path(IMAGE).unlink()
+    refused(made, "x.png: missing; expected every image that the manifest names")
+
+
+def test_what_the_manifest_does_not_name(made: OnDisk) -> None:
+    made.path(f"{FIRST}/images/y.png").write_bytes(png((0, 0, 0)))
+    refused(made, "y.png: not in the manifest; expected the images that it names only")
+    made.path(f"{FIRST}/images/y.png").rename(made.path(f"{FIRST}/y.png"))
+    refused(made, "y.png: not in the manifest; expected manifest.yaml and images/ only")
+
+
+def test_the_same_file_twice(made: OnDisk) -> None:
+    data = made.path(IMAGE).read_bytes()
+    made.changed(f"{FIRST}/manifest.yaml", images=[named("x.png", data), named("x.png", data)])
+    refused(made, "the same image as submissions/red/2026-11-02-1/x.png")
+
+
+@pytest.mark.parametrize("link", [IMAGE, f"{FIRST}/images", FIRST, "submissions/red", f"{FIRST}/manifest.yaml"])
+def test_links(link: str, made: OnDisk) -> None:
+    path = made.path(link)
+    path.rename(made.edition / "elsewhere")
+    path.symlink_to(made.edition / "elsewhere")
+    refused(made, "a link; expected a file or folder: put a copy")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"images": [named("x.png", png((1, 0, 0))) | {"file": "../../x.png"}]}, "yaml: images.0.file: String"),
+        ({"submitted": "2026-11-03T00:00:00Z"}, "manifest.yaml: submitted on 2026-11-03; expected 2026-11-02, as its"),
+        ({"target": "gold/moat"}, "unknown target gold/moat"),
+    ],
+)  # fmt: skip
+def test_refused_manifests(changed: dict[str, object], message: str, made: OnDisk) -> None:
+    made.changed(f"{FIRST}/manifest.yaml", **changed)
+    refused(made, message)
+
+
+def test_a_submission_before_the_target_was_staked(made: OnDisk) -> None:
+    made.yaml("board/stakes.yaml", [stake_entry(date="2026-11-03")])
+    refused(made, "gold/wall is staked on 2026-11-03; expected a target that is staked by 2026-11-02", FIRST)
+
+
+def test_a_date_in_the_future(made: OnDisk) -> None:
+    name = "submissions/blue/2026-11-09-1"
+    made.submit(name, {"y.png": png((0, 9, 0))})
+    for path in (None, name):
+        refused(made, f"{name}: submitted on 2026-11-09; expected no day after 2026-11-08", path, "2026-11-08")
+        assert run(made.folder, None if path is None else made.path(path), day("2026-11-09"))
+
+
+@pytest.mark.parametrize(
+    ("on", "message"),
+    [
+        ("2026-11-06", "answers/aaaaaaaa/2026-11-06.yaml: [0-9a-f]{12}…: dated 2026-11-07; expected no day after 2026"),
+        ("2026-11-07", "board/stakes.yaml: dated 2026-11-09; expected no day after 2026-11-07"),
+        ("2026-11-09", "defences/gold/moat: dated 2026-11-10; expected no day after 2026-11-09"),
+        ("2026-11-10", "results/runs/gold/moat/2026-11-11.json: dated 2026-11-11; expected no day after 2026-11-10"),
+    ],
+)  # fmt: skip
+def test_whatever_is_dated_in_the_future(on: str, message: str, made: OnDisk) -> None:
+    defence = yaml.safe_load(made.path("defences/gold/wall/defence.yaml").read_text())
+    made.yaml("defences/gold/moat/defence.yaml", defence | {"submitted": "2026-11-09"})
+    made.yaml(
+        "board/stakes.yaml", [stake_entry(), stake_entry(batch="second", date="2026-11-09", defences=["gold/moat"])]
+    )
+    made.run("2026-11-11", {made.sha256: "bird"}, "gold/moat")
+    assert run(made.folder, None, day("2026-11-11"))
+    if "moat:" in message:
+        made.yaml("defences/gold/moat/defence.yaml", defence | {"submitted": "2026-11-10"})
+    refused(made, message, None, on)
+
+
+def test_unknown_teams_and_eleven_images(made: OnDisk) -> None:
+    made.submit("submissions/pink/2026-11-03-1", {"y.png": png((0, 9, 0))})
+    refused(made, "submissions/pink/2026-11-03-1: unknown team pink", "submissions/pink/2026-11-03-1")
+    made.path("submissions/pink").rename(made.path("submissions/blue"))
+    made.submit("submissions/red/2026-11-02-2", {f"y{n}.png": png((0, n, 0)) for n in range(10)})
+    refused(made, "submissions/red/2026-11-02-2: 11 images of red on that day", "submissions/red/2026-11-02-2")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("submissions/red/first", "red/first: no submission; expected a folder <date>-<n>"),
+        ("submissions/red/2026-11-02-0", "expected a folder <date>-<n>"),
+        ("submissions/red/2026-13-02-1", "manifest.yaml: missing"),
+        ("submissions/Red/2026-11-02-1", "submissions/Red: unexpected; expected a folder with a name of small letters"),
+        ("answers/aaaaaaaa/friday.yaml", "friday.yaml: unexpected; expected a file <date>.yaml, such as 2026-11-27"),
+        ("answers/aaaaaaaa/2026-02-30.yaml", "unexpected; expected a file <date>.yaml"),
+        ("board/opinions.yaml", "opinions.yaml: unexpected; expected decisions.yaml, appeals.yaml, stakes.yaml, acc"),
+        ("results/runs/gold/wall/2026-11-07.csv", "unexpected; expected a file <date>.json"),
+        ("defences/gold/notes.txt", "notes.txt: unexpected; expected a folder"),
+    ],
+)
+def test_what_does_not_belong_there(name: str, message: str, made: OnDisk) -> None:
+    path = made.path(name)
+    if path.suffix:
+        made.text(path, "{}")
+    else:
+        path.mkdir(parents=True)
+    refused(made, message)
+
+
+def test_notes_and_hidden_files_may_lie_anywhere(made: OnDisk) -> None:
+    for folder in ("", "submissions", FIRST, "defences/gold/wall", "board", "answers"):
+        made.text(made.path(f"{folder}/README.md"), "what this is")
+        made.text(made.path(f"{folder}/.gitignore"), "/images")
+    assert run(made.folder, None, None)
+
+
+def answered(made: OnDisk, content: dict[str, object], judge: str = JUDGES[0], week: str = "2026-11-06") -> None:
+    made.judge(judge, week, {made.sha256: {"date": "2026-11-07", **content}})
+
+
+def answered_control(made: OnDisk, week: str, date: str) -> None:
+    made.yaml("judges/controls.yaml", {"controls": {"0" * 64: {"contains": {"bird": True, "bicycle": False}}}})
+    made.judge(JUDGES[3], week, {"0" * 64: BIRD | {"date": date}})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda made: answered(made, BIRD, "f" * 8), "judge ffffffff is not in the roster"),
+        (
+            lambda made: made.changed("judges/roster.yaml", judges={each: {"joined": "2026-11-08"} for each in JUDGES}),
+            "answers/aaaaaaaa/2026-11-06.yaml: an answer of 2026-11-07; expected none before 2026-11-08, when",
+        ),
+        (lambda made: answered(made, BIRD, "Ada"), "answers/Ada: unexpected; expected a folder with a name"),
+        (lambda made: answered(made, BIRD, week="2026-11-13"), "never shown to this judge|answered twice"),
+        (lambda made: made.judge(JUDGES[0], "2026-11-06", {"0" * 64: {"date": "2026-11-07", **BIRD}}), "never shown"),
+        (lambda made: answered_control(made, "2026-11-20", "2026-11-21"), "2026-11-20.yaml: .* never shown to this"),
+        (lambda made: answered_control(made, "2026-11-06", "2026-11-06"), "2026-11-06.yaml: .* never shown to this"),
+        (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 9]]}), "an outline with 2 points"),
+        (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 9], [9, 0], [0, 9]]}), "crosses or"),
+        (lambda made: answered(made, BIRD | {"outline": [[0, 0], [9, 0], [999, 9]]}), "outside the image"),
+        (lambda made: answered(made, BIRD | {"outline": [[0, 0], [3, 3], [9, 9]]}), "an outline of no area"),
+        (lambda made: answered(made, UNSURE | {"real": True}), "real: answered, though not asked"),
+        (lambda made: made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml").unlink(), "2 judges; expected at least 3: ask"),
+        (lambda made: made.changed("contest.yaml", judges={"minimum": 4}), "3 judges; expected at least 4: ask"),
+        (lambda made: made.changed("contest.yaml", judges={"minimum": 2}), "contest.yaml: judges.minimum: expected"),
+    ],
+)  # fmt: skip
+def test_refused_answers(change: Callable[[OnDisk], None], message: str, made: OnDisk) -> None:
+    change(made)
+    refused(made, message)
+
+
+def test_a_judge_who_answers_twice_in_one_file(made: OnDisk) -> None:
+    path = made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml")
+    body = path.read_text().removeprefix("answers:\n")
+    path.write_text(f"answers:\n{body}{body}")
+    refused(made, "the key '[0-9a-f]{64}' a second time; expected it once")
+
+
+DECISION = {"date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "invalid"}
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        ({"decisions": [DECISION | {"reason": None}]}, "decisions.yaml: decisions.0.reason: expected a string"),
+        ({"decisions": [DECISION | {"members": ["eve"]}]}, "counts eve, who has a conflict with gold, red"),
+        ({"decisions": DECISION}, "decisions.yaml: {'date'.*; expected a list of entries"),
+        ({"appeals": [{"team": "blue", "date": "2026-11-09", "statement": "no"}]}, "an appeal of what is not his"),
+        ({"stakes": []}, "gold/wall is not staked"),
+    ],
+)
+def test_refused_entries_of_the_board(lists: dict[str, object], message: str, made: OnDisk) -> None:
+    for name, content in lists.items():
+        whole = [{"image": made.sha256} | each for each in content] if isinstance(content, list) else content
+        made.yaml(f"board/{name}.yaml", whole)
+    refused(made, message)
+
+
+def with_files(made: OnDisk, files: dict[str, str]) -> None:
+    """The defence names files, which are there."""
+    for name, text in files.items():
+        made.text(made.path(f"defences/gold/wall/{name}"), text)
+    entries = [{"path": name, "sha256": digest(text.encode())} for name, text in files.items()]
+    made.changed("defences/gold/wall/defence.yaml", files=entries)
+
+
+def test_the_files_of_a_defence(made: OnDisk) -> None:
+    with_files(made, {"run.py": "print()", "code/net.py": "pass"})
+    assert run(made.folder, made.path("defences/gold/wall"), None) == "gold/wall: 2 files as named"
+    made.text(made.path("defences/gold/wall/code/net.py"), "import os")
+    for path in (None, "defences/gold/wall"):
+        refused(made, r"code/net.py: SHA-256 [0-9a-f]{64}; expected [0-9a-f]{64} of defence.yaml: the file has", path)
+    made.path("defences/gold/wall/code/net.py").unlink()
+    refused(made, "code/net.py: missing; expected every file that defence.yaml names")
+    made.text(made.path("defences/gold/wall/more.py"), "")
+    refused(made, "more.py: not among the files of defence.yaml")
+
+
+def test_a_link_among_the_files_of_a_defence(made: OnDisk) -> None:
+    with_files(made, {"run.py": "print()"})
+    made.path("defences/gold/wall/run.py").rename(made.edition / "run.py")
+    made.path("defences/gold/wall/run.py").symlink_to(made.edition / "run.py")
+    refused(made, "run.py: a link; expected a file or folder")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("cat", "answers 'cat'; expected one of abstain, bicycle, bird"),
+        (None, "no answer to [0-9a-f]{12}…; expected one to every image published by then"),
+    ],
+)
+def test_refused_runs(answer: str | None, message: str, made: OnDisk) -> None:
+    made.run("2026-11-07", {made.sha256: answer} if answer else {})
+    refused(made, message)
+
+
+def test_a_run_of_another_name(made: OnDisk) -> None:
+    made.path("results/runs/gold/wall/2026-11-07.json").rename(made.path("results/runs/gold/wall/2026-11-08.json"))
+    refused(made, "gold/wall on 2026-11-07; expected gold/wall on 2026-11-08, as its name")
+
+
+@pytest.mark.parametrize("name", [f"answers/{JUDGES[0]}/2026-11-06.yaml", "board/stakes.yaml"])
+def test_a_week_of_answers_and_all_decisions_are_long_files(name: str, made: OnDisk) -> None:
+    """Each of 1,750 images, ten a day of 25 teams, has some 700 characters."""
+    path = made.path(name)
+    path.write_text(path.read_text() + 20_000 * (99 * "#" + "\n"))
+    assert run(made.folder, None, None)
+
+
+def test_no_path_of_the_contest(made: OnDisk) -> None:
+    refused(
+        made, "no submission or defence of this contest; expected a folder with manifest.yaml or defence.yaml", "board"
+    )
+
+
+def git(folder: Path, *arguments: str, date: str) -> None:
+    environment = os.environ | {
+        "GIT_CONFIG_GLOBAL": os.devnull, "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date, "GIT_AUTHOR_NAME": "A",
+        "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
+    }  # fmt: skip
+    subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, env=environment)
+
+
+def commit(made: OnDisk, date: str) -> None:
+    git(made.edition, "init", "-q", date=date)
+    git(made.edition, "add", "-A", date=date)
+    git(made.edition, "commit", "-qm", "all", date=date)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_changed"),
+    [
+        ("2026-11-02T12:00:00Z", "2026-11-06T23:59:59Z", False),  # corrected before the week ended
+        ("2026-11-02T12:00:00Z", "2026-11-07T00:00:00Z", True),
+        ("2026-11-02T12:00:00Z", "2026-11-06T23:30:00-01:00", True),  # after midnight in UTC
+        ("2026-11-07T12:00:00Z", "2026-11-08T12:00:00Z", True),  # published by the first commit
+    ],
+)
+def test_changed_after_publication(first: str, second: str, is_changed: bool, made: OnDisk) -> None:
+    """By git's history."""
+    commit(made, first)
+    assert run(made.folder, None, None)
+    path = made.path(f"{FIRST}/manifest.yaml")
+    path.write_text(path.read_text() + "\n")
+    assert run(made.folder, made.path(FIRST), day("2026-11-06"))
+    refused(made, "differs from what is committed; expected what was published", on="2026-11-07")
+    refused(made, "differs from what is committed; expected what was published")  # judged on 2026-11-07
+    commit(made, second)
+    if is_changed:
+        refused(made, r"changed on 2026-11-0[78], after its publication on 2026-11-06; expected what was published")
+    else:
+        assert run(made.folder, None, None)
+
+
+def test_given_to_another_team_after_publication(made: OnDisk) -> None:
+    """Which would have the shares; by git's history, committed or not."""
+    commit(made, "2026-11-02T12:00:00Z")
+    after = made.path("submissions/blue/2026-11-02-1")
+    after.parent.mkdir()
+    made.path(FIRST).rename(after)
+    message = r"submissions/red/2026-11-02-1: removed or renamed on 2026-11-07, after its publication on 2026-11-06; "
+    refused(made, message, on="2026-11-07")
+    assert run(made.folder, after, day("2026-11-06"))
+    commit(made, "2026-11-07T00:00:00Z")
+    refused(made, message)
+
+
+@pytest.mark.parametrize("name", ["2026-13-45-1", "draft"])
+def test_removed_that_was_no_submission(name: str, made: OnDisk) -> None:
+    path = made.path(f"submissions/red/{name}/manifest.yaml")
+    made.text(path, "{}")
+    commit(made, "2026-11-02T12:00:00Z")
+    path.unlink()
+    path.parent.rmdir()
+    commit(made, "2026-12-02T12:00:00Z")
+    assert run(made.folder, None, None)
+
+
+def test_given_to_another_team_before_publication(made: OnDisk) -> None:
+    commit(made, "2026-11-02T12:00:00Z")
+    after = made.path("submissions/blue/2026-11-02-1")
+    after.parent.mkdir()
+    made.path(FIRST).rename(after)
+    commit(made, "2026-11-06T23:59:59Z")
+    assert run(made.folder, None, None)
+
+
+def cleanset(made: OnDisk, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["cleanset", "contest", *arguments], cwd=made.folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+def test_the_commands(made: OnDisk) -> None:
+    done = cleanset(made, "check", "--on", "2026-11-14")
+    assert (done.returncode, done.stdout) == (0, "1 defences, 1 submissions with 1 images\n")
+    done = cleanset(made, "standing", "--on", "2026-11-14", "--json", "--write")
+    found = json.loads(done.stdout)
+    assert found == json.loads(made.path("results/standing.json").read_text())
+    assert found["defences"]["gold/wall"] == {
+        "status": "broken", "staked_on": "2026-11-02", "batch": "first", "reasons": [], "broken_in": "2026-11-06",
+        "broken_by": ["red"], "shares": {"red": "1"}, "settled": True, "waits_for": [],
+        "overfitting": None,
+    }  # fmt: skip
+    assert (found["attackers"], found["defenders"]) == ({"red": "1"}, {})
+    assert found["images"] == {
+        made.sha256: {
+            "stage": "final", "group": "bird", "reason": None, "by": "judges", "judges": 3, "final_on": "2026-11-14",
+            "confirmed": False,
+        }
+    }  # fmt: skip
+    notice = made.path("results/notices/2026-11-06/gold.txt").read_text()
+    assert notice == f"{made.sha256}: gold/wall gives bicycle, judged bird; final since 2026-11-14\n"
+    table = cleanset(made, "standing", "--on", "2026-11-13").stdout
+    assert "gold/wall" in table
+    assert "staked" in table
+    assert cleanset(made, "check", "--on", "2026-11-14").returncode == 0  # with what was written
+    done = cleanset(made, "standing", "--on", "tomorrow")
+    assert (done.returncode, done.stderr) == (1, "error: --on 'tomorrow'; expected a day such as 2026-11-27\n")
+    made.path("contest.yaml").unlink()
+    done = cleanset(made, "check")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: contest.yaml: missing; expected the folder of a contest")
+    assert done.stderr.count("\n") == 1
+
+
+def test_notices_before_the_verdict_is_final(made: OnDisk) -> None:
+    from cleanset.studies.contest.report import notices
+
+    files = read_contest(made.folder)
+    name, text = (
+        "2026-11-06/gold.txt",
+        f"{made.sha256}: gold/wall gives bicycle, judged bird; appeals until 2026-11-14\n",
+    )
+    assert notices(files, standing(files, day("2026-11-13"))) == {name: text}
+    assert notices(files, standing(files, day("2026-11-06"))) == {}
+
+
+def test_the_contest_is_read_as_it_was_written(made: OnDisk) -> None:
+    """Every value of a judge's file is in the answer."""
+    content = yaml.safe_load(made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml").read_text())
+    ((_, given),) = content["answers"].items()
+    (first,) = [each for each in read_contest(made.folder).answers if each.judge == JUDGES[0]]
+    found = first.answers[made.sha256].model_dump(mode="json")
+    assert found == given
+
+
+def test_the_documented_files(repository: Path, tmp_path: Path) -> None:
+    """Those of docs/contest.md are read as they are, and the submission can be made to the staked defence."""
+    files, edition = (yaml.safe_load(text) for text in blocks(repository, "yaml", "docs/contest.md"))
+    for name, content in files.items():
+        text = yaml.safe_dump(content, allow_unicode=True).replace("a…", "a" + "b" * 58).replace("c…", "c" + "b" * 58)
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = read_contest(tmp_path)
+    check_submissions(found)
+    assert (len(found.board.appeals), len(found.board.decisions), len(found.board.accepted)) == (1, 1, 1)
+    assert found.roster == {"3f9c2a71"}
+    assert Counter(edition["dataset"]["classes"]) == Counter(BIRD_OR_BICYCLE["bird"] + BIRD_OR_BICYCLE["bicycle"])

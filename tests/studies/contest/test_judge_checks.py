@@ -1,0 +1,129 @@
+"""judges/: each line of bad input of controls, examples, images and masks."""
+
+import datetime
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.studies.contest import judge_images
+from cleanset.studies.contest.checking import run
+from cleanset.studies.contest.folder_checks import file_sha256
+from cleanset.studies.contest.judge_page.session import open_session
+from tests.studies.contest.made import BIRD, JUDGES
+from tests.studies.contest.on_disk import OnDisk, digest, png
+
+CONTROL, EXAMPLE = png((0, 90, 0), (30, 20)), png((0, 0, 90), (30, 20))
+BOTH = {"bird": True, "bicycle": False}
+ANSWER = {
+    "date": "2026-11-01", "contains": {"bird": "definitely_no", "bicycle": "definitely_no"}, "because": "It is blue.",
+}  # fmt: skip
+
+
+def mask(size: tuple[int, int] = (30, 20), value: int = 255) -> bytes:
+    out = io.BytesIO()
+    Image.new("L", size, value).save(out, "PNG")
+    return out.getvalue()
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> OnDisk:
+    made = OnDisk(tmp_path)
+    for folder in ("images", "masks"):
+        made.path(f"judges/{folder}").mkdir()
+    made.path("judges/images/control.png").write_bytes(CONTROL)
+    made.path("judges/images/example.png").write_bytes(EXAMPLE)
+    made.path(f"judges/masks/{digest(CONTROL)}.png").write_bytes(mask())
+    made.yaml("judges/controls.yaml", {"controls": {digest(CONTROL): {"contains": BOTH}}})
+    made.yaml("judges/examples.yaml", {"examples": {digest(EXAMPLE): ANSWER}})
+    return made
+
+
+def test_what_is_in_order(made: OnDisk) -> None:
+    assert run(made.folder, None, None) == "1 defences, 1 submissions with 1 images"
+
+
+def write(name: str, data: bytes) -> Callable[[OnDisk], object]:
+    return lambda made: made.path(name).write_bytes(data)
+
+
+def examples(contains: Mapping[str, str]) -> Callable[[OnDisk], object]:
+    content = {"examples": {digest(EXAMPLE): ANSWER | {"contains": dict(contains)}}}
+    return lambda made: made.yaml("judges/examples.yaml", content)
+
+
+def test_the_page_refuses_the_same_examples(made: OnDisk) -> None:
+    examples({"bird": "definitely_yes"})(made)
+    with pytest.raises(CleansetError, match=r"examples\.yaml: [0-9a-f]{12}…: contains 'bird'; expected bicycle, bird"):
+        open_session(made.folder, JUDGES[0], datetime.date(2026, 11, 7))
+
+
+def test_each_file_is_hashed_once(made: OnDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+
+    def counted(path: Path) -> str:
+        hashed.append(path.name)
+        return file_sha256(path)
+
+    monkeypatch.setattr(judge_images, "file_sha256", counted)
+    run(made.folder, None, None)
+    assert hashed == ["control.png", "example.png"]
+
+
+OF_CONTROL = f"judges/masks/{digest(CONTROL)}.png"
+
+
+def outlined(right: int, below: int) -> dict[str, object]:
+    """A bird whose outline ends there."""
+    return BIRD | {"outline": [[0, 0], [right, 0], [right, below]]}
+
+
+def test_an_outline_may_touch_the_border(made: OnDisk) -> None:
+    made.judge(JUDGES[3], "2026-11-06", {digest(CONTROL): outlined(30, 20) | {"date": "2026-11-07"}})
+    made.yaml("judges/examples.yaml", {"examples": {digest(EXAMPLE): ANSWER | outlined(30, 20)}})
+    assert run(made.folder, None, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            write("judges/images/control.png", png((1, 1, 1))),
+            r"no file with SHA-256 [0-9a-f]{12}…; expected every control",
+        ),
+        (write("judges/images/more.png", png((1, 1, 1))), r"more\.png: no control and no example"),
+        (write("judges/masks/more.png", mask()), r"more\.png: the mask of no control"),
+        (write(OF_CONTROL, mask((20, 30))), r"20 x 30 pixels; expected those of its image, \(30, 20\)"),
+        (write(OF_CONTROL, mask(value=100)), r"nothing in it is white"),
+        (write(OF_CONTROL, mask()[:40]), r"expected a PNG, white where the object is"),
+        (
+            lambda made: made.yaml(
+                "judges/controls.yaml", {"controls": {digest(CONTROL): {"contains": {"bird": True}}}}
+            ),
+            r"controls\.yaml: [0-9a-f]{12}…: contains 'bird'; expected bicycle, bird",
+        ),
+        (
+            examples({"b\nx": "definitely_yes"}),
+            r"examples\.yaml: [0-9a-f]{12}…: contains 'b\\nx'; expected bicycle, bird",
+        ),
+        (
+            lambda made: made.judge(
+                JUDGES[3], "2026-11-06", {digest(CONTROL): outlined(30, 21) | {"date": "2026-11-07"}}
+            ),
+            r"2026-11-06\.yaml: [0-9a-f]{12}…: an outline with the point \[30, 21\], outside the image of 30 x 20",
+        ),
+        (
+            lambda made: made.yaml("judges/examples.yaml", {"examples": {digest(EXAMPLE): ANSWER | outlined(31, 20)}}),
+            r"examples\.yaml: [0-9a-f]{12}…: an outline with the point \[31, 0\], outside the image of 30 x 20",
+        ),
+        (examples({}), r"examples\.yaml: [0-9a-f]{12}…: contains nothing; expected bicycle, bird"),
+    ],
+)
+def test_what_is_refused(change: Callable[[OnDisk], object], message: str, made: OnDisk) -> None:
+    change(made)
+    with pytest.raises(CleansetError, match=message) as caught:
+        run(made.folder, None, None)
+    assert "\n" not in str(caught.value)

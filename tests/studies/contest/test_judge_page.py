@@ -1,0 +1,349 @@
+"""The judge page in a real browser: nothing gives an image away, and no answer is lost."""
+
+import io
+import re
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from PIL import Image
+from playwright.sync_api import Browser, Page, Request
+
+from cleanset.studies.contest.reading import read_contest
+from cleanset.studies.contest.standing import standing
+from tests.browser_tab import Server
+from tests.report.pages import violations
+from tests.studies.contest.judging_page import ADA, BEN, DAY, WEEK, Judging, answers, serve, unjudged
+from tests.studies.contest.made import day
+
+Start = Callable[..., Server]
+Visit = Callable[..., Judging]
+SQUARE = [[30, 20], [190, 25], [180, 200], [40, 190]]
+SQUARE_AS_SAVED = "30,20 190,25 180,200 40,190"
+FRUIT = ("4", "1")
+"""Definitely no creature, definitely a fruit."""
+
+
+@pytest.fixture
+def contest(repository: Path, tmp_path: Path) -> Path:
+    return unjudged(repository, tmp_path)
+
+
+@pytest.fixture
+def start(contest: Path) -> Iterator[Start]:
+    servers: list[Server] = []
+
+    def started(judge: str = ADA, *options: str, on: str = DAY, installed: bool = False) -> Server:
+        servers.append(serve(contest, judge, *options, on=on, installed=installed))
+        return servers[-1]
+
+    yield started
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visit]:
+    """Open pages, which close with the test; an error in the page's scripts fails it."""
+    pages: list[Page] = []
+    failures: list[str] = []
+
+    def opened(server: Server, width: int = 1280, listen: Callable[[Page], None] = lambda _: None) -> Judging:
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        pages.append(page)
+        listen(page)
+        return Judging(page, server.address)
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert failures == []
+
+
+def shown(contest: Path, at: Judging) -> str:
+    """The SHA-256 of the image that is shown: of the draft, which has one as soon as anything is answered."""
+    found = re.search(r'"image":"([0-9a-f]{64})"', (contest / "answers" / ADA / ".draft.json").read_text())
+    assert found
+    return found[1]
+
+
+def test_a_whole_image_by_keyboard_and_mouse(contest: Path, start: Start, visit: Visit) -> None:
+    at = visit(start())
+    assert at.step == "instructions"
+    assert at.page.locator(".examples figure").count() == 4
+    at.press("Enter", *FRUIT)
+    assert at.step == "outline"
+    image = shown(contest, at)
+    at.draw([*SQUARE, [100, 100]])
+    at.press("z", "Enter", "y", "n", "y")
+    assert answers(contest) == {
+        image: {
+            "date": DAY,
+            "contains": {"creature": "definitely_no", "fruit": "definitely_yes"},
+            "outline": SQUARE_AS_SAVED, "complete": True, "not_occluded": False, "real": True,
+        }
+    }  # fmt: skip
+    assert (at.step, at.of_view("done")) == ("contains", "1")
+    assert "Image 2 of 4" in at.page.inner_text(".progress")
+    at.press("?")
+    assert at.step == "instructions"
+
+
+def test_what_is_asked_depends_on_the_answers(contest: Path, start: Start, visit: Visit) -> None:
+    """No outline where both are there, where neither is, and where one is not definitely absent."""
+    at = visit(start())
+    at.press("Enter", "1", "1", "4", "4", "3", "2")
+    assert [each["contains"] for each in answers(contest).values()] == [
+        {"creature": "definitely_yes", "fruit": "definitely_yes"},
+        {"creature": "definitely_no", "fruit": "definitely_no"},
+        {"creature": "rather_no", "fruit": "rather_yes"},
+    ]
+    assert all(set(each) == {"date", "contains"} for each in answers(contest).values())
+    at.press("3", "4")  # rather no creature, definitely no fruit: a creature may be there
+    assert at.step == "outline"
+    assert "creature" in at.page.inner_text(".question h1")
+
+
+def test_an_outline_that_is_none(contest: Path, start: Start, visit: Visit) -> None:
+    at = visit(start())
+    at.press("Enter", *FRUIT)
+    at.draw(SQUARE[:2])
+    at.press("Enter")
+    assert (at.step, at.notice[:28]) == ("outline", "An outline with 2 points; ex")
+    at.press("z", "z")
+    at.draw([[20, 20], [180, 180], [180, 20], [20, 180]])
+    at.press("Enter")
+    assert "crosses or touches itself" in at.notice
+    assert at.step == "outline"
+    assert answers(contest) == {}
+
+
+def test_undo_goes_back_through_everything(contest: Path, start: Start, visit: Visit) -> None:
+    at = visit(start())
+    at.press("Enter", *FRUIT)
+    first, token = shown(contest, at), at.token
+    at.draw(SQUARE)
+    at.press("Enter", "y", "y", "y")
+    assert list(answers(contest)) == [first]
+    at.press("z")  # of the next image nothing is answered yet: the last statement
+    assert (answers(contest), at.token, at.step) == ({}, token, "statement")
+    at.press("n")
+    assert answers(contest)[first]["real"] is False
+    at.press(*["z"] * 9)  # three statements, the closing, four corners, the second group
+    assert (at.step, at.page.locator(".given").all_inner_texts()) == ("contains", ["Definitely no"])
+    at.press("z", "z")
+    assert at.notice == "Nothing to take back: no answer of today."
+    assert not (contest / "answers" / ADA / f"{WEEK}.yaml").exists()
+
+
+def test_reload_kill_and_restart_go_on_where_one_was(contest: Path, start: Start, visit: Visit) -> None:
+    server = start()
+    at = visit(server)
+    at.press("Enter", "4", "4", *FRUIT)
+    image = shown(contest, at)
+    at.draw(SQUARE[:3])
+    at.page.reload()
+    at.ready()
+    assert (at.step, at.page.locator("#outline .corner").count()) == ("outline", 3)
+    server.kill()
+    at.page.goto("about:blank")  # an open page would load itself anew, at the same time as below
+    again = start()
+    assert again.address == server.address
+    at.page.goto(again.address)
+    at.ready()
+    assert (at.step, at.page.locator("#outline .corner").count(), at.of_view("done")) == ("outline", 3, "1")
+    at.draw(SQUARE[3:])
+    at.press("Enter", "y")
+    again.kill()
+    last = visit(start())
+    assert last.step == "statement"
+    last.press("y", "y")
+    assert answers(contest)[image]["outline"] == SQUARE_AS_SAVED
+    assert len(answers(contest)) == 2
+
+
+def test_two_judges_at_once(contest: Path, start: Start, visit: Visit) -> None:
+    """Each in their own order, to a standing that counts both."""
+    servers = [start(ADA), start(BEN)]
+    tabs = [visit(server) for server in servers]
+    for at in tabs:
+        at.press("Enter")
+    for _ in range(4):
+        for at in tabs:
+            at.press("4", "4")
+    assert [at.step for at in tabs] == ["end", "end"]
+    files = read_contest(contest)
+    assert sorted((each.judge, len(each.answers)) for each in files.answers) == [(ADA, 4), (BEN, 4)]
+    assert list(answers(contest, ADA)) != list(answers(contest, BEN))
+    submitted = [one.sha256 for each in files.submissions if str(each.week) == WEEK for one in each.manifest.images]
+    images = standing(files, day("2026-11-08")).images
+    assert {each: images[each].judges for each in submitted} == dict.fromkeys(submitted, 2)
+    for judge in (ADA, BEN):
+        assert len(set(answers(contest, judge)) - set(submitted)) == 1  # 10 % of four, at least one
+        assert set(answers(contest, judge)) - set(submitted) <= set(files.controls)
+
+
+def test_two_tabs_and_two_servers_of_one_judge(contest: Path, start: Start, visit: Visit) -> None:
+    one, other = visit(start()), visit(start(ADA, "--port", "0"))
+    one.press("Enter", "4", "4")
+    other.press("Enter", "1", "1")
+    assert other.notice == "Not saved: this image was answered elsewhere meanwhile."
+    assert [each["contains"]["fruit"] for each in answers(contest).values()] == ["definitely_no"]
+    assert other.of_view("done") == "1"
+    other.press("2", "2")
+    assert len(answers(contest)) == 2
+
+
+def test_a_full_disk_is_told_without_a_file_name(contest: Path, start: Start, visit: Visit) -> None:
+    server = start(installed=True)
+    at = visit(server)
+    at.press("Enter", "4")
+    old = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (0, old[1]))
+    at.press("4")
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, old)
+    assert at.notice == "Not saved: a file cannot be read or written. The terminal of the server says which."
+    assert answers(contest) == {}
+    assert (at.step, at.of_view("done")) == ("contains", "0")
+    at.press("4")
+    assert len(answers(contest)) == 1
+
+
+def test_an_image_that_cannot_be_shown(contest: Path, start: Start, visit: Visit) -> None:
+    server = start()
+    at = visit(server)
+    for path in contest.rglob("*.png"):
+        if "example" not in path.name:
+            path.write_bytes(path.read_bytes() + b"x")
+    at.press("Enter")
+    assert "This image cannot be shown." in at.notice
+    at.press("4")
+    assert answers(contest) == {}
+    at.press("s", "s")
+    assert at.page.locator(".error").count() == 1
+
+
+def everything_received(page: Page, into: list[tuple[str, bytes]]) -> None:
+    """Collect addresses, headers and bodies of all answers, and all frames of websockets."""
+
+    def finished(request: Request) -> None:
+        each = request.response()
+        assert each
+        headers = "\n".join(f"{name}: {value}" for name, value in each.headers.items())
+        into.append((each.url, f"{each.url}\n{headers}".encode()))
+        if each.status == 200:
+            into.append((each.url, each.body()))
+
+    def frame(data: bytes | str) -> None:
+        into.append(("websocket", data if isinstance(data, bytes) else data.encode()))
+
+    page.on("requestfinished", finished)
+    page.on("websocket", lambda socket: socket.on("framereceived", frame))
+
+
+GIVES_AWAY = {
+    "a class": rb"n0\d{7}|goldfish|ladybug|starfish|strawberry|banana|lighthouse",
+    "a file": rb"\b[ab]\.png|control_\d|example_\d|submissions|manifest|\.draft|answers/",
+    "a digest": rb"\b[0-9a-f]{64}\b|\bf8bb92f4|\bb3231147|\beedcd6e1",
+    "a team, a defence, an attack": rb"orchard|grove|reef|tide|corruption_robust|spatial|adversarial",
+    "what is a control": rb"(?<!cache-)control|mask",
+    "a week": rb"2026-11",
+}
+LIBRARIES = ("/_nicegui/", "/static/", "/web/")
+
+
+def test_nothing_that_the_browser_receives_gives_an_image_away(contest: Path, start: Start, visit: Visit) -> None:
+    received: list[tuple[str, bytes]] = []
+    at = visit(start(), listen=lambda page: everything_received(page, received))
+    at.press("Enter")
+    for _ in range(3):
+        at.press(*FRUIT)
+        at.draw(SQUARE)
+        at.press("Enter", "y", "y", "y")
+    at.press("z", "y", "4", "4")
+    assert at.step == "end"
+    at.page.wait_for_timeout(300)
+    assert len({url for url, _ in received if "/image/" in url}) == 4 + 4
+    assert sum(len(data) for url, data in received if url == "websocket") > 20_000
+    for url, data in received:
+        if any(part in url for part in LIBRARIES):
+            continue
+        if data.startswith(b"\x89PNG"):
+            assert Image.open(io.BytesIO(data)).info == {}
+            continue
+        for what, pattern in GIVES_AWAY.items():
+            found = re.search(pattern, data, re.IGNORECASE)
+            assert not found, (what, url, found)
+    tokens = {url.rsplit("/", 1)[1] for url, _ in received if "/image/" in url}
+    other = visit(start(ADA, "--port", "0"))
+    other.press("?")
+    assert tokens.isdisjoint(other.page.eval_on_selector_all("img", "all => all.map(i => i.src.split('/').pop())"))
+
+
+def test_images_are_sent_encoded_anew(contest: Path, start: Start, visit: Visit) -> None:
+    """The bytes of the file itself would tell by their SHA-256 which it is."""
+    received: list[tuple[str, bytes]] = []
+    at = visit(start(), listen=lambda page: everything_received(page, received))
+    at.press("Enter")
+    at.page.wait_for_timeout(300)
+    files = {path.read_bytes() for path in contest.rglob("*.png")}
+    images = [data for url, data in received if data.startswith(b"\x89PNG")]
+    assert len(images) == 8
+    assert not files.intersection(images)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_step_is_accessible_and_fits(contest: Path, start: Start, visit: Visit, width: int) -> None:
+    at = visit(start(), width)
+    for keys in (["Enter"], ["4"], ["1"]):
+        assert violations(at.page) == []
+        assert at.page.evaluate("document.documentElement.scrollWidth") <= width
+        at.press(*keys)
+    at.draw(SQUARE)
+    assert violations(at.page) == []
+    at.press("Enter")
+    assert at.step == "statement"
+    assert violations(at.page) == []
+    assert at.page.evaluate("document.documentElement.scrollWidth") <= width
+    at.press("y", "y", "y", *["4"] * 6)
+    assert at.step == "end"
+    assert violations(at.page) == []
+
+
+def test_by_mouse_alone(contest: Path, start: Start, visit: Visit) -> None:
+    at = visit(start())
+    for text in ("begin", "Definitely no", "Definitely yes"):
+        before = at.of_view("pressed")
+        at.page.click(f"button:has-text('{text}')")
+        at.answered(before)
+    assert at.step == "outline"
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        ("00000000", "error: judge 00000000: not in the roster; expected one of judges/roster.yaml\n"),
+        ("../ada", "error: judge ../ada: not in the roster; expected one of judges/roster.yaml\n"),
+    ],
+)
+@pytest.mark.slow
+def test_who_is_no_judge(contest: Path, judge: str, message: str) -> None:
+    with pytest.raises(AssertionError):
+        serve(contest, judge)
+    found = (contest.parent / f"{contest.name}.stderr").read_text().replace("'", "")
+    assert found == message
+
+
+def test_the_file_is_as_people_write_it(contest: Path, start: Start, visit: Visit) -> None:
+    """Also for other YAML readers."""
+    at = visit(start())
+    at.press("Enter", "4", "4")
+    (image,) = answers(contest)
+    text = (contest / "answers" / ADA / f"{WEEK}.yaml").read_text()
+    assert text == (
+        f'answers:\n  "{image}":\n    date: "{DAY}"\n    contains: {{creature: definitely_no, fruit: definitely_no}}\n'
+    )
+    assert yaml.safe_load(text)["answers"][image]["date"] == DAY

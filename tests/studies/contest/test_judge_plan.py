@@ -1,0 +1,181 @@
+"""Which images a judge is asked about; how judges do on controls; saving of answers."""
+
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleanset.errors import CleansetError
+from cleanset.saving import ChangedMeanwhileError
+from cleanset.studies.contest.answering import as_yaml, save_answer
+from cleanset.studies.contest.entries import AnswerFile
+from cleanset.studies.contest.judge_page.draft import Draft
+from cleanset.studies.contest.judge_plan import control_count, tasks
+from cleanset.studies.contest.judge_scores import judge_scores
+from cleanset.studies.contest.judging import Answer, Control
+from cleanset.studies.contest.reading import read_section
+from tests.studies.contest.made import (
+    BIRD,
+    FRIDAY,
+    JUDGES,
+    SATURDAY,
+    UNSURE,
+    answer,
+    contest,
+    day,
+    judged,
+    rules,
+    sha,
+    submission,
+)
+
+IMAGES = [f"image_{number}" for number in range(9)]
+CONTROLS = {sha(f"control_{number}"): Control(contains={"bird": True, "bicycle": False}) for number in range(5)}
+GROUPS = ("bicycle", "bird")
+
+
+@pytest.mark.parametrize(
+    ("images", "share", "expected"),
+    [(9, 0.1, 1), (10, 0.1, 2), (1, 0.1, 1), (0, 0.1, 0), (10, 0, 0), (4, 0.5, 4), (90, 0.1, 10), (7, 0.3, 3)],
+)
+def test_how_many_controls(images: int, share: float, expected: int) -> None:
+    """At least this share of all; 7 of 10 and 3 controls are 30 % exactly."""
+    assert control_count(images, share) == expected
+
+
+def test_the_order_is_the_judges_own_and_always_the_same() -> None:
+    files = contest([submission("red", IMAGES[:5]), submission("blue", IMAGES[5:])], controls=CONTROLS)
+    orders = [[task.sha256 for task in tasks(files, judge, day(SATURDAY))] for judge in JUDGES]
+    assert len({tuple(each) for each in orders}) == 5
+    mixed = replace(
+        files, submissions=files.submissions[::-1], controls=dict(random.Random(1).sample(sorted(CONTROLS.items()), 5))
+    )
+    assert [each.sha256 for each in tasks(mixed, JUDGES[0], day(SATURDAY))] == orders[0]
+    for order in orders:
+        assert len(order) == 10
+        assert set(order) - set(CONTROLS) == {sha(name) for name in IMAGES}
+    assert len({min(set(order) & set(CONTROLS)) for order in orders}) > 1
+    other = replace(files, rules=rules(judges={"seed": 1}))
+    assert [each.sha256 for each in tasks(other, JUDGES[0], day(SATURDAY))] != orders[0]
+
+
+def test_only_weeks_that_have_ended_and_verdicts_that_are_not_final() -> None:
+    files = contest([submission("red", IMAGES[:2])], controls=CONTROLS)
+    assert tasks(files, JUDGES[0], day(FRIDAY)) == []
+    assert len(tasks(files, JUDGES[0], day(SATURDAY))) == 3
+    files = contest([submission("red", IMAGES[:2])], judged(IMAGES[:1]), controls=CONTROLS)
+    asked = {each.sha256 for each in tasks(files, JUDGES[4], day("2026-11-13"))}
+    assert asked & {sha(name) for name in IMAGES} == set(map(sha, IMAGES[:2]))
+    asked = {each.sha256 for each in tasks(files, JUDGES[4], day("2026-11-14"))}  # the days for appeals are over
+    assert asked & {sha(name) for name in IMAGES} == {sha(IMAGES[1])}
+
+
+def test_a_control_is_asked_once_and_stays_where_it_was_answered() -> None:
+    weeks = [submission("red", IMAGES[:2]), submission("red", IMAGES[2:4], "2026-11-10T12:00:00Z")]
+    files = contest(weeks, controls=CONTROLS)
+    before = [task for task in tasks(files, JUDGES[0], day("2026-11-14")) if task.sha256 in CONTROLS]
+    assert len({task.sha256 for task in before}) == 2
+    first = before[0]
+    files = replace(files, answers=judged({}, JUDGES[:1]), controls=CONTROLS)
+    files = replace(files, answers=[replace(files.answers[0], answers={first.sha256: answer()})])
+    assert [task for task in tasks(files, JUDGES[0], day("2026-11-14")) if task.sha256 in CONTROLS] == before
+
+
+def test_scores_on_controls() -> None:
+    """Two of three correct; the outline is 90 x 90 pixels, the mask the left 50 x 100: 4500 of 8600 pixels."""
+    names = [f"control_{number}" for number in range(3)]
+    answers = judged({names[0]: BIRD, names[1]: BIRD, names[2]: UNSURE}, JUDGES[:1])
+    files = contest(controls=CONTROLS, answers=answers, submissions=[submission("red", IMAGES[:1])])
+    mask = np.zeros((100, 100), np.bool_)
+    mask[:, :50] = True
+    first, second, *_ = judge_scores(files, {sha(names[0]): mask, sha(names[2]): mask})
+    assert (first.images, first.controls.answered, first.controls.correct) == (0, 3, 2)
+    assert first.overlaps == pytest.approx((0.0, 4500 / 8600)) or first.overlaps == pytest.approx((4500 / 8600, 0.0))
+    assert first.mean_overlap == pytest.approx(4500 / 8600 / 2)
+    assert (second.controls.accuracy, second.mean_overlap) == (None, None)
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda yes, no, statements: Answer.model_validate(
+                {"date": SATURDAY, "contains": {"bicycle": no, "bird": yes}, **statements}
+            ),
+            st.sampled_from(["rather_yes", "definitely_yes"]),
+            st.just("definitely_no"),
+            st.fixed_dictionaries(
+                {}, optional={name: st.booleans() for name in ("complete", "not_occluded", "real")}
+                | {"outline": st.just([[0, 0], [9, 1], [3, 7]])},
+            ),
+        ),
+        min_size=1, max_size=4,
+    )
+)  # fmt: skip
+def test_what_is_written_is_read_again(found: list[Answer]) -> None:
+    import yaml
+
+    answers = {sha(str(number)): each for number, each in enumerate(found)}
+    read = AnswerFile.model_validate(yaml.safe_load(as_yaml(answers))).answers
+    assert list(read.items()) == list(answers.items())
+
+
+def test_saving_only_over_what_was_read(tmp_path: Path) -> None:
+    one, other, image = answer(), answer(UNSURE), sha("image")
+    save_answer(tmp_path, "a" * 8, day(FRIDAY), image, one, None)
+    with pytest.raises(ChangedMeanwhileError, match="changed meanwhile"):
+        save_answer(tmp_path, "a" * 8, day(FRIDAY), image, other, None)
+    with pytest.raises(ChangedMeanwhileError):
+        save_answer(tmp_path, "a" * 8, day(FRIDAY), image, None, other)
+    path = tmp_path / "answers" / ("a" * 8) / f"{FRIDAY}.yaml"
+    assert read_section(AnswerFile, path).answers == {image: one}
+    save_answer(tmp_path, "a" * 8, day(FRIDAY), image, None, one)
+    assert not path.exists()
+    path.write_text("answers: [")
+    with pytest.raises(CleansetError, match=r"2026-11-06\.yaml"):
+        save_answer(tmp_path, "a" * 8, day(FRIDAY), image, one, None)
+    assert path.read_text() == "answers: ["
+
+
+@pytest.mark.slow
+def test_many_processes_save_at_once(tmp_path: Path) -> None:
+    program = (
+        "import sys, pathlib; from cleanset.studies.contest.answering import save_answer;"
+        " from tests.studies.contest.made import answer, day, sha, FRIDAY\n"
+        "for number in range(10): save_answer(pathlib.Path(sys.argv[1]), 'a' * 8, day(FRIDAY),"
+        " sha(sys.argv[2] + str(number)), answer(), None)"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path), name]) for name in "pqr"]
+    assert [each.wait() for each in running] == [0, 0, 0]
+    assert len(read_section(AnswerFile, tmp_path / "answers" / ("a" * 8) / f"{FRIDAY}.yaml").answers) == 30
+
+
+def test_a_draft_asks_step_by_step() -> None:
+    draft = Draft(image=sha("image"))
+    steps = [draft.step(GROUPS)]
+    draft.contains += ["definitely_no", "rather_yes"]
+    steps.append(draft.step(GROUPS))
+    draft.corners += [(0, 0), (5, 0)]
+    with pytest.raises(ValueError, match="2 points"):
+        draft.close_outline(9, 9)
+    draft.corners.append((10, 5))
+    with pytest.raises(ValueError, match="outside"):
+        draft.close_outline(9, 9)
+    draft.close_outline(10, 9)
+    steps.append(draft.step(GROUPS))
+    draft.statements += [True, False, True]
+    steps.append(draft.step(GROUPS))
+    assert steps == ["contains", "outline", "statement", "done"]
+    found = draft.answer(GROUPS, day(SATURDAY))
+    assert found == answer(
+        {"contains": {"bicycle": "definitely_no", "bird": "rather_yes"}, "outline": [[0, 0], [5, 0], [10, 5]],
+         "complete": True, "not_occluded": False, "real": True}
+    )  # fmt: skip
+    assert Draft.of(draft.image, found, GROUPS) == draft
+    assert sum(iter(draft.take_back, False)) == 9
+    assert draft == Draft(image=draft.image)

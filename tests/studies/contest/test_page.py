@@ -1,0 +1,375 @@
+"""The page of a contest: what it shows of literal files, and the sample's in a browser."""
+
+import datetime
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from PIL import Image
+from playwright.sync_api import Browser
+
+from cleanset.errors import CleansetError
+from cleanset.studies.attacks.warning_record import Seen, WarningRecord
+from cleanset.studies.contest.attacked import attacked_images
+from cleanset.studies.contest.entries import Run, Sign
+from cleanset.studies.contest.files import ContestFiles
+from cleanset.studies.contest.history import days_of_change, history
+from cleanset.studies.contest.page import Thumbnail, Warnings, contest_page
+from cleanset.studies.contest.reading import read_contest
+from cleanset.studies.contest.standing import standing
+from cleanset.studies.contest.writing import read_image, shown_size, write_page
+from tests.report.pages import opened, soup, tables, violations
+from tests.studies.contest.made import (
+    BIRD,
+    FRIDAY,
+    JUDGES,
+    SECOND_FRIDAY,
+    SECOND_SATURDAY,
+    UNSURE,
+    appeal,
+    contest,
+    day,
+    decision,
+    defence,
+    first_run,
+    judged,
+    rules,
+    run,
+    sha,
+    stake,
+    submission,
+)
+from tests.studies.contest.on_disk import FIRST, OnDisk, digest, png
+
+LAST = "2027-01-31"
+"""The last day of the sample's history."""
+DEPICTION = BIRD | {"real": False, "outline": [[0, 0], [50, 0], [50, 50], [0, 50]]}
+IMAGES = [submission("red", ["x", "y"]), submission("blue", ["z"], "2026-11-10T12:00:00Z")]
+ANSWERS = [
+    *judged({"x": BIRD, "y": DEPICTION}),
+    *judged({"z": UNSURE}, JUDGES[:2], SECOND_SATURDAY, SECOND_FRIDAY),
+]
+RUNS = [
+    run({"x": "bicycle", "y": "bicycle"}),
+    run({"x": "bicycle", "y": "abstain", "z": "abstain"}, date=SECOND_SATURDAY),
+]
+
+
+def files(**others: Any) -> ContestFiles:
+    return contest(IMAGES, ANSWERS, RUNS, **others)
+
+
+def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: Warnings | None = None) -> BeautifulSoup:
+    thumbnails = {sha(name): Thumbnail(f"{name}.jpg", 50, 40) for name in "xyz"}
+    return BeautifulSoup(contest_page(found, day(on), thumbnails, warnings or {}, {}), "html.parser")
+
+
+def card(shown: BeautifulSoup, name: str) -> str:
+    """The text below an image."""
+    found = shown.find(id=sha(name))
+    assert found is not None
+    return " ".join(found.get_text(" ").split())
+
+
+def test_the_standing_and_its_history() -> None:
+    """Staked on the 2nd; the image is final, and the defence broken, seven days after the judges' last answer."""
+    found = page(files())
+    assert tables(found, "standing")[0][1] == ["gold/wall", "broken", "2026-11-02", FRIDAY, "red 1", ""]
+    assert tables(found, "history")[0][1:] == [
+        ["2026-11-01", "eligible", "", ""], ["2026-11-02", "staked", "", ""], ["2026-11-14", "broken", "red 1", ""],
+    ]  # fmt: skip
+    assert [cell["class"] for cell in found.select("#history tr:last-child .status")] == [["status", "bad"]]
+
+
+def test_each_image_with_its_verdict() -> None:
+    found = page(files(appeals=[appeal("y", "red")], decisions=[decision("y", "invalid", recused=["eve"])]))
+    text = card(found, "x")
+    assert "bird by 3 judges; final since 2026-11-14" in text
+    assert f"{sha('x')[:8]} · red, 2026-11-02 · aimed at gold/wall" in text
+    assert "gold/wall: bicycle" in text
+    rejected = card(found, "y")
+    assert "rejected : too small, depiction by the board; final since 2026-11-10" in rejected
+    assert "gold/wall: abstains" in rejected  # by its last run
+    assert "Appeal of red, 2026-11-09: no bird The board, 2026-11-10: invalid (1 recused) looked at it" in rejected
+    waiting = card(found, "z")
+    assert "2 of 3 judges open" in waiting
+    assert "gold/wall: abstains" in waiting
+    wrong = [mark.get_text() for mark in found.select("#images ul.cards b.bad")]
+    assert wrong == ["bicycle"]  # that of x: y is rejected, and z not judged yet
+
+
+def test_the_answers_of_the_judges() -> None:
+    """Outline and box as shares of 100 x 100 pixels; nothing of what was not asked."""
+    found = page(files())
+    row = ["a" * 8, "definitely no", "definitely yes", "81 %", "81 %", "yes", "yes", "yes"]
+    rows = tables(found, "images")
+    assert rows[0][1] == row
+    assert rows[1][1][3:] == ["25 %", "25 %", "yes", "yes", "no"]
+    assert rows[2][1][1:] == ["rather no", "rather yes", "–", "–", "–", "–", "–"]
+
+
+def test_what_was_rejected_and_what_each_rule_says() -> None:
+    """A quarter of the image is enough for two of the rules."""
+    reasons, sizes = tables(page(files()), "rejected")
+    assert reasons[1:] == [["too small", "1", "1"], ["depiction", "0", "1"]]
+    assert sizes[1:] == [
+        [sha("x")[:8], "bird", "bird", "bird", "bird"],
+        [sha("y")[:8], "too small, depiction", "too small, depiction", "depiction", "depiction"],
+    ]
+
+
+def test_the_defences() -> None:
+    defences = {
+        "gold/wall": defence(),
+        "blue/roof": defence(open=False, model={"role": "standard", "confidence": "margin", "threshold": 1.5}),
+    }
+    steps = first_run().model_copy(update={"coverage": [[6, 0], [7, 1], [9, 1]]})
+    runs = [
+        steps.model_copy(update={"eligibility": steps.eligibility.model_copy(update={"correct": 8, "mistakes": 1})})
+    ]
+    found = page(contest(runs=runs, defences=defences, first=False, stakes=[]))
+    assert tables(found, "defences")[0][1:] == [
+        ["blue/roof", "standard, abstains below margin 1.5, closed", "not run yet", "–"],
+        ["gold/wall", "standard, abstains below softmax 0.5", "10", "8", "1", "1", "100", "–"],
+    ]
+    (chart,) = found.select("#defences svg")
+    assert chart["aria-label"] == ("gold/wall: accuracy over coverage on the eligibility list, 89 % at 90 % coverage")
+    points = str(chart.select_one("polyline")["points"]).split()  # type: ignore[index]
+    assert len(points) == 9
+    assert (points[0], points[5], points[6]) == ("57.8,8.0", "186.8,8.0", "212.6,23.7")
+
+
+def test_warnings_are_shown_where_there_are_some() -> None:
+    assert page(files()).select("#warnings, a[href='#warnings']") == []
+    found = page(files(), warnings={"standard": [("no_gradient", "8 of 8")], "other": [("no_gradient", "1 of 1")]})
+    assert tables(found, "warnings")[0][1:] == [["gold/wall", "no gradient", "8 of 8"]]
+
+
+def test_a_wrapped_model_has_the_warnings_of_its_runs_alone() -> None:
+    """What the study saw is of the model without its wrapper; the last run that looked for signs counts."""
+    wrapped = {"role": "standard", "wrapper": "uninteresting", "confidence": "max_logit", "threshold": 0}
+    defences = {"gold/wall": defence(), "gold/veil": defence(model=wrapped)}
+
+    def seen(name: str, date: str, *signs: str) -> Run:
+        content = {"signs": [Sign(sign=each, text=f"{each} on {date}") for each in signs]}
+        return run({}, name, date).model_copy(update=content)
+
+    runs = [
+        seen("gold/veil", "2026-11-03", "random_answers", "no_gradient"), seen("gold/wall", "2026-11-03"),
+        seen("gold/veil", "2026-11-02", "saturated_answers"), run({}, "gold/veil", "2026-11-04"),
+    ]  # fmt: skip
+    files = contest(runs=runs, defences=defences)
+    found = page(files, warnings={"standard": [("black_box_better", "8 of 8")]})
+    assert tables(found, "warnings")[0][1:] == [
+        ["gold/veil", "random answers", "random_answers on 2026-11-03"],
+        ["gold/veil", "no gradient", "no_gradient on 2026-11-03"],
+        ["gold/wall", "black box better", "8 of 8"],
+    ]
+
+
+def test_nobody_is_named() -> None:
+    """Members of the board and their conflicts are in no page; what teams write is text."""
+    attack = appeal("y", "red").model_copy(update={"statement": "<script>alert(1)</script>"})
+    found = files(appeals=[attack], decisions=[decision("y", "invalid", members=["ada"], recused=["eve"])])
+    shown = page(found)
+    text = shown.get_text()
+    assert not any(name in text.split() for name in ("ada", "bob", "eve"))
+    assert "<script>alert(1)</script>" in card(shown, "y")
+    assert len(shown.select("script")) == 1
+
+
+def test_an_earlier_day() -> None:
+    """Before the Friday nothing is published; an image that was not judged has no row in the table of rules."""
+    before = page(files(), "2026-11-05")
+    assert "No image is published yet." in before.get_text()
+    assert tables(before, "rejected") == []
+    on_friday = page(files(), FRIDAY)
+    assert [each["id"] for each in on_friday.select(".cards > li")] == sorted([sha("x"), sha("y")])
+    assert "0 of 3 judges" in card(on_friday, "x")
+    decided = files(decisions=[decision("y", "invalid", "2026-11-10")])
+    assert "The board" not in card(page(decided, "2026-11-09"), "y")
+    assert "The board" in card(page(decided, "2026-11-10"), "y")
+
+
+def test_no_day_of_change_is_missed(repository: Path) -> None:
+    """Standings day by day, of the sample's contest and of one with more judges and a batch that wins."""
+    late = judged({"z": BIRD}, JUDGES, "2026-11-23", SECOND_FRIDAY)
+    decisions = [decision("z", None, "2026-11-16", judges=5), decision("y", "invalid", "2026-12-01")]
+    short = rules(limits={"unbroken_days": 30})
+    last = run({"x": "bird", "y": "bird", "z": "bird"}, date="2026-12-04")
+    made = contest(
+        IMAGES, [*judged({"x": BIRD, "y": DEPICTION}), *late], [last], decisions=decisions, rules=short,
+        stakes=[stake("gold/wall")],
+    )  # fmt: skip
+    broken = contest(
+        IMAGES[:1], judged(["x", "y"]), [run({"x": "bicycle", "y": "bird"})]
+    )  # without an entry on that day
+    sample = read_contest(repository / "studies" / "contest")
+    for found, on in ((sample, day(LAST)), (made, day("2026-12-20")), (broken, day("2026-11-30"))):
+        first = min(days_of_change(found, on))
+        days = [first + datetime.timedelta(count) for count in range((on - first).days + 1)]
+        every = [standing(found, each) for each in days]
+
+        def state(one: Any) -> Any:
+            return [(each.name, each.status, each.waits_for) for each in one.defences], one.attackers, one.defenders
+
+        expected = [
+            one.on
+            for before, one in zip([None, *every], every, strict=False)
+            if before is None or state(before) != state(one)
+        ]
+        assert [one.on for one in history(found, on)] == expected
+        assert len(expected) > 2
+
+
+def test_the_page_of_the_sample_is_the_committed_one(repository: Path, tmp_path: Path) -> None:
+    """The same bytes from the same files, images included, in another place."""
+    committed = repository / "studies" / "contest"
+    copy = tmp_path / "studies" / "contest"
+    shutil.copytree(committed, copy)
+    shutil.rmtree(copy / "results" / "page_images")
+    (copy / "results" / "page.html").unlink()
+    written = write_page(copy, read_contest(copy), day(yaml.safe_load((copy / "params.yaml").read_text())["day"]))
+    assert written.read_bytes() == (committed / "results" / "page.html").read_bytes()
+    images = sorted((committed / "results" / "page_images").iterdir())
+    assert len(images) == 4
+    assert [path.name for path in images] == sorted(path.name for path in (copy / "results" / "page_images").iterdir())
+    assert all(path.read_bytes() == (copy / "results" / "page_images" / path.name).read_bytes() for path in images)
+
+
+def test_the_page_of_the_sample(repository: Path) -> None:
+    """Its history as in its README; the board's fruit, and both reasons of a rejected image."""
+    found = soup(repository / "studies" / "contest" / "results" / "page.html")
+    header, *_, last = tables(found, "history")[0]
+    states = dict(zip(header, last, strict=True))
+    readme = (repository / "studies" / "contest" / "README.md").read_text().splitlines()
+    (names,) = ([cell.strip() for cell in line.strip("|").split("|")] for line in readme if line.startswith("| day |"))
+    (row,) = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in readme if line.startswith(f"| {last[0]} |")
+    )
+    assert states | {"defenders' shares": ""} == dict(zip(names, row, strict=True)) | {"defenders' shares": ""}
+    verdicts = [" ".join(each.get_text().split()) for each in found.select(".verdict")]
+    assert verdicts == ["rejected: too small, ambiguous", "fruit", "fruit", "rejected: too small"]
+    assert len(found.select("#defences svg polyline")) == 4
+    signs = ["random answers", "saturated answers", "no gradient"]
+    assert [row[:2] for row in tables(found, "warnings")[0][1:]] == [["reef/uninteresting", sign] for sign in signs]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_in_a_browser(width: int, scheme: Any, repository: Path, browser: Browser) -> None:
+    """Without a network, no wider than the window; axe finds nothing, also with the answers of judges open."""
+    for _, shown in opened(browser, repository / "studies" / "contest" / "results", width):
+        shown.emulate_media(color_scheme=scheme)
+        assert shown.evaluate("document.documentElement.scrollWidth") == width
+        shown.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
+        assert shown.evaluate("document.documentElement.scrollWidth") == width
+        assert violations(shown) == []
+        shown.locator("a.enlarge").first.click()
+        assert shown.get_by_role("dialog").is_visible()
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> OnDisk:
+    return OnDisk(tmp_path)
+
+
+def test_it_is_written_from_the_disk(made: OnDisk) -> None:
+    """With the warnings of the study beside it; images that are gone, and a folder of older ones, are not kept."""
+    old = made.path("results/page_images/old.jpg")
+    made.text(old, "")
+    record = made.folder / ".." / "robustness" / "data" / "attack_warnings" / "standard.json"
+    seen = Seen(sign="random_answers", text="3 of 8")
+    made.text(record, WarningRecord(role="standard", images=8, parameters={}, warnings=(seen,)).model_dump_json())
+    path = write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+    found = soup(path)
+    assert tables(found, "warnings")[0][1] == ["gold/wall", "random answers", "3 of 8"]
+    assert [image["src"] for image in found("img")] == [f"page_images/{made.sha256}.jpg"]
+    assert [each.name for each in old.parent.iterdir()] == [f"{made.sha256}.jpg"]
+    write_page(made.folder, read_contest(made.folder), day("2026-11-05"))  # a day before the image was published
+    assert list(old.parent.iterdir()) == []
+
+
+def test_a_changed_image(made: OnDisk) -> None:
+    path = made.path(f"{FIRST}/images/x.png")
+    path.write_bytes(png((0, 0, 0)))
+    with pytest.raises(CleansetError, match=r"x\.png: missing or changed; expected SHA-256 .*: run dvc pull"):
+        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+    assert not made.path("results/page.html").exists()
+    path.unlink()
+    with pytest.raises(CleansetError, match=r"x\.png: missing or changed"):
+        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+
+
+def test_an_image_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.png"
+    path.write_bytes(png((0, 0, 0))[:50])
+    with pytest.raises(CleansetError, match=r"x\.png: cannot be read .*; expected a whole PNG or JPEG"):
+        read_image(path, digest(path.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [((100, 50), (100, 50)), ((640, 320), (320, 160)), ((320, 4096), (25, 320)), ((4096, 1), (320, 1))],
+)
+def test_a_small_image_stays_as_it_is(size: tuple[int, int], expected: tuple[int, int]) -> None:
+    assert shown_size(Image.new("RGB", size)) == expected
+
+
+def attack(made: OnDisk, name: str, role: str, png_sha256: str, clean: bytes | None) -> None:
+    """A row of the results of an attack, and what the attack none leaves."""
+    folder = made.folder / ".." / "robustness" / "data" / "attacks"
+    (folder / name / role).mkdir(parents=True)
+    row = {"image_id": "ILSVRC2012_val_00000007", "png": "images/n0/a.png", "png_sha256": png_sha256, "queries": 1}
+    pd.DataFrame([row]).to_parquet(folder / name / role / "attacked.parquet")
+    if clean is not None:
+        path = folder / "none" / role / "images" / "n0" / "a.png"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(clean)
+
+
+def test_what_an_attack_made_is_beside_its_clean_image(made: OnDisk) -> None:
+    """The submitted image is (200, 0, 0), the clean one (196, 0, 8): 8 at most, which fits fifteen times, so eight."""
+    attack(made, "other", "standard", "0" * 64, None)
+    attack(made, "pgd", "standard", made.sha256, png((196, 0, 8)))
+    path = write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+    found = soup(path).select_one(".cards li.three")
+    assert found is not None
+    text = " ".join(found.get_text(" ").split())
+    assert text.startswith("clean submitted difference × 8 bird by 3 judges")
+    assert "Made by the attack pgd on standard, of 00000007" in text
+    clean, submitted, difference = (
+        np.asarray(Image.open(path.parent / str(image["src"])).convert("RGB"))[50, 50] for image in found("img")
+    )
+    assert clean.astype(int) == pytest.approx([196, 0, 8], abs=3)
+    assert submitted.astype(int) == pytest.approx([200, 0, 0], abs=3)
+    assert difference.tolist() == [160, 128, 64]
+
+
+def test_what_an_attack_made_without_the_clean_image(made: OnDisk) -> None:
+    attack(made, "pgd", "standard", made.sha256, None)
+    found = soup(write_page(made.folder, read_contest(made.folder), day("2026-11-14")))
+    assert "Made by the attack pgd on standard, of 00000007" in found.select_one(".cards").get_text()  # type: ignore[union-attr]
+    assert len(found.select(".cards img")) == 1
+    assert not found.select(".three")
+
+
+def test_which_files_an_attack_made(made: OnDisk) -> None:
+    """Only those asked for, of the first attack by name, and never what the attack none leaves."""
+    attack(made, "pgd", "standard", "1" * 64, None)
+    attack(made, "far", "standard", "1" * 64, None)
+    attack(made, "far", "other", "2" * 64, None)
+    attack(made, "none", "standard", "3" * 64, None)
+    found = attacked_images(made.folder / ".." / "robustness", {"1" * 64, "3" * 64})
+    assert {key: (each.attack, each.role) for key, each in found.items()} == {"1" * 64: ("far", "standard")}
+    assert attacked_images(made.folder / ".." / "elsewhere", {"1" * 64}) == {}
+
+
+def test_results_of_an_attack_that_cannot_be_read(made: OnDisk) -> None:
+    made.text(made.folder / ".." / "robustness" / "data" / "attacks" / "pgd" / "standard" / "attacked.parquet", "x")
+    with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
+        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))

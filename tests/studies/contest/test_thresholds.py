@@ -1,0 +1,77 @@
+"""Which threshold covers a wished share, and what the model gets wrong above it; the command on the sample."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.studies.contest.thresholds import as_text, run, thresholds
+from tests.checkouts import Checkout
+
+CONFIDENCE = np.array([0.9, 0.8, 0.7, 0.7, 0.6])
+CORRECT = np.array([True, False, True, False, True])
+NAMES = ["e", "d", "c", "b", "a"]
+
+
+def test_a_wished_coverage() -> None:
+    """Of two equally confident images plain covers the one whose name comes first, the kit both."""
+    found = thresholds(CONFIDENCE, CORRECT, NAMES, 0.6, "plain")
+    assert (found.threshold, found.answered, found.images) == (0.7, 4, 5)
+    assert found.mistakes == ["d", "b"]
+    assert [(each.covered, each.mistakes) for each in found.at["plain"]] == [(3, 2), (5, 2)]
+    assert [(each.covered, each.mistakes) for each in found.at["as_published"]] == [(4, 2), (5, 2)]
+    assert as_text(found, "standard", "softmax").splitlines() == [
+        "standard: softmax of at least 0.7 answers 4 of 5 images of the eligibility list",
+        "as_published, 60 % coverage: accuracy 0.5000, 2 mistakes among 4 images",
+        "as_published, 100 % coverage: accuracy 0.6000, 2 mistakes among 5 images",
+        "plain, 60 % coverage: accuracy 0.3333, 2 mistakes among 3 images",
+        "plain, 100 % coverage: accuracy 0.6000, 2 mistakes among 5 images",
+        "confident mistake: d",
+        "confident mistake: b",
+    ]
+
+
+def test_none_to_take() -> None:
+    """Plain refuses; the kit covers all of them."""
+    with pytest.raises(CleansetError, match="a threshold that abstains on everything; expected at least one image"):
+        thresholds(CONFIDENCE, CORRECT, NAMES, 0.1, "plain")
+    found = thresholds(CONFIDENCE, CORRECT, NAMES, 0.1, "as_published")
+    assert (found.threshold, found.answered) == (0.6, 5)
+    assert "plain, 10 % coverage: no accuracy, 0 mistakes among 0 images" in as_text(found, "standard", "softmax")
+
+
+@pytest.mark.slow
+def test_on_the_sample(built: Checkout, repository: Path, tmp_path: Path) -> None:
+    """Of its 36 images a threshold for 80 % answers 28, or more where confidences are equal."""
+    for name in ("params.yaml", "sample", "data"):
+        (tmp_path / name).symlink_to(built.folder / name)
+    contest = tmp_path / "studies" / "contest"
+    contest.mkdir(parents=True)
+    (contest / "contest.yaml").write_text((repository / "studies" / "contest" / "contest.yaml").read_text())
+    first, *others = run(contest, "standard", "softmax", 0.8, "plain").splitlines()
+    answered = re.fullmatch(
+        r"standard: softmax of at least 0\.\d+ answers (\d+) of 36 images of the eligibility list", first
+    )
+    assert answered is not None
+    assert int(answered[1]) >= 28
+    assert all(re.fullmatch(r"confident mistake: n\d{8}/ILSVRC2012_val_\d{8}.*", line) for line in others[4:])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--confidence", "entropy"), "unknown confidence 'entropy'; expected one of max_logit"),
+        (("--ranking", "other"), "unknown ranking 'other'; expected one of as_published, plain"),
+        (("--coverage", "80"), "coverage: found 80.0; expected a share from 0 to 1"),
+    ],
+)
+@pytest.mark.slow
+def test_what_the_command_refuses(options: tuple[str, str], message: str, repository: Path) -> None:
+    """One line, before any model runs."""
+    command = ["cleanset", "contest", "threshold", "--contest", "studies/contest", "--model", "standard", *options]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert message in done.stderr

@@ -1,0 +1,96 @@
+"""The published ratings, R where it is, and a plan for a small set."""
+
+import csv
+import io
+import shutil
+import subprocess
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from cleanset.studies.realness.analysing import texts_of
+from cleanset.studies.realness.commands import app
+from cleanset.studies.realness.ratings import Rating, read_ratings
+from tests.exports.conftest import make_edition
+
+STUDIES = ("aca", "advpp", "cadv", "cadv_4_6", "diffattack", "ncf", "semanticadv")
+DIFFERENT_PEOPLE = tuple(name for name in STUDIES if name != "cadv_4_6")
+"""cadv_4_6 has a part of the ratings of cadv once more."""
+
+
+def path_of(repository: Path, study: str) -> Path:
+    return repository / "imagenet" / "published" / "ratings" / f"{study}.csv"
+
+
+def published(repository: Path, study: str) -> tuple[Rating, ...]:
+    return read_ratings(texts_of([path_of(repository, study)])).ratings
+
+
+def arguments(ratings: tuple[Rating, ...]) -> tuple[list[int], list[str], list[str], list[bool]]:
+    """What `fit` takes."""
+    return (
+        [each.rating for each in ratings],
+        [each.person for each in ratings],
+        [each.image for each in ratings],
+        [each.kind == "modified" for each in ratings],
+    )
+
+
+@pytest.fixture(scope="session")
+def rscript() -> str:
+    """Rscript with lmerTest; without them skips, also where CLEANSET_NO_SKIP is set: literals are checked anyway."""
+    program = shutil.which("Rscript")
+    if program is None:
+        pytest.skip("no R: install the packages r-cran-lme4 and r-cran-lmertest")
+    found = subprocess.run([program, "-e", "library(lmerTest)"], capture_output=True, check=False)
+    if found.returncode:
+        pytest.skip("R without lmerTest: install the packages r-cran-lme4 and r-cran-lmertest")
+    return program
+
+
+SIZES = ("--people", "8", "--real", "4", "--modified", "4", "--attention", "2", "--pairs", "2", "--seed", "3")
+
+
+@pytest.fixture(scope="session")
+def export_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished set of six images, two of them crops; not to be changed."""
+    return make_edition(tmp_path_factory.mktemp("studied_set")).export("standard")
+
+
+@pytest.fixture(scope="session")
+def attacked(export_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an attacked version of each, 40 x 40 pixels; not to be changed."""
+    folder = tmp_path_factory.mktemp("attacked")
+    for path in export_folder.glob("n*/*"):
+        image = Image.open(path).convert("RGB").resize((40, 40))
+        noise = np.random.default_rng(len(path.name)).integers(-20, 21, (40, 40, 3))
+        target = folder / path.parent.name / f"{path.name}.png"
+        target.parent.mkdir(exist_ok=True)
+        Image.fromarray(np.clip(np.asarray(image) + noise, 0, 255).astype(np.uint8)).save(target)
+    (folder / "README.md").write_text("attacked")
+    (folder / ".cache.png").write_text("")
+    return folder
+
+
+def command(*arguments: str | Path) -> str:
+    """What `cleanset study …` prints; raises what `cleanset` turns into one line."""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        app([str(each) for each in arguments], standalone_mode=False)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="session")
+def planned(export_folder: Path, attacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan for eight people; not to be changed."""
+    out = tmp_path_factory.mktemp("planned") / "plan"
+    command("plan", "--set", export_folder, "--attacked", attacked, "--out", out, *SIZES)
+    return out
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,167 @@
+from pathlib import Path
+
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.studies.realness.analysing import texts_of
+from cleanset.studies.realness.described import agreements, by_image, summary, taken_for_modified
+from cleanset.studies.realness.exclusions import exclusions, without
+from cleanset.studies.realness.ratings import Answers, Check, Rating, parse_key, read_ratings
+from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
+
+HEADER = "rating,pid,image_type,image_id\n"
+ANSWERS = "person,list,position,stimulus,answer,milliseconds\n"
+KEY = """stimulus,kind,image,expected,wnid,sha256
+aa,real,n01440764/one.JPEG,,n01440764,0
+bb,modified,two.png,,,0
+cc,pair,n01440764/three.JPEG,left,,
+dd,attention,,-2,,
+"""
+# mean, deviation of real, then of modified images; ratings of each
+GOLDEN = {
+    "semanticadv": (0.921, 1.288, -1.064, 1.315, 3700),
+    "cadv": (0.920, 1.226, -1.674, 0.832, 3050),
+    "cadv_4_6": (0.890, 1.241, -1.650, 0.866, 3400),
+    "ncf": (1.030, 1.189, -1.688, 0.737, 3050),
+    "diffattack": (1.000, 1.275, -1.386, 1.039, 2500),
+    "advpp": (0.587, 1.382, -0.519, 1.367, 2500),
+    "aca": (0.715, 1.404, -1.155, 1.190, 2500),
+}
+"""What the authors published of their seven studies."""
+
+
+@pytest.mark.parametrize("study", GOLDEN)
+def test_the_published_studies(study: str, repository: Path) -> None:
+    ratings = published(repository, study)
+    found: list[float | None] = []
+    for kind in ("real", "modified"):
+        one = summary(each.rating for each in ratings if each.kind == kind)
+        assert (one.mean, one.deviation) != (None, None)
+        found += [round(one.mean or 0, 3), round(one.deviation or 0, 3)]
+        assert one.ratings == GOLDEN[study][4]
+    assert found == list(GOLDEN[study][:4])
+
+
+def test_which_published_images_people_take_for_modified(repository: Path) -> None:
+    """174 of the 2,062 with five ratings or more, in the studies of different people; modified images never count."""
+    answers = read_ratings(texts_of(path_of(repository, study) for study in DIFFERENT_PEOPLE))
+    images = by_image(answers.ratings)
+    real = [each for each in images if each.kind == "real"]
+    assert (len(real), sum(each.ratings for each in real)) == (2958, 17300)
+    assert sum(each.ratings >= 5 for each in real) == 2062
+    found = taken_for_modified(images)
+    assert len(found) == 174
+    assert {each.kind for each in found} == {"real"}
+    first = found[0]
+    assert (first.image, first.ratings, first.negative, first.share) == ("1714", 7, 7, 1.0)
+    assert first.interval == pytest.approx((0.6457, 1.0), abs=1e-4)
+    assert len({each.person for each in answers.ratings}) == 346
+
+
+def test_half_is_no_majority_and_few_ratings_are_none() -> None:
+    def rated(image: str, *ratings: int) -> list[Rating]:
+        return [Rating(f"p{number}", "real", image, rating) for number, rating in enumerate(ratings)]
+
+    ratings = rated("half", -1, -2, 0, 2, -1, 1) + rated("most", -1, -2, -1, 0, 2) + rated("few", -2, -2, -2, -2)
+    assert [each.image for each in taken_for_modified(by_image(ratings))] == ["most"]
+    assert [each.image for each in taken_for_modified(by_image(ratings), 4)] == ["few", "most"]
+
+
+def test_agreement_by_hand() -> None:
+    """Two people, three images: ratings agree on one, signs on two.
+
+    Signs: shares of negative 1, 1/2, 0 in the images, so 1/2 of all: chance 1/2, kappa (2/3 - 1/2) / (1/2) = 1/3.
+    """
+    given = {"x": (-2, -1), "y": (-1, 1), "z": (2, 2)}
+    ratings = [
+        Rating(person, "real", image, each[at]) for image, each in given.items() for at, person in enumerate("ab")
+    ]
+    found = agreements(ratings)
+    assert found.rating.images == found.negative.images == 3
+    numbers = [found.rating.agreement, found.negative.agreement, found.negative.kappa]
+    assert numbers == pytest.approx([1 / 3, 2 / 3, 1 / 3])
+
+
+def test_summary_of_none_and_one() -> None:
+    assert (summary([]).mean, summary([3]).mean, summary([3]).deviation) == (None, 3, None)
+
+
+def test_answers_and_the_key_of_their_plan() -> None:
+    text = ANSWERS + "ada,1,1,cc,right,5\nada,1,2,aa,-1,5\nada,1,3,dd,-2,5\nada,1,4,bb,2,5\n"
+    found = read_ratings({"answers": text}, parse_key(KEY, "key.csv"))
+    assert found.ratings == (
+        Rating("ada", "real", "n01440764/one.JPEG", -1),
+        Rating("ada", "modified", "two.png", 2),
+    )
+    assert found.checks == (Check("ada", "pair", False), Check("ada", "attention", True))
+
+
+def test_several_studies_share_real_images_alone() -> None:
+    texts = dict.fromkeys(("one", "two"), HEADER + "1,1,real,7\n-1,1,modified,7\n")
+    found = read_ratings(texts).ratings
+    assert [(each.person, each.kind, each.image) for each in found] == [
+        ("one:1", "real", "7"), ("one:1", "modified", "one:7"), ("two:1", "real", "7"), ("two:1", "modified", "two:7"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("3,1,real,7", "line 2: rating '3'; expected one of -2, -1, 0, 1, 2"),
+        ("+1,1,real,7", "line 2: rating '\\+1'"),
+        ("1,,real,7", "line 2: pid ''; expected 1 to 200 characters"),
+        ("1,1,Real,7", "line 2: image_type 'Real'; expected real or modified"),
+        ("1,1,real", "line 2: 3 cells"),
+        ("1,1,real,7\n2,1,real,7", "person '1' rates the real image '7' twice"),
+    ],
+)
+def test_bad_ratings(row: str, words: str) -> None:
+    with pytest.raises(CleansetError, match=words):
+        read_ratings({"ratings": f"{HEADER}{row}\n"})
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("ada,1,1,zz,1,5", "line 2: stimulus 'zz' is not in the plan's key"),
+        ("ada,1,1,cc,up,5", "unknown answer .* 'up'; expected one of left, right"),
+        ("ada,1,1,aa,left,5", "rating 'left'"),
+    ],
+)
+def test_bad_answers(row: str, words: str) -> None:
+    with pytest.raises(CleansetError, match=words):
+        read_ratings({"answers": f"{ANSWERS}{row}\n"}, parse_key(KEY, "key.csv"))
+
+
+def test_answers_without_a_plan() -> None:
+    with pytest.raises(CleansetError, match="answers: answers of the study's page; expected --plan"):
+        read_ratings({"answers": ANSWERS})
+
+
+def test_a_key_with_a_stimulus_twice() -> None:
+    with pytest.raises(CleansetError, match=r"key.csv, line 6: 'real' 'aa'"):
+        parse_key(KEY + "aa,real,x,,,0\n", "key.csv")
+
+
+def test_two_files_of_one_name(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    for path in (tmp_path / "one.csv", tmp_path / "b" / "one.csv"):
+        path.write_text(HEADER)
+    with pytest.raises(CleansetError, match="a second file of the name one"):
+        texts_of([tmp_path / "one.csv", tmp_path / "b" / "one.csv"])
+
+
+def test_who_is_excluded() -> None:
+    """By default two failed attention checks, or one wrong pair; a rule is named, and a person may break both."""
+    failed = {"a": ("attention",), "b": ("attention",) * 2, "c": ("pair",), "d": ("pair", "attention", "attention")}
+    checks = [Check(person, kind, False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
+    checks += [Check(person, "pair", True) for person in "abe"]
+    answers = Answers(tuple(Rating(person, "real", "x", 1) for person in "abcde"), tuple(checks))
+    found = exclusions(answers)
+    assert found.by_rule == {"attention": ("b", "d"), "comprehension": ("c", "d")}
+    assert (found.checked, sorted(found.people)) == (5, ["b", "c", "d"])
+    assert [each.person for each in without(answers, found.people).ratings] == ["a", "e"]
+    assert exclusions(answers, {"attention": 0, "comprehension": 1}).by_rule == {
+        "attention": ("a", "b", "d"),
+        "comprehension": (),
+    }

@@ -1,0 +1,183 @@
+"""The digests of changed images, and the command that makes the images again."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.studies.robustness import digests as module
+from cleanset.studies.robustness.changed_images import StudyFile
+from cleanset.studies.robustness.digests import DIGESTS, NAMED_DIGESTS, VERSIONS, DigestRun, read_versions
+from cleanset.studies.robustness.families import Family, Sources, family_of
+from cleanset.studies.robustness.provenance import installed_versions
+from cleanset.studies.robustness.settings import StudyParams
+from cleanset.studies.robustness.stages import digests, images
+from cleanset.studies.robustness.study import FAMILIES, Study
+from cleanset.studies.robustness.verifying import MAX_SHOWN, Different, Verification, verify
+from cleanset.tables import write_table
+from tests.checkouts import Checkout
+from tests.studies.robustness.drawn import drawn
+
+pytestmark = pytest.mark.slow
+
+CHANGES = {"names": ["gaussian_noise", "impulse_noise", "fog", "contrast"], "severities": [1, 5]}
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Sources:
+    """Two images of 224 x 224 pixels, which the base images are cut out of after a resize."""
+    files, rows = {}, []
+    for number in (1, 2):
+        path = tmp_path / f"{number}.png"
+        Image.fromarray(np.roll(drawn(), number, axis=1)).save(path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        image_id = f"ILSVRC2012_val_{number:08}"
+        files[path.name] = StudyFile(path, digest, image_id)
+        rows.append((path.name, image_id, 0, None, digest, ["one"]))
+    columns = ["file", "image_id", "class_index", "crop", "file_sha256", "sets"]
+    images = pd.DataFrame(rows, columns=columns)
+    masks = pd.DataFrame({"file": images["file"], "left_out": ["no_mask"] * 2})
+    return Sources(images, masks, files, Study(tmp_path))
+
+
+def digest_run(sources: Sources, workers: int, jpeg: int | None = 85) -> DigestRun:
+    wanted = StudyParams.model_validate({"jpeg": jpeg, "seed": 3, "corruptions": CHANGES})
+    return DigestRun([family_of("corruptions", sources, wanted)], sources, wanted, workers)
+
+
+def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = digest_run(sources, 1)
+    names = one.names()
+    assert len(names) == 2 * (1 + 4 * 2)
+    expected = dict(zip(names, one.digests(names), strict=True))
+    assert len(set(expected.values())) == len(names)
+    monkeypatch.setattr(module, "BATCH_SIZE", 4)
+    mixed = names[::2] + names[::-2]
+    found = dict(zip(mixed, digest_run(sources, 3).digests(mixed), strict=True))
+    assert found == expected
+
+
+def test_of_which_pixels(sources: Sources) -> None:
+    """Of an unchanged image without the JPEG step: rows of red, green and blue, of the crop after a resize to 256."""
+    with Image.open(sources.files["1.png"].path) as image:
+        pixels = np.array(image.resize((256, 256), Image.Resampling.BILINEAR))[16:240, 16:240]
+    (found,) = digest_run(sources, 1, jpeg=None).digests(["corruptions 1.png unchanged 00"])
+    assert found == hashlib.sha256(pixels.tobytes()).hexdigest()
+
+
+def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = digest_run(sources, 1)
+    shards = run.shards(tmp_path / "shards")
+    made: list[str] = []
+    whole = DigestRun.digests
+
+    def counted(self: DigestRun, names: list[str]):  # type: ignore[no-untyped-def]
+        made.extend(names)
+        return whole(self, names)
+
+    monkeypatch.setattr(DigestRun, "digests", counted)
+    run.fill(shards)
+    assert made == run.names()
+    again = run.shards(tmp_path / "shards")
+    run.fill(again)
+    assert len(made) == len(run.names())
+    assert again.table().columns.tolist() == NAMED_DIGESTS.names
+    other = digest_run(sources, 1, jpeg=84).shards(tmp_path / "shards")
+    assert other.missing == [0]
+    run.fill(run.shards(tmp_path / "shards"))
+    monkeypatch.setattr(module, "changing_code", lambda: "other code")
+    assert run.shards(tmp_path / "shards").missing == [0]
+
+
+def test_an_image_that_has_changed_is_named(sources: Sources) -> None:
+    run = digest_run(sources, 1)
+    path = sources.files["2.png"].path
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(CleansetError, match=r"2\.png: SHA-256 .* as in the manifest"):
+        list(run.digests(run.names()))
+
+
+@pytest.mark.parametrize(("text", "message"), [("[]", "no versions"), ('{"numpy": 2}', "no versions"), ("{", "JSON")])
+def test_versions_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / VERSIONS).write_text(text)
+    with pytest.raises(CleansetError, match=f"{message}.*dvc checkout digests"):
+        read_versions(tmp_path / VERSIONS)
+
+
+def test_what_is_printed() -> None:
+    different = [Different(f"{number:02} fog 01", "a" * 64, "b" * 64) for number in range(MAX_SHOWN + 2)]
+    versions = {"numpy": "2.4.6", "scipy": "1.17.1"}
+    lines = list(Verification(1000, different, versions, versions | {"numpy": "2.5.0"}).lines())
+    assert lines[0] == "00 fog 01: aaaaaaaaaaaa...; expected bbbbbbbbbbbb..."
+    assert lines[MAX_SHOWN:] == [
+        "and 2 more",
+        "22 of 1,000 changed images differ",
+        "numpy 2.5.0; the digests were made with 2.4.6",
+        "scipy 1.17.1",
+    ]
+    assert next(Verification(5, [], versions, versions).lines()) == "all 5 changed images are the same"
+
+
+def test_every_library_is_there() -> None:
+    assert "not installed" not in installed_versions().values()
+
+
+def test_families_have_their_columns() -> None:
+    assert set(DIGESTS) == set(FAMILIES)
+    assert [table.key for table in DIGESTS.values()] == [
+        ("file", "change", "severity"), ("file", "change", "frame"), ("file", "change"),
+    ]  # fmt: skip
+
+
+def test_a_familys_names() -> None:
+    images = pd.DataFrame({"file": ["b.JPEG", "a.JPEG"]})
+    family = Family("perturbations", images, [("scale", 0), ("scale", 10)], lambda *_: drawn(), {})
+    assert family.names() == [
+        "a.JPEG scale 00", "a.JPEG scale 10", "a.JPEG unchanged 00",
+        "b.JPEG scale 00", "b.JPEG scale 10", "b.JPEG unchanged 00",
+    ]  # fmt: skip
+
+
+def test_verify(built: Checkout, tmp_path: Path) -> None:
+    """On a study of one corruption; then a digest is another one, then an image is left out, then there are none."""
+    clone = built.clone_with_data(tmp_path / "cleanset")
+    study = Study(clone.folder / "studies" / "robustness")
+    study.params_yaml.write_text("corruptions: {names: [contrast], severities: [2]}\n")
+    images.run(study)
+    digests.run(study)
+    assert not list(study.folder.rglob("*partial*"))
+    lines = list(verify(study, workers=1).lines())
+    # 71 images, in two families with one change or none and the unchanged image; and none has a mask
+    assert lines[0] == "all 213 changed images are the same"
+    assert lines[1:] == [f"{library} {version}" for library, version in installed_versions().items()]
+    path = study.digests / "corruptions.parquet"
+    table = pd.read_parquet(path)
+    name = table[["file", "change", "severity"]].to_numpy().tolist()[5]
+    table.loc[5, "sha256"] = "0" * 64
+    rewritten(table, path)
+    versions = study.digests / VERSIONS
+    versions.write_text(json.dumps(json.loads(versions.read_text()) | {"numpy": "1.0.0"}))
+    done = clone.run("cleanset", "robustness", "verify", cwd="studies/robustness", check=False)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"corruptions {name[0]} {name[1]} {name[2]:02}: ")
+    assert lines[0].endswith("; expected 000000000000...")
+    assert lines[1] == "1 of 213 changed images differ"
+    assert "; the digests were made with 1.0.0" in next(line for line in lines if line.startswith("numpy "))
+    rewritten(table[1:], path)
+    with pytest.raises(CleansetError, match=r"corruptions\.parquet: of other images or changes than the study has"):
+        verify(study)
+    shutil.rmtree(study.digests)
+    with pytest.raises(CleansetError, match="data/digests: missing; expected what stage digests writes"):
+        verify(study)
+
+
+def rewritten(table: pd.DataFrame, path: Path) -> None:
+    """Write rows as the stage does."""
+    write_table(path, table, DIGESTS["corruptions"])

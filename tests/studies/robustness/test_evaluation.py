@@ -1,0 +1,490 @@
+"""Models on images outside a study, and further models in one: the sample's networks on a few changes."""
+
+import json
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from PIL import Image
+from rich.console import Console
+
+from cleanset.edition.params import Score
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.scoring import engine
+from cleanset.scoring.shards import Shards
+from cleanset.studies.robustness import evaluation, predicting
+from cleanset.studies.robustness.changed_images import ChangeName
+from cleanset.studies.robustness.evaluation import Evaluated, Wanted
+from cleanset.studies.robustness.families import Family, Sources, family_of
+from cleanset.studies.robustness.image_sets import open_images
+from cleanset.studies.robustness.printing import as_text
+from cleanset.studies.robustness.published_benchmarks import PublishedBenchmark
+from cleanset.studies.robustness.results import Line
+from cleanset.studies.robustness.settings import read_study_params
+from cleanset.studies.robustness.stages import (
+    answering,
+    corruptions,
+    further,
+    images,
+    measure,
+    pages,
+    perturbations,
+)
+from cleanset.studies.robustness.study import FAMILIES, AnswerFiles, Study
+from tests.checkouts import Checkout
+from tests.documents import block, shell
+from tests.report.pages import soup
+from tests.ten_images import FORK_SERVER
+
+pytestmark = pytest.mark.slow
+
+PARAMS = {
+    "jpeg": None,
+    "corruptions": {"names": ["contrast", "pixelate"], "severities": [2]},
+    "bootstrap": {"draws": 20},
+}
+OTHER = "again"
+"""A further model: the sample's norm_robust by another role."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_worker() -> Iterator[None]:
+    """A process to make images in takes seconds to start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "available_cores", lambda: 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Edition:
+    """A clone of the sample whose study is small, and has a further model with the weights of norm_robust.
+
+    Other models than standard get its answers.
+    """
+    clone = built.clone_with_data(tmp_path_factory.mktemp("evaluated") / "cleanset")
+    edition = Edition(clone.folder)
+    models = yaml.safe_load(edition.params_yaml.read_text())["models"]
+    study = Study(clone.folder / "studies" / "robustness")
+    study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"further_models": {OTHER: models["norm_robust"]}}))
+    images.run(study)
+    corruptions.run(study, "standard")
+    further.run(study, OTHER)
+    for family in FAMILIES:
+        files = study.answers
+        for role in ("norm_robust", "corruption_robust", "standard"):
+            if not files.predictions(family, role).exists():
+                shutil.copy(files.predictions(family, OTHER), files.predictions(family, role))
+                copy_record(study, family, (OTHER, role), models)
+    return edition
+
+
+def copy_record(study: Study, family: str, roles: tuple[str, str], models: dict[str, Any]) -> None:
+    """The record of one role as that of another, whose weights it names."""
+    record = json.loads(study.answers.record(family, roles[0]).read_text())
+    changed = record | {"role": roles[1], "weights_sha256": models[roles[1]]["sha256"]}
+    study.answers.record(family, roles[1]).write_text(json.dumps(changed))
+
+
+def study_of(edition: Edition) -> Study:
+    return Study(edition.folder / "studies" / "robustness")
+
+
+def params_file(folder: Path, **others: object) -> Path:
+    path = folder / "wanted.yaml"
+    path.write_text(yaml.safe_dump(PARAMS | others))
+    return path
+
+
+def values(lines: list[Line], selection: str, model: str) -> dict[tuple[str, str], float]:
+    found = {(line.measure, line.change): line for line in lines if (line.selection, line.model) == (selection, model)}
+    return {key: line.value for key, line in found.items()}
+
+
+@pytest.fixture(scope="module")
+def evaluated(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluated, Path]:
+    """Two roles on the whole edition."""
+    out = tmp_path_factory.mktemp("out")
+    wanted = Wanted(["standard", "norm_robust"], str(edition.folder), out / "a", params_file(out))
+    return evaluation.run(edition, wanted), out / "a"
+
+
+def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
+    """The same answers, measures and intervals, bit for bit, of the same images."""
+    found, out = evaluated
+    stored = study_of(edition).answers.predictions("corruptions", "standard")
+    assert (out / "corruptions" / "standard.parquet").read_bytes() == stored.read_bytes()
+    record = json.loads((out / "corruptions" / "standard.json").read_text())
+    assert record["changes"] == {"contrast": "2", "pixelate": "2"}
+    assert record["images"] == 71
+    measure.run(study_of(edition))
+    both = [pd.read_csv(folder / "corruptions.csv") for folder in (study_of(edition).measures, out / "measures")]
+    expected, given = (table[table["model"] == "standard"].reset_index(drop=True) for table in both)
+    pd.testing.assert_frame_equal(expected, given)
+    assert sorted(given["selection"].unique()) == ["common", "own", "union"]
+    metrics = json.loads((out / "metrics" / "corruptions" / "mean_error.json").read_text())
+    lines = found.lines["corruptions"]
+    assert metrics["norm_robust"] == pytest.approx(values(lines, "union", "norm_robust")["mean_error", ""], abs=1e-6)
+
+
+def test_what_is_finished_is_not_computed_again(
+    edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But answers that have changed are."""
+    out = tmp_path / "again"
+    shutil.copytree(evaluated[1], out)
+    computed: list[str] = []
+    predict = predicting.predict
+
+    def counted(target: predicting.Target, *arguments: object) -> None:
+        computed.append(target.name)
+        predict(target, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(predicting, "predict", counted)
+    wanted = Wanted(["standard", "norm_robust"], str(edition.folder), out, params_file(tmp_path))
+    evaluation.run(edition, wanted)
+    assert computed == []
+    shutil.copy(out / "corruptions" / "norm_robust.parquet", out / "corruptions" / "standard.parquet")
+    evaluation.run(edition, wanted)
+    assert computed == ["standard"]
+    path = Path("corruptions", "standard.parquet")
+    assert (out / path).read_bytes() == (evaluated[1] / path).read_bytes()
+
+
+def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
+    """Of a role on its set, not of one on an exported folder."""
+    other = tmp_path / "edition"
+    shutil.copytree(edition.folder, other, ignore=shutil.ignore_patterns("studies", "raw", ".git", ".dvc"))
+    scores = other / "data" / "scores"
+    shutil.copy(scores / "norm_robust.parquet", scores / "standard.parquet")
+    params = params_file(tmp_path, corruptions={"names": ["contrast"], "severities": [1]})
+    with pytest.raises(CleansetError, match=r"the stored scores .* expected the same bits"):
+        evaluation.run(Edition(other), Wanted(["standard"], "standard", tmp_path / "out", params))
+    export = str(other / "data" / "export" / "standard")
+    found = evaluation.run(Edition(other), Wanted(["standard"], export, tmp_path / "out", params))
+    assert values(found.lines["corruptions"], "all", "standard")["error_clean", ""] == 0
+
+
+def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
+    """Without manifest: its images have the seeds of their numbers, and the classes are those of the folder."""
+    export = edition.export("standard")
+    chosen = sorted(path for path in export.rglob("*") if path.suffix in (".JPEG", ".png"))[:4]
+    for number, path in enumerate(chosen):
+        name = path.name if number else "mine.png"
+        (tmp_path / "set" / path.parent.name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, tmp_path / "set" / path.parent.name / name)
+    found = open_images(str(tmp_path / "set"), edition, ["standard"])
+    wnid = chosen[0].parent.name
+    assert found.images["image_id"].tolist()[-1 if wnid == chosen[-1].parent.name else 2] == f"{wnid}/mine.png"
+    assert set(found.images["image_id"]) >= {path.name[:23] for path in chosen[1:]}
+    assert list(found.classes) == sorted(set(found.images["class_index"]))
+    wanted = Wanted(["norm_robust"], str(tmp_path / "set"), tmp_path / "out", params_file(tmp_path))
+    result = evaluation.run(edition, wanted)
+    assert values(result.lines["corruptions"], "all", "norm_robust").keys() >= {("error", "contrast")}
+    out = StringIO()
+    Console(file=out, width=80).print(as_text(result), highlight=False)
+    lines = out.getvalue().splitlines()
+    assert "no manifest: which images these are was not checked" in lines
+    assert max(map(len, lines)) <= 80
+    assert "corruptions, 4 images: error in percent" in lines
+    answers = pd.read_parquet(tmp_path / "out" / "corruptions" / "norm_robust.parquet")
+    stored = pd.read_parquet(study_of(edition).answers.predictions("corruptions", "norm_robust"))
+    both = answers.merge(stored, on=["file", "change", "severity"])
+    assert len(both) == 3 * 4
+    assert (both["log_odds_x"] == both["log_odds_y"]).all()
+
+
+def test_a_file_of_names(edition: Edition, tmp_path: Path) -> None:
+    """All images of these ids that are in the sets, of the edition's classes."""
+    table = pd.read_parquet(study_of(edition).images)
+    names, path = table["image_id"].tolist()[5:2:-1], tmp_path / "names.txt"
+    path.write_text("\n".join(names) + "\n")
+    found = open_images(str(path), edition, ["standard"])
+    assert found.images["file"].tolist() == table[table["image_id"].isin(names)]["file"].tolist()
+    assert len(found.classes) == 12
+    assert (found.selections, found.notes) == (["all"], ["of 71 images of the sets those that names.txt names"])
+    path.write_text("ILSVRC2012_val_00050000\n")
+    with pytest.raises(CleansetError, match=r"names\.txt: 'ILSVRC2012_val_00050000' is in no set of .* remove it"):
+        open_images(str(path), edition, ["standard"])
+    path.write_text("\n")
+    with pytest.raises(CleansetError, match=r"names\.txt: no images; expected an image id a line"):
+        open_images(str(path), edition, ["standard"])
+
+
+def test_one_image_is_too_few(edition: Edition, tmp_path: Path) -> None:
+    """It has no interval, and no measure is given without one."""
+    names = tmp_path / "names.txt"
+    names.write_text(pd.read_parquet(study_of(edition).images)["image_id"].iloc[0] + "\n")
+    path = params_file(tmp_path, corruptions={"names": ["fog"], "severities": [1]})
+    with pytest.raises(CleansetError, match="corruptions: images to measure on: 1; expected two or more"):
+        evaluation.run(edition, Wanted(["standard"], str(names), tmp_path / "out", path))
+
+
+def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
+    """On all images and the common ones, as the role of the same weights is; it has no set of its own."""
+    study = study_of(edition)
+    answers = study.answers.predictions("corruptions", OTHER)
+    assert answers.read_bytes() == (evaluated[1] / "corruptions" / "norm_robust.parquet").read_bytes()
+    measure.run(study)
+    table = pd.read_csv(study.measures / "corruptions.csv")
+    assert set(table[table["model"] == OTHER]["selection"]) == {"union", "common"}
+    assert table[table["selection"] == "common"]["images"].unique().tolist() == [9]
+    same = [table[table["model"] == role].drop(columns="model") for role in (OTHER, "norm_robust")]
+    keys = ["selection", "measure", "change"]
+    both = same[0].merge(same[1], on=keys)
+    assert len(both) == len(same[0]) > 0
+    np.testing.assert_array_equal(both["value_x"], both["value_y"])
+    metrics = json.loads((study.metrics / "corruptions" / "mean_error.json").read_text())
+    assert list(metrics) == ["standard", "norm_robust", "corruption_robust", OTHER]
+    pages.run(study)
+    assert OTHER in soup(study.report / "index.html").select_one("#models").get_text()  # type: ignore[union-attr]
+
+
+def test_a_study_without_masks_has_no_scenarios(edition: Edition) -> None:
+    """Answers to no images, which are tables without rows."""
+    study = study_of(edition)
+    assert len(pd.read_parquet(study.answers.predictions("scenarios", OTHER))) == 0
+    assert not (study.report / "scenarios.html").exists()
+
+
+def test_the_documented_lines(edition: Edition, repository: Path) -> None:
+    done = shell(Checkout(edition.folder), block(repository, "mkdir -p build"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "standard: 34 images of 12 classes"
+    assert [line.split()[0] for line in lines if "norm_robust" in line] == ["norm_robust"]
+    assert "no mCE: severities 1, 3; CE needs 1 to 5" in lines
+    assert (edition.folder / "build" / "robustness" / "metrics" / "corruptions" / "error" / "fog.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("models", "images_of", "params", "message"),
+    [
+        ([], "standard", None, "no --model"),
+        (["vgg"], "standard", None, "--model 'vgg': no such model"),
+        (["standard"], "nowhere", None, "nowhere: no set; expected one of the edition's roles"),
+        (["standard"], "standard", {"perturbations": {"reference": "robust"}}, "robust is no model; expected standard"),
+        (["standard"], "standard", {"scenarios": {"names": ["blur"]}}, "scenarios need masks"),
+        (["standard"], "standard", {"corruptions": {"trained_on": {"x": ["fog"]}}}, "x is no model; expected standard"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    edition: Edition, tmp_path: Path, models: list[str], images_of: str, params: dict[str, object] | None, message: str
+) -> None:
+    path = params_file(tmp_path, **params) if params else None
+    with pytest.raises(CleansetError) as error:
+        evaluation.run(edition, Wanted(models, images_of, tmp_path / "out", path))
+    assert message in str(error.value)
+
+
+def test_the_defaults() -> None:
+    params = evaluation._params(Wanted(["a"], "b", Path("out")), ["a"], [])
+    assert (len(params.corruptions.changes()), len(params.perturbations.changes())) == (75, 9 * 31 + 41)
+    assert params.scenarios.changes() == []
+
+
+def test_a_damaged_image(tmp_path: Path) -> None:
+    (tmp_path / "n01440764").mkdir()
+    Image.new("RGB", (300, 300)).save(tmp_path / "n01440764" / "a.png")
+    found = open_images(str(tmp_path), Edition(tmp_path), [])
+    assert found.images["image_id"].tolist() == ["n01440764/a.png"]
+    assert (found.selections, found.owners, found.edition) == (["all"], [], None)
+
+
+def test_below_float64_the_record_says_how_far(
+    edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a sample of the changed images, here all of them; and it is not computed again."""
+    wanted = Wanted(["standard"], "standard", tmp_path / "out", params_file(tmp_path), precision="float32")
+    evaluation.run(edition, wanted)
+    found = json.loads((tmp_path / "out" / "corruptions" / "standard.json").read_text())["against_float64"]
+    answers, exact = (
+        pd.read_parquet(folder / "corruptions" / "standard.parquet") for folder in (tmp_path / "out", evaluated[1])
+    )
+    both = answers[answers["change"] != "clean"].merge(exact, on=["file", "change", "severity"])
+    assert found["images"] == len(both) == 3 * 34
+    same = [one[0] == other[0] for one, other in zip(both["top5_class_x"], both["top5_class_y"], strict=True)]
+    assert found["top1_agreement"] == pytest.approx(np.mean(same), abs=1e-6)
+    probabilities = [
+        {int(c): float(p) for c, p in zip(classes, values, strict=True)}
+        for side in "xy"
+        for classes, values in zip(both[f"top5_class_{side}"], both[f"top5_probability_{side}"], strict=True)
+    ]
+    pairs = zip(probabilities[: len(both)], probabilities[len(both) :], strict=True)
+    largest = max(abs(one[c] - other[c]) for one, other in pairs for c in one.keys() & other.keys())
+    assert 0 < largest <= found["largest_difference"] * 1.01
+    assert found["largest_difference"] < 1e-3
+    monkeypatch.setattr(predicting, "predict", None)
+    evaluation.run(edition, wanted)
+
+
+def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process; and three, the other order and smaller batches and shards."""
+    params = PARAMS | {"perturbations": {"names": ["shot_noise"], "max_images": 3}}
+    one, three = studies = [Study(edition.folder / "studies" / name) for name in ("one", "three")]
+    one.folder.mkdir()
+    one.params_yaml.write_text(yaml.safe_dump(params))
+    images.run(one)
+    shutil.copytree(one.folder, three.folder)
+    perturbations.run(one, "standard")
+    names, settings_for = Family.names, engine.settings_for
+    used: list[engine.Settings] = []
+
+    def settings(score: Score) -> engine.Settings:
+        used.append(replace(settings_for(score), batch_size=5))
+        return used[-1]
+
+    monkeypatch.setattr(engine, "available_cores", lambda: 3)
+    monkeypatch.setattr(answering, "settings_for", settings)
+    monkeypatch.setattr(Family, "names", lambda self: names(self)[::-1])
+    monkeypatch.setattr(predicting, "Shards", partial(Shards, min_images=40))
+    perturbations.run(three, "standard")
+    assert [each.workers for each in used] == [3]
+    for path_of in (AnswerFiles.predictions, AnswerFiles.record):
+        found = [path_of(study.answers, "perturbations", "standard").read_bytes() for study in studies]
+        assert found[0] == found[1]
+
+
+def answer_in_small_shards(study: Study) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "Shards", partial(Shards, min_images=64))
+        patch.setattr(engine, "available_cores", lambda: 1)
+        corruptions.run(study, "standard")
+
+
+def test_shards_of_other_code_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = engine.settings_for(Score(device="cpu"))
+    target = predicting.Target("standard", cast(Any, None), settings, [], AnswerFiles(tmp_path))
+    before = target.label({"role": "standard"})
+    assert before == target.label({"role": "standard"}) != target.label({"role": "other"})
+    monkeypatch.setattr(predicting, "changing_code", lambda: "other code")
+    assert target.label({"role": "standard"}) != before
+    monkeypatch.undo()
+    monkeypatch.setattr(predicting, "installed_versions", lambda: {"numba": "0.1"})
+    assert target.label({"role": "standard"}) != before
+
+
+@pytest.mark.long
+def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was finished is not computed again, and the answers are the same bytes."""
+    study, whole = Study(edition.folder / "studies" / "killed"), study_of(edition)
+    study.folder.mkdir()
+    shutil.copy(whole.params_yaml, study.params_yaml)
+    images.run(study)
+    shards = study.answers.partial("corruptions", "standard")
+
+    def finished() -> list[str]:
+        return sorted(path.name for path in shards.glob("*/[0-9]*.parquet"))
+
+    process = FORK_SERVER.Process(target=answer_in_small_shards, args=(study,))
+    process.start()
+    while not finished() and process.is_alive():
+        time.sleep(0.005)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert not study.predictions("corruptions", "standard").exists()
+    kept, keep, before = list[str](), Shards.keep, finished()
+    assert 1 <= len(before) < 4  # of 213 answers
+
+    def counted(self: Shards, number: int, table: pd.DataFrame) -> None:
+        kept.append(f"{number:05}.parquet")
+        keep(self, number, table)
+
+    monkeypatch.setattr(Shards, "keep", counted)
+    answer_in_small_shards(study)
+    assert sorted(kept + before) == [f"{number:05}.parquet" for number in range(4)]
+    for path_of in (AnswerFiles.predictions, AnswerFiles.record):
+        files = [path_of(each.answers, "corruptions", "standard") for each in (study, whole)]
+        assert files[0].read_bytes() == files[1].read_bytes()
+    assert not shards.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("seed", 3, "answers with seed 3; expected 0, as in this study"),
+        ("jpeg", 85, "answers with jpeg 85; expected None, as in this study"),
+        ("weights_sha256", "0" * 64, f"answers with weights_sha256 '{'0' * 64}'; expected '005427ace323"),
+        ("images_sha256", "0" * 64, f"answers with images_sha256 '{'0' * 64}'; expected '"),
+        ("parameters", "many", "no record of answers; expected weights, parameters, seed and images"),
+    ],
+)
+def test_answers_with_something_else_are_not_measured(edition: Edition, key: str, value: object, expected: str) -> None:
+    study = study_of(edition)
+    path = study.answers.record("corruptions", "standard")
+    before = path.read_text()
+    path.write_text(json.dumps(json.loads(before) | {key: value}))
+    with pytest.raises(CleansetError) as error:
+        measure.run(study)
+    path.write_text(before)
+    assert f"{path}: {expected}" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_published_images_give_the_answers_of_made_ones(
+    edition: Edition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit, in a study's stages and outside DVC, of the images that are whole."""
+    study, made = Study(edition.folder / "studies" / "published"), study_of(edition)
+    table, folder = pd.read_parquet(made.images), study.folder / "images of the benchmark"
+    params = read_study_params(made.params_yaml, ["standard", "norm_robust", "corruption_robust"])
+    sources = Sources.read(made)
+    family = family_of("corruptions", sources, params)
+    changed, whole = family.changed_images(sources.files, params), table[table["crop"].isna()]
+    for file in whole["file"]:
+        for change, severity in family.changes:
+            path = folder / change / str(severity) / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            changed(str(ChangeName(file, change, severity))).save(path, format="PNG")
+    published = {"corruptions": PARAMS["corruptions"] | {"published": folder.name}, "jpeg": 85}  # type: ignore[operator]
+    study.params_yaml.write_text(yaml.safe_dump(PARAMS | published))
+    images.run(study)
+    corruptions.run(study, "standard")
+    stored, found = (pd.read_parquet(each.answers.predictions("corruptions", "standard")) for each in (made, study))
+    is_made = stored["file"].isin(whole["file"]) & (stored["change"] != "unchanged")
+    is_read = found["change"] != "unchanged"  # which has the JPEG step
+    assert is_read.sum() == is_made.sum() == 3 * len(whole)
+    pd.testing.assert_frame_equal(
+        found[is_read].reset_index(drop=True), stored[is_made].reset_index(drop=True), check_exact=True
+    )
+    for role in ("norm_robust", "corruption_robust"):
+        shutil.copy(study.predictions("corruptions", "standard"), study.predictions("corruptions", role))
+        models = yaml.safe_load(edition.params_yaml.read_text())["models"]
+        copy_record(study, "corruptions", ("standard", role), models)
+    measure.run(study)
+    pages.run(study)
+    notice = soup(study.report / "index.html").select_one(".notice").get_text()  # type: ignore[union-attr]
+    left_out = len(table) - len(whole)
+    assert notice == (
+        "Published images, but not all of ImageNet-C: no official numbers. Published images are whole: "
+        f"{left_out} that are cropped in the sets are left out."
+    )
+    few = PARAMS | {"corruptions": {"names": ["contrast"], "severities": [2], "published": str(folder.resolve())}}
+    params_file(tmp_path, **few)
+    wanted = Wanted(["standard"], "standard", tmp_path / "out", tmp_path / "wanted.yaml")
+    printed = StringIO()
+    Console(file=printed, width=80).print(as_text(evaluation.run(edition, wanted)), highlight=False)
+    answers = pd.read_parquet(tmp_path / "out" / "corruptions" / "standard.parquet")
+    both = answers.merge(stored, on=["file", "change", "severity"])
+    assert len(both) == len(answers) == 3 * sum("standard" in each for each in whole["sets"])
+    assert (both["log_odds_x"] == both["log_odds_y"]).all()
+    assert "no official numbers" in " ".join(printed.getvalue().split())
+    assert "own implementation" not in printed.getvalue()
+    for is_official, expected in ((False, "no"), (True, "yes")):
+        monkeypatch.setattr(PublishedBenchmark, "is_official", is_official)
+        evaluation.run(edition, wanted)
+        for name in ("corruptions", "corruption_differences", "corruption_errors", "errors_by_severity"):
+            table = pd.read_csv(tmp_path / "out" / "measures" / f"{name}.csv")
+            assert set(table["official"]) <= {expected}
+            assert len(table) or name == "corruption_differences"  # one model has none

@@ -1,0 +1,40 @@
+"""Who only builds sets imports nothing of what robustness needs."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LIGHT = {"cleanset.statistics.seeds"}
+"""What others may import of robustness."""
+HEAVY = {"cv2", "foolbox", "imagecorruptions", "numba", "skimage", "statsmodels"}
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """The modules that a file imports on import, not those that a function imports when it runs."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            yield child.module or ""
+        elif not isinstance(child, ast.FunctionDef):
+            yield from imported(child)
+
+
+@pytest.mark.slow
+def test_only_robustness_imports_its_libraries(repository: Path) -> None:
+    package = repository / "src" / "cleanset"
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        modules = set(imported(ast.parse(path.read_text(encoding="utf-8"))))
+        if not name.startswith(("robustness/", "attacks/")):
+            found += [f"{name}: {module}" for module in sorted(modules) if module.split(".")[0] in HEAVY]
+        if "robustness" not in name and not name.startswith("attacks"):
+            found += [
+                f"{name}: {module}"
+                for module in sorted(modules)
+                if module.startswith("cleanset.studies.robustness") and module not in LIGHT
+            ]
+    assert found == []

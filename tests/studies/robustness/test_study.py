@@ -1,0 +1,270 @@
+"""A study's params.yaml, and the images and answers that it is made of."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.studies.attacks.settings import AttackSettings, read_attack_settings
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, by_name
+from cleanset.studies.robustness.changed_images import ChangeName
+from cleanset.studies.robustness.clean import check_clean
+from cleanset.studies.robustness.images import first_images, images_for, joined
+from cleanset.studies.robustness.names import (
+    ALL_CORRUPTIONS,
+    ALL_PERTURBATIONS,
+    CORRUPTION_GROUPS,
+    PERTURBATION_GROUPS,
+    SCENARIO_GROUPS,
+    SCENARIOS,
+)
+from cleanset.studies.robustness.settings import Perturbations, read_study_params
+from tests.documents import blocks
+from tests.studies.robustness.entries import entry
+
+ROLES = ["standard", "robust"]
+
+
+def study(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
+    params = read_study_params(study(tmp_path, "seed: 7\n"), ROLES)
+    assert (params.images, params.jpeg, params.seed) == ("union", 85, 7)
+    assert len(params.corruptions.changes()) == 75
+    assert params.corruptions.changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [("shot_noise", 1)]
+
+
+def test_groups_stand_for_their_members(tmp_path: Path) -> None:
+    text = "corruptions: {names: [digital, snow], severities: [3, 1]}\n"
+    changes = read_study_params(study(tmp_path, text), ROLES).corruptions.changes()
+    names = ["snow", "contrast", "elastic_transform", "pixelate", "jpeg_compression"]
+    assert changes == [(name, severity) for name in names for severity in (1, 3)]
+
+
+def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
+    (text,) = blocks(repository, "yaml", "docs/robustness.md")
+    params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
+    assert params.corruptions.trained_on == {"corruption_robust": ["noise"]}
+    assert len(params.corruptions.changes()) == 40
+    attack = read_attack_settings(study(tmp_path, text))
+    defaults = AttackSettings.model_validate({})
+    assert (attack.search_precision, attack.probe) == (defaults.search_precision, defaults.probe)
+    same = ("none", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack")
+    assert {name: attack.attack(name) for name in same} == {name: defaults.attack(name) for name in same}
+    assert set(attack.names) - set(defaults.names) == {"spsa_alone", "pgd_l2"}
+
+
+def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
+    text = "{further_models: {more: {source: timm, name: a}}, perturbations: {reference: more}}\n"
+    params = read_study_params(study(tmp_path, text), ROLES)
+    assert params.models(ROLES) == ["standard", "robust", "more"]
+    with pytest.raises(CleansetError, match="more is no model; expected standard, robust"):
+        read_study_params(study(tmp_path, text), ROLES, further=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("corruptions: {names: [fogg]}", "corruptions.names: 'fogg' is no corruption; expected one of gaussian_noise"),
+        ("corruptions: {names: []}", "corruptions.names"),
+        ("corruptions: {severities: [6]}", "corruptions.severities"),
+        ("corruptions: {reference: vgg}", "corruptions.reference: vgg is no model; expected alexnet, standard, robust"),
+        ("corruptions: {trained_on: {vgg: [noise]}}", "corruptions.trained_on: vgg is no model; expected standard"),
+        ("corruptions: {trained_on: {robust: [grain]}}", "'grain' is no corruption"),
+        ("{images: own, corruptions: {reference: robust}}", "sees other images than the models"),
+        ("jpeg: 0", "jpeg"),
+        ("perturbations: {names: [fog]}", "perturbations.names: 'fog' is no perturbation; expected one of gaussian_n"),
+        ("perturbations: {difficulty: 4}", "perturbations.difficulty"),
+        ("perturbations: {reference: vgg}", "perturbations.reference: vgg is no model; expected standard, robust"),
+        ("{images: own, perturbations: {reference: robust}}", "expected no reference, or images: union"),
+        ("masks: [{folder: ../a, origin: person}]", "masks.0.folder"),
+        ("masks: [{folder: a, format: gif, origin: person}]", "unknown mask format 'gif'; expected one of png, coco"),
+        ("masks: [{folder: a, origin: nobody}]", "masks.0.origin"),
+        ("scenarios: {names: [image_pink]}", "scenarios.names: 'image_pink' is no scenario"),
+        ("scenarios: {names: [blur]}", "scenarios.names: scenarios need masks"),
+        ("scenarios: {published: a, names: [In Rain]}", "scenarios.names: 'In Rain' cannot name a scenario"),
+        ("scenarios: {published: a, names: [clean]}", "scenarios.names: 'clean' cannot name a scenario"),
+        ("corruptions: {published: ''}", "corruptions.published"),
+        ("corruptions: {published: a, names: [rain]}", "corruptions.names: 'rain' is no corruption"),
+        ("scenarios: {matte: pink}", "'pink' is no matte; expected one of black, white, grey, mean"),
+        ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected a smallest above 0"),
+        ("scenarios: {baselines: {model: vgg}}", "scenarios.baselines.model: vgg is no model; expected standard"),
+        ("further_models: {robust: {source: timm, name: a}}", "further_models.robust: the edition has this role"),
+        ("further_models: {alexnet: {source: timm, name: a}}", "alexnet names the published table"),
+        (
+            "{images: own, further_models: {more: {source: timm, name: a}}}",
+            "more has no set of its own; expected images",
+        ),
+        ("further_models: {more: {source: tim, name: a}}", "further_models.more.source"),
+        ("images: both", "images"),
+        ("pictures: union", "unknown key 'pictures'"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(CleansetError) as error:
+        read_study_params(study(tmp_path, text + "\n"), ROLES)
+    assert message in str(error.value)
+    assert str(tmp_path / "params.yaml") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "known", "groups"),
+    [
+        ("corruptions", ALL_CORRUPTIONS, CORRUPTION_GROUPS),
+        ("perturbations", ALL_PERTURBATIONS, PERTURBATION_GROUPS),
+        ("scenarios", SCENARIOS, SCENARIO_GROUPS),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_whole_list(
+    tmp_path: Path, section: str, known: tuple[str, ...], groups: dict[str, tuple[str, ...]]
+) -> None:
+    with pytest.raises(CleansetError) as error:
+        read_study_params(study(tmp_path, f"{section}: {{names: [rain]}}\n"), ROLES)
+    assert f"expected one of {', '.join(known)}, or a group: {', '.join(groups)}; found ['rain']" in str(error.value)
+
+
+def test_the_sets_are_joined() -> None:
+    first, both, cropped = entry(1), entry(2), entry(3, crop=(0, 0, 50, 40))
+    table = joined({"standard": [both, first], "robust": [cropped, both]})
+    assert table["file"].tolist() == [
+        "n01440764/ILSVRC2012_val_00000001.JPEG",
+        "n01440764/ILSVRC2012_val_00000002.JPEG",
+        "n01440764/ILSVRC2012_val_00000003.png",
+    ]
+    assert table["sets"].tolist() == [["standard"], ["standard", "robust"], ["robust"]]
+    assert table["crop"].tolist() == [None, None, (0, 0, 50, 40)]
+    assert images_for(table, "union", "robust")["file"].tolist() == table["file"].tolist()
+    assert images_for(table, "own", "robust")["image_id"].str[-1].tolist() == ["2", "3"]
+
+
+def test_one_file_that_is_two_images() -> None:
+    with pytest.raises(CleansetError, match="another image in the set of robust than in that of standard"):
+        joined({"standard": [entry(1)], "robust": [entry(1, digest="b" * 64)]})
+
+
+def test_no_images() -> None:
+    with pytest.raises(CleansetError, match="the sets of standard, robust have no images"):
+        joined({"standard": [], "robust": []})
+
+
+def test_what_is_read_off() -> None:
+    logits = np.full((2, 1000), -50.0)
+    logits[0, [3, 7, 9]] = 2.0, 1.0, 0.5
+    logits[1, [3, 9]] = 0.25, 4.0
+    found = ReadAnswers([9, 7])(logits)
+    assert found["top5_class"][:, 0].tolist() == [3, 9]
+    assert found["largest_logit"].tolist() == [2.0, 4.0]
+    assert found["second_logit"].tolist() == [1.0, 0.25]
+    exact = [np.log(np.exp(row).sum()) for row in logits]
+    assert found["log_sum_exp"].tolist() == pytest.approx(exact, rel=1e-6)
+    assert found["class_of_edition"].tolist() == [7, 9]
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
+def test_a_logit_that_is_no_number(broken: float) -> None:
+    logits = np.zeros((2, 1000))
+    logits[1, 4] = broken
+    with pytest.raises(ValueError, match=r"^a logit is NaN or infinite$"):
+        ReadAnswers([7])(logits)
+
+
+@pytest.mark.parametrize(
+    ("family", "keys"),
+    [
+        ("corruptions", ["file", "change", "severity"]),
+        ("perturbations", ["file", "change", "frame"]),
+        ("scenarios", ["file", "change"]),
+    ],
+)
+def test_names_become_columns(family: str, keys: list[str]) -> None:
+    name = ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4)
+    assert ChangeName.parsed(str(name)) == name
+    answers = pd.DataFrame({"image_id": [str(name)]} | {key: [values[0]] for key, values in read().items()})
+    table = by_name(answers, PREDICTIONS[family])
+    assert table.columns.tolist()[: len(keys) + 1] == [*keys, "top5_class"]
+    assert tuple(table.iloc[0][keys]) == name[: len(keys)]
+
+
+def test_frames_sorted_by_name_are_in_order() -> None:
+    names = [str(ChangeName("a.JPEG", "scale", frame)) for frame in range(31)]
+    assert sorted(names) == names
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(None, [0, 1, 2, 3, 4, 5]), (2, [0, 3]), (3, [0, 3, 5]), (5, [0, 1, 3, 4, 5]), (9, [0, 1, 2, 3, 4, 5])],
+)
+def test_the_first_images(count: int | None, expected: list[int]) -> None:
+    images = pd.DataFrame({"file": list("abcdef"), "class_index": [1, 1, 1, 2, 2, 3]})
+    assert first_images(images, count)["file"].tolist() == [list("abcdef")[place] for place in expected]
+
+
+def test_frames_and_levels() -> None:
+    names = ["noise", "translate", "speckle_noise"]
+    wanted = Perturbations.model_validate({"names": names, "difficulty": 3})
+    assert wanted.frame_counts() == {"gaussian_noise": 31, "shot_noise": 31, "translate": 41, "speckle_noise": 31}
+    assert list(wanted.levels().values()) == [3, 3, 1, 3]
+    assert len(wanted.changes()) == 134
+    as_written = Perturbations.model_validate({"names": names, "frames": "as_written"})
+    assert set(as_written.frame_counts().values()) == {30}
+
+
+def read() -> dict[str, np.ndarray]:
+    return {key: list(values) for key, values in ReadAnswers([0, 1])(np.arange(1000.0)[None] % 7).items()}  # type: ignore[misc]
+
+
+def box(*edges: int) -> Any:
+    """A column with one box."""
+    return [edges]
+
+
+class TestClean:
+    """Clean images against the stored scores."""
+
+    images = pd.DataFrame(
+        {"file": ["a.JPEG", "b.png"], "image_id": ["a", "b"], "crop": [None, (0, 0, 5, 5)]},
+    )
+    clean = pd.DataFrame(
+        {
+            "top5_class": [np.arange(5), np.arange(1, 6)],
+            "top5_probability": [np.linspace(0.5, 0.1, 5, dtype=np.float32)] * 2,
+            "log_odds": np.array([1.5, 2.5], np.float32),
+        }
+    )
+
+    def stored(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        whole = self.clean.iloc[:1].assign(image_id=["a"])
+        return whole, self.clean.iloc[1:].assign(image_id=["b"], crop=box(0, 0, 5, 5))
+
+    def test_the_same(self) -> None:
+        check_clean("standard", self.images, self.clean, *self.stored())
+
+    def test_a_bit_differs(self) -> None:
+        whole, cropped = self.stored()
+        cropped = cropped.assign(log_odds=np.nextafter(cropped["log_odds"], np.float32(9)))
+        message = (
+            r"^b\.png: standard gives log_odds 2\.5, the stored scores 2\.50000024; expected the same bits: run dvc"
+        )
+        with pytest.raises(CleansetError, match=message):
+            check_clean("standard", self.images, self.clean, whole, cropped)
+
+    def test_the_fifth_probability_differs(self) -> None:
+        whole, cropped = self.stored()
+        other = pd.Series([np.array([0.5, 0.4, 0.3, 0.2, 0.05], np.float32)], whole.index)
+        whole = whole.assign(top5_probability=other)
+        message = r"^a\.JPEG: .* 0\.2\d* 0\.1\d*, the stored scores 0\.5 0\.4\d* 0\.3\d* 0\.2\d* 0\.05\d*; "
+        with pytest.raises(CleansetError, match=message):
+            check_clean("standard", self.images, self.clean, whole, cropped)
+
+    def test_nothing_stored(self) -> None:
+        whole, cropped = self.stored()
+        other = cropped.assign(crop=box(0, 0, 5, 6))
+        with pytest.raises(CleansetError, match=r"b\.png: standard has no stored scores of it"):
+            check_clean("standard", self.images, self.clean, whole, other)
