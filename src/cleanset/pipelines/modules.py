@@ -128,7 +128,9 @@ def _imported(statement: ast.Import | ast.ImportFrom) -> dict[str, Definition]:
     for alias in statement.names:
         module = f"{statement.module}.{alias.name}"
         is_module = path_of(module).is_file()
-        found[alias.asname or alias.name] = Definition(module) if is_module else Definition(statement.module, alias.name)
+        found[alias.asname or alias.name] = (
+            Definition(module) if is_module else Definition(statement.module, alias.name)
+        )
     return found
 
 
