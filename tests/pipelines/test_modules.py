@@ -48,7 +48,14 @@ FILES = {
         def second(row):
             return away(row)
         """,
-    "shares.py": "def share(row): return Box(row)\nclass Box:\n    from cleanset.boxes import side\n    sides = side()\n",
+    "shares.py": """
+        from cleanset.boxes import side
+
+        def share(row): return Box(row)
+
+        class Box:
+            sides = side()
+        """,
     "boxes.py": "def side(): ...\n",
     "constants.py": "HALF = 1\n",
     "lazy.py": "from cleanset.handed_on import once\n",
