@@ -92,6 +92,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/use.md", "python"): 2,
         ("docs/curate.md", "yaml"): 1,
         ("docs/review.md", "yaml"): 1,
+        ("docs/attacks.md", "yaml"): 1,
         ("docs/robustness.md", "yaml"): 1,
         ("docs/contest.md", "yaml"): 2,
         ("docs/publish.md", "nginx"): 1,
@@ -278,6 +279,20 @@ def test_a_published_study_of_ratings(repository: Path, checkout: Checkout) -> N
     assert "174 of 2,062 real images with 5 ratings or more have a negative majority" in done.stdout
     assert (checkout.folder / "build" / "published_ratings" / "look_again.csv").is_file()
     shutil.rmtree(checkout.folder / "build")
+
+
+@pytest.mark.parametrize(
+    ("page", "metrics", "count"),
+    [("robustness.md", "metrics/{}.json", 5), ("attacks.md", "attack_metrics/{}/success.json", 5)],
+)
+def test_the_figures_of_the_sample(page: str, metrics: str, count: int, repository: Path) -> None:
+    """The first table of a study's page has the committed metrics, a column for each model."""
+    head, _, *rows = re.findall(r"(?m)^\|.*\|$", (repository / "docs" / page).read_text())[: count + 2]
+    roles = re.findall(r"`(\w+)`", head)
+    for name, *cells in ([cell.strip() for cell in row.strip("|").split("|")] for row in rows):
+        (path,) = repository.glob(f"studies/*/{metrics.format(name.strip('`'))}")
+        digits = len(cells[0].partition(".")[2])
+        assert cells == [f"{json.loads(path.read_text())[role]:.{digits}f}" for role in roles], name
 
 
 def test_make_alone_lists_the_targets(checkout: Checkout) -> None:

@@ -25,33 +25,34 @@ def tree(repository: Path) -> str:
     return str(block)
 
 
-def test_the_map_names_every_package_and_module(repository: Path) -> None:
-    package = repository / "src" / "cleanset"
-    found = {f"{path.name}/" if path.is_dir() else path.name for path in package.iterdir() if path.name[0] not in "_."}
-    found -= {"py.typed"}
+def parts(folder: Path) -> set[str]:
+    """The packages, with a slash, and modules of a folder."""
+    found = {f"{path.name}/" for path in folder.iterdir() if (path / "__init__.py").is_file()}
+    return found | {path.name for path in folder.glob("*.py") if path.name != "__init__.py"}
+
+
+def test_the_map_has_a_line_for_every_package_and_module(repository: Path) -> None:
+    """Each once, with what it is; plumbing shares a line. That imports keep to the directions, import-linter checks."""
     lines = tree(repository).split("src/cleanset/\n")[1].splitlines()
-    (plumbing,) = [line for line in lines if line.startswith("  errors ")]
-    named = {re.match(r"  (\S+)", line)[1] for line in lines if line != plumbing}  # type: ignore[index]
-    named |= {f"{name}.py" for name in plumbing.split("  ")[1].split()}
-    assert named == found
+    named: dict[str, list[str]] = {"": [], "studies/": []}
+    for line in lines:
+        indent, names, subject = re.fullmatch(r"( +)(\S+(?: \S+)*) +(\S.+)", line).groups()  # type: ignore[union-attr]
+        assert len(subject.split()) >= 3, line
+        several = [f"{name}.py" for name in names.split()]
+        named["" if len(indent) == 2 else "studies/"] += several if len(several) > 1 else [names]
+    for folder, found in named.items():
+        assert sorted(found) == sorted(parts(repository / "src" / "cleanset" / folder)), folder or "src/cleanset"
 
 
-@pytest.mark.parametrize(
-    ("question", "module", "words"),
-    [
-        ("how ties are broken", "selection/candidates.py", "Ties: the lower image id"),
-        ("what an unreviewed image counts as", "review/decisions.py", "unreviewed_are_clean"),
-        ("who may talk to it", "web/guard.py", "Who may talk to the server"),
-        ("how an image is decoded and a crop is encoded", "images/codec.py", "def png("),
-        ("which layouts of ImageNet are read", "dataset/layouts.py", "layout"),
-    ],
-)
-def test_the_map_leads_to(question: str, module: str, words: str, repository: Path) -> None:
-    """By the tree alone: the line of the folder says it, and names the module in which it is."""
-    folder, name = module.split("/")
-    (line,) = [line for line in tree(repository).splitlines() if line.startswith(f"  {folder}/ ")]
-    assert f"{question} ({name})" in line
-    assert words in read(repository, f"src/cleanset/{module}")
+def test_every_module_that_the_map_names_is_there(repository: Path) -> None:
+    """In the folder of its line."""
+    lines = tree(repository).split("src/cleanset/\n")[1].splitlines()
+    folders: list[str] = []
+    for line in lines:
+        indent, name = re.match(r"( +)(\S+)", line).groups()  # type: ignore[union-attr]
+        folders = [*folders[: len(indent) // 2 - 1], name]
+        for inner in re.findall(r"\((\w+(?:\.py|/))\)", line):
+            assert (repository / "src" / "cleanset" / "/".join(folders) / inner).exists(), line
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
