@@ -309,7 +309,7 @@ class TestRot:
         assert rotten.found != rotten.expected
         run(edition, "bash", "-c", rotten.repair)
         assert examine(edition, quick=False).rotten == []
-        assert run(edition, "dvc", "status").stdout == "Data and pipelines are up to date.\n"
+        assert run(edition, "dvc", "status", "counted").stdout == "Data and pipelines are up to date.\n"
 
     @pytest.mark.parametrize(
         "content", ["stages:\n<<<<<<< HEAD\n", "[" * 200_000, "- a\n", "stages: [a]\n", "stages: {a: 1}\n"]
