@@ -1,5 +1,6 @@
 """Tables that were changed behind DVC's back are refused: one line names table, column and row."""
 
+import os
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -13,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.columns import FILE, Column
 from cleanset.errors import CleansetError
 from cleanset.tables import (
     CANDIDATES,
     CROP_SCORES,
     CROPS,
+    FILE,
     INDEX,
     LOCATIONS,
     MARGINS,
@@ -26,11 +27,15 @@ from cleanset.tables import (
     SCORES,
     SELECTION,
     SHARED,
+    Column,
     Table,
+    Version,
+    has_checksums,
     read_table,
     write_table,
 )
 from tests.properties import examples
+from tests.time_limits import at_most
 
 ID, NEXT = "ILSVRC2012_val_00000004", "ILSVRC2012_val_00000005"
 NAMES = ["a", "a!", "b", "é", "\uffff", "\U0001f600"]
@@ -84,6 +89,64 @@ def test_good_rows(name: str, tmp_path: Path) -> None:
     assert read_table(put(path, table), table).empty
     write_table(tmp_path / "again", read_table(put(path, table, row), table), table)
     assert pq.read_table(tmp_path / "again").to_pylist() == pq.read_table(path).to_pylist()
+
+
+def version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> Version:
+    """That of a package whose VERSION is `number`, and whose tables have checksums from 3 on."""
+    (tmp_path / "package").mkdir(exist_ok=True)
+    (tmp_path / "package" / "VERSION").write_text(f"{number}\n")
+    monkeypatch.setattr("cleanset.tables.files", lambda name: tmp_path)
+    return Version("package", 2)
+
+
+def flip_bits(path: Path, table: Table) -> tuple[int, int]:
+    """How many bits of a file, each flipped alone, change what is read, and how many are refused."""
+    data, expected = path.read_bytes(), read_table(path, table).to_json()
+    changed = refused = 0
+    for bit in range(0, 8 * len(data), 31):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            changed += read_table(path, table).to_json() != expected
+        except CleansetError:
+            refused += 1
+    path.write_bytes(data)
+    return changed, refused
+
+
+def test_page_checksums_begin_with_the_next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"image_id": f"ILSVRC2012_val_{number:08d}"} | TOP5 | {"log_odds": number / 7} for number in range(1, 200)]
+    frame, path = pd.DataFrame(rows), tmp_path / "scores.parquet"
+    write_table(path, frame, SCORES)
+    for number, is_checked in ((2, False), (3, True)):
+        table = Table(version=version(tmp_path, monkeypatch, number), **SCORES.columns)
+        write_table(tmp_path / "t", frame, table)
+        assert has_checksums(tmp_path / "t") == is_checked
+        assert ((tmp_path / "t").read_bytes() == path.read_bytes()) == (not is_checked)
+        changed, refused = flip_bits(tmp_path / "t", table)
+        assert (changed == 0) == is_checked
+        assert refused > 0
+
+
+def test_an_installed_package_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = version(tmp_path, monkeypatch, 3)
+    (tmp_path / "package" / "VERSION").unlink()
+    assert not found.has_checksums
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_checksums_of_an_edition_s_tables(name: str, tmp_path: Path) -> None:
+    table, row = GOOD[name]
+    write_table(tmp_path / "t", pd.DataFrame([row]), table)
+    assert table.version is not None
+    assert has_checksums(tmp_path / "t") == table.version.has_checksums
+
+
+def test_a_table_that_is_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t")
+    with at_most(5), pytest.raises(CleansetError, match="/t: a named pipe; expected a regular file"):
+        read_table(tmp_path / "t", SCORES)
 
 
 def test_a_crop_and_none(tmp_path: Path) -> None:

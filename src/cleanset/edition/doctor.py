@@ -1,11 +1,12 @@
 """What `cleanset doctor` finds and repairs: what killed runs and failing disks leave in an edition."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cleanset.edition.locks import repair_locks
-from cleanset.edition.rot import Rotten, Unchecked, rotten_files, unchecked_folders
+from cleanset.edition.rot import Rotten, Unchecked, outs_of, rotten_files
 from cleanset.errors import CleansetError
 
 
@@ -14,8 +15,10 @@ class Findings:
     """What was found; paths are those of the edition's folder as given.
 
     `repaired`: what was put back or removed, a line each. `hashed`: how many files were hashed; None in the quick form.
-    `rotten`: files with other bytes than dvc.lock says. `unchecked`: folders of whose files DVC's list is missing.
-    `leftovers`: temporary files of killed runs.
+    `rotten`: files with other bytes than dvc.lock says. `unchecked`: folders that differ, in a file that only DVC's
+    missing list would tell.
+    `leftovers`: temporary files of killed runs. `without_checksums`: the number of tables whose readers cannot see a
+    changed bit.
     """
 
     repaired: list[str]
@@ -23,6 +26,7 @@ class Findings:
     rotten: list[Rotten]
     unchecked: list[Unchecked]
     leftovers: list[Path]
+    without_checksums: int = 0
 
     @property
     def is_healthy(self) -> bool:
@@ -38,8 +42,17 @@ def examine(edition: Path, quick: bool) -> Findings:
     if quick:
         return Findings(repaired, None, [], [], [])
     cache = cache_folder(edition)
-    hashed, rotten = rotten_files(edition, cache)
-    return Findings(repaired, hashed, rotten, unchecked_folders(edition, cache), leftovers(edition))
+    hashed, rotten, unchecked = rotten_files(edition, cache)
+    return Findings(repaired, hashed, rotten, unchecked, leftovers(edition), tables_without_checksums(edition, rotten))
+
+
+def tables_without_checksums(edition: Path, rotten: Iterable[Rotten]) -> int:
+    """The number of Parquet outs in the folder, other than the rotten ones, whose pages have no checksums."""
+    from cleanset.tables import has_checksums  # needs pyarrow
+
+    unreadable = {bad.path for bad in rotten}
+    tables = {out.path for out in outs_of(edition) if out.path.suffix == ".parquet" and out.path.is_file()}
+    return sum(not has_checksums(path) for path in tables - unreadable)
 
 
 def cache_folder(edition: Path) -> Path:
@@ -66,10 +79,16 @@ def as_text(findings: Findings) -> str:
     lines = list(findings.repaired)
     lines += [f"{bad.path}: MD5 {bad.found}, expected {bad.expected}: {bad.repair}" for bad in findings.rotten]
     lines += [
-        f"{folder.path}: not checked: {folder.listed_in}, DVC's list of its files, is missing: {folder.remedy}"
+        f"{folder.path}: differs from dvc.lock; {folder.listed_in}, DVC's list of its files, is missing: "
+        f"{folder.remedy}"
         for folder in findings.unchecked
     ]
     lines += [f"{path}: left over from a run that was killed; may be removed" for path in findings.leftovers]
+    if findings.without_checksums:
+        lines.append(
+            f"{findings.without_checksums} tables without page checksums: doctor finds a bit that changes in one, the "
+            "stages that read it do not, until a raised VERSION lets its stage write it anew"
+        )
     if findings.hashed is not None:
         lines.append(f"{findings.hashed} files hashed, {len(findings.rotten)} with other bytes than dvc.lock says")
     return "\n".join(lines)

@@ -7,22 +7,25 @@ from typing import Any
 
 import pandas as pd
 
-from cleanset.columns import (
+from cleanset.errors import CleansetError
+from cleanset.evaluate.sets import Item
+from cleanset.files import sha256, write_text
+from cleanset.tables import (
     CLASS,
     FILE,
     FLAG,
     LOG_ODDS,
     PROBABILITY,
+    SCORES,
     SHA256,
     TIER,
     TOP5_CLASSES,
+    Table,
     nullable,
+    read_table,
+    write_table,
 )
-from cleanset.columns import TOP5_PROBABILITIES as PROBABILITIES
-from cleanset.errors import CleansetError
-from cleanset.evaluate.sets import Item
-from cleanset.files import sha256, write_text
-from cleanset.tables import SCORES, Table, read_table, write_table
+from cleanset.tables import TOP5_PROBABILITIES as PROBABILITIES
 
 PREDICTIONS = Table(
     key=("file",),

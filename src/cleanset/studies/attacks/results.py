@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cleanset.columns import (
+from cleanset.files import sha256
+from cleanset.tables import (
     CLASS,
     FILE,
     FLAG,
@@ -19,10 +20,9 @@ from cleanset.columns import (
     MAX_INT64,
     SHA256,
     Column,
+    Table,
     nullable,
 )
-from cleanset.files import sha256
-from cleanset.tables import Table
 
 if TYPE_CHECKING:  # they import torch
     from cleanset.studies.attacks.base import Result, Subject

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.columns import (
+from cleanset.scoring.logits import Columns, top5
+from cleanset.tables import (
     CLASS,
     FILE,
     FRAME,
@@ -18,9 +19,8 @@ from cleanset.columns import (
     SEVERITY,
     TOP5_CLASSES,
     TOP5_PROBABILITIES,
+    Table,
 )
-from cleanset.scoring.logits import Columns, top5
-from cleanset.tables import Table
 
 ANSWERS: dict[str, Any] = {
     "top5_class": TOP5_CLASSES,

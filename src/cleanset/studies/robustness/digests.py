@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 from PIL import Image
 
-from cleanset.columns import FILE, FRAME, NAME, SEVERITY, SHA256
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256
 from cleanset.images.base import BASE_SIZE, Resized
@@ -26,7 +25,7 @@ from cleanset.studies.robustness.changed_images import ChangedImages
 from cleanset.studies.robustness.families import Family, Sources
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
 from cleanset.studies.robustness.settings import StudyParams
-from cleanset.tables import Table
+from cleanset.tables import FILE, FRAME, NAME, SEVERITY, SHA256, Table
 
 BATCH_SIZE = 128
 """Changed images that are in memory at a time, five times over."""

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cleanset.columns import FILE, NAME, SHA256, nullable
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_regular_file
@@ -25,7 +24,7 @@ from cleanset.studies.robustness.masks import (
     cropped_mask,
     unsuitable,
 )
-from cleanset.tables import Table
+from cleanset.tables import FILE, NAME, SHA256, Table, nullable
 
 LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "several_objects", "too_small", "cut_off"]
 """Why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;

@@ -7,19 +7,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.columns import (
+from cleanset.errors import CleansetError
+from cleanset.exports.manifest import Entry
+from cleanset.images.boxes import Box
+from cleanset.tables import (
     BOX,
     CLASS,
     FILE,
     IMAGE_ID,
     NAMES,
     SHA256,
+    Table,
     nullable,
 )
-from cleanset.errors import CleansetError
-from cleanset.exports.manifest import Entry
-from cleanset.images.boxes import Box
-from cleanset.tables import Table
 
 STUDY_IMAGES = Table(
     key=("file",),
