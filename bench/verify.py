@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cleanset.dataset.ilsvrc import image_id, wnids
 from cleanset.dataset.label_names import label_names
+from cleanset.exports.description import Release
 from cleanset.exports.folder import CARD, write_descriptions
 from cleanset.exports.manifest import Entry, file_name
-from cleanset.exports.release import Release
 from cleanset.files import sha256
 from export import photographs_or_drawings
 from measuring import Run, cleanset, print_machine, print_table, run, scratch, share

@@ -54,7 +54,7 @@ FORK_SERVER = multiprocessing.get_context("forkserver")
 """Starts processes that have imported what the commands need."""
 PRELOADED = [
     "cleanset.stages.preprocess", "cleanset.stages.export", "cleanset.compare.report", "cleanset.exports.arrays",
-    "cleanset.exports.rebuild", "cleanset.exports.verify", "cleanset.exports.webdataset", "cleanset.review.status",
+    "cleanset.exports.rebuild", "cleanset.exports.verify", "cleanset.exports.archive", "cleanset.review.status",
     "tests.ten_images", "tests.compare.command",
 ]  # fmt: skip
 PRELOADED_WITH_TORCH = ["cleanset.stages.score"]

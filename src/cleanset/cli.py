@@ -230,14 +230,14 @@ def evaluate(
     """
     from rich.console import Console
 
-    from cleanset.evaluate import command, printing
+    from cleanset.evaluate import command
 
     wanted = command.Wanted(images_of, model or [], architecture, images, role, precision, device, out)
     measured, rows = command.run(Edition(edition), wanted)
     if as_json:
-        print(printing.as_json(measured, rows))
+        print(command.as_json(measured, rows))
     else:
-        Console().print(printing.as_text(measured, rows, classes), highlight=False)
+        Console().print(command.as_text(measured, rows, classes), highlight=False)
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -371,9 +371,9 @@ def pack(
     shard_size: Annotated[int, typer.Option(min=1, help="Images in a shard.")] = 1000,
 ) -> None:
     """Pack a finished set into WebDataset shards."""
-    from cleanset.exports import webdataset as tool
+    from cleanset.exports import archive
 
-    typer.echo(tool.run(folder, out, shard_size))
+    typer.echo(archive.pack(folder, out, shard_size))
 
 
 @app.command(rich_help_panel=TOOLS)

@@ -11,7 +11,7 @@ from cleanset.exports.folder import manifest_text
 from cleanset.exports.image_set import ImageSet
 from cleanset.exports.manifest import MANIFEST, Entry
 from cleanset.exports.manifest_check import read_manifest
-from cleanset.fetching.published import is_address, published_set
+from cleanset.fetching.git import is_address, published_set
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.compare.sets import Change, ClassChange, compare_exports, compare_sets
+from cleanset.compare.releases import Change, compare_exports
+from cleanset.compare.scores import ClassChange, compare_sets
 from cleanset.exports.manifest import Entry
 from cleanset.scoring.comparison import compare_scores
 from cleanset.scoring.logits import log_odds_of

@@ -10,9 +10,9 @@ from cleanset.compare import releases
 from cleanset.dataset.ilsvrc import image_id, wnids
 from cleanset.dataset.label_names import label_names
 from cleanset.errors import CleansetError
+from cleanset.exports.description import Release
 from cleanset.exports.folder import write_descriptions
 from cleanset.exports.manifest import Entry, file_name
-from cleanset.exports.release import Release
 from tests.compare.command import cleanset, says
 from tests.exports.entries import CROPPED, WHOLE, checked
 

@@ -16,10 +16,8 @@ from safetensors.torch import save_file
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluate import run as running
-from cleanset.evaluate.command import RESULTS, Wanted, run
-from cleanset.evaluate.measures import Accuracy, Measures
-from cleanset.evaluate.predictions import PREDICTIONS
-from cleanset.evaluate.printing import Row, as_json, as_text
+from cleanset.evaluate.command import RESULTS, Row, Wanted, as_json, as_text, run
+from cleanset.evaluate.predictions import PREDICTIONS, Accuracy, Measures
 from cleanset.evaluate.sets import EvaluationSet, Item
 from cleanset.exports.folder import read_entries
 from cleanset.files import sha256

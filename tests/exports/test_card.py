@@ -26,12 +26,9 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
-from cleanset.exports.attribution import CITATION
-from cleanset.exports.card import card
+from cleanset.exports.card import card, front_matter
+from cleanset.exports.description import CITATION, InputDigest, Provenance, Release
 from cleanset.exports.folder import write_descriptions
-from cleanset.exports.front_matter import front_matter
-from cleanset.exports.provenance import InputDigest, Provenance
-from cleanset.exports.release import Release
 from cleanset.scoring.record import ScoreRecord
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table

@@ -18,7 +18,7 @@ from PIL import Image
 from cleanset.dataset.label_names import label_names
 from cleanset.errors import CleansetError
 from cleanset.exports import publish, rebuild, verify
-from cleanset.exports.release import Release, release_of
+from cleanset.exports.description import Release, release_of
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES, edit
 from tests.properties import examples

@@ -17,8 +17,8 @@ from PIL import Image
 import cleanset as cleanset_package
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
+from cleanset.exports.description import Release
 from cleanset.exports.folder import write_descriptions
-from cleanset.exports.release import Release
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES, edit
 

@@ -11,7 +11,7 @@ import pytest
 import webdataset
 
 from cleanset.errors import CleansetError
-from cleanset.exports import webdataset as pack
+from cleanset.exports.archive import pack
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES
 from tests.exports.test_verify import rows
@@ -46,7 +46,7 @@ def test_webdataset_reads_all_of_it(export_folder: Path, tmp_path: Path) -> None
 
 
 def test_members(export_folder: Path, tmp_path: Path) -> None:
-    pack.run(export_folder, tmp_path / "shards", 1000)
+    pack(export_folder, tmp_path / "shards", 1000)
     with tarfile.open(tmp_path / "shards" / "standard-000000.tar") as tar:
         members = tar.getmembers()
         first = [tar.extractfile(member).read() for member in members[:3]]  # type: ignore[union-attr]
@@ -63,11 +63,11 @@ def test_members(export_folder: Path, tmp_path: Path) -> None:
 
 def test_the_same_bytes_again(copy: Path, export_folder: Path, tmp_path: Path) -> None:
     """Whenever the files were written, whoever may read them."""
-    pack.run(export_folder, tmp_path / "one", 4)
+    pack(export_folder, tmp_path / "one", 4)
     for file in FILES:
         os.utime(copy / file, (1, 1))
         (copy / file).chmod(0o600)
-    pack.run(copy, tmp_path / "two", 4)
+    pack(copy, tmp_path / "two", 4)
     assert [path.read_bytes() for path in sorted((tmp_path / "one").iterdir())] == [
         path.read_bytes() for path in sorted((tmp_path / "two").iterdir())
     ]
@@ -78,17 +78,17 @@ def test_only_what_the_manifest_says_is_packed(copy: Path, tmp_path: Path) -> No
     with pytest.raises(
         CleansetError, match=rf"{FILES[2]}: SHA-256 [0-9a-f]+, expected [0-9a-f]+ as in the manifest; see"
     ):
-        pack.run(copy, tmp_path / "shards", 4)
+        pack(copy, tmp_path / "shards", 4)
     (copy / FILES[2]).unlink()
     with pytest.raises(CleansetError, match=rf"{FILES[2]}: missing; see cleanset verify {copy}"):
-        pack.run(copy, tmp_path / "shards", 4)
+        pack(copy, tmp_path / "shards", 4)
     assert not (tmp_path / "shards").exists()
 
 
 def test_what_is_there_already_stays(export_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(CleansetError, match=r"there is something already; expected a new or empty folder"):
-        pack.run(export_folder, tmp_path, 4)
+        pack(export_folder, tmp_path, 4)
 
 
 def test_a_manifest_that_leads_out_of_the_folder_is_refused(copy: Path, tmp_path: Path) -> None:
@@ -96,6 +96,6 @@ def test_a_manifest_that_leads_out_of_the_folder_is_refused(copy: Path, tmp_path
     text = (copy / "manifest.csv").read_text().replace("\nstandard,", f"\n{outside},")
     (copy / "manifest.csv").write_text(text)
     with pytest.raises(CleansetError, match=r"line 2: model .*outside; expected small letters"):
-        pack.run(copy, tmp_path / "shards", 1000)
+        pack(copy, tmp_path / "shards", 1000)
     assert not list(tmp_path.glob("outside*"))
     assert not (tmp_path / "shards").exists()

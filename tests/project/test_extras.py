@@ -56,8 +56,8 @@ def project(repository: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("extra", "modules"),
     [
-        ("", "cli fetching.fetch exports.load exports.verify exports.rebuild exports.webdataset exports.image_set"),
-        ("torch", "exports.load exports.torch_dataset"),
+        ("", "cli loading fetching.fetch exports.verify exports.rebuild exports.archive exports.image_set"),
+        ("torch", "loading exports.torch_dataset"),
         (
             "review",
             "cli judge_page.server review_page.server review_page.page review.status review.agreement_report "

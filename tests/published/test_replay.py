@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from cleanset.published.edition import extras_of, index_of, scores_of, with_extras
 from cleanset.published.golden import SHORT, differences, numbers, out_of_order
-from cleanset.published.replay import extras_of, index_of, scores_of, with_extras
 from cleanset.review.store import Votes, read_reviews
 from cleanset.tables import INDEX, SCORES, read_table, write_table
 from tests.checkouts import Checkout

@@ -1,19 +1,101 @@
-"""The command `diff`: what has changed from one release of a set to another, by class and reason."""
+"""Differences between two exports; with reasons between two releases, which is the command `diff`."""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cleanset.compare.sets import Change, by_class, compare_exports, size_of
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.dataset.label_names import label_names
+from cleanset.exports.description import reasons_of_rejection, release_of
 from cleanset.exports.folder import CROISSANT, REJECTED_CSV, read_entries, read_regular_file
 from cleanset.exports.manifest import Entry
-from cleanset.exports.rejected import reasons
-from cleanset.exports.release import release_of
+
+
+def size_of(entries: Sequence[Entry]) -> str:
+    """The numbers of images and classes of a set, in words."""
+    images, classes = len(entries), len({entry.wnid for entry in entries})
+    return f"{images:,} {'image' if images == 1 else 'images'} of {classes:,} {'class' if classes == 1 else 'classes'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference in an image of a class, with its values in the two manifests.
+
+    `what` is one of CHANGES: source means other bytes of the original; file means other bytes of the exported file,
+    though source and crop are the same.
+    """
+
+    wnid: str
+    image_id: str
+    what: str
+    a: str
+    b: str
+
+
+CHANGES = (
+    "added", "dropped", "crop", "rank", "tier", "confidence", "source_confidence", "labels", "reviewers", "source",
+    "file",
+)  # fmt: skip
+
+
+def compare_exports(a: Iterable[Entry], b: Iterable[Entry]) -> list[Change]:
+    """Compare two manifests image by image; by class, then id. The name of the model does not count."""
+    of_a = {(entry.wnid, entry.image_id): entry for entry in a}
+    of_b = {(entry.wnid, entry.image_id): entry for entry in b}
+    return [change for key in sorted(of_a.keys() | of_b.keys()) for change in _changes(of_a.get(key), of_b.get(key))]
+
+
+def _changes(a: Entry | None, b: Entry | None) -> Iterator[Change]:
+    if a is None or b is None:
+        for entry, what in ((a, "dropped"), (b, "added")):
+            if entry is not None:
+                texts = ("", _place(entry)) if what == "added" else (_place(entry), "")
+                yield Change(entry.wnid, entry.image_id, what, *texts)
+        return
+    for what, of_a, of_b in (
+        ("crop", _crop(a), _crop(b)),
+        ("rank", str(a.rank), str(b.rank)),
+        ("tier", a.tier, b.tier),
+        ("confidence", _probability(a.confidence), _probability(b.confidence)),
+        ("source_confidence", _probability(a.source_confidence), _probability(b.source_confidence)),
+        ("labels", _labels(a), _labels(b)),
+        ("reviewers", str(a.reviewers), str(b.reviewers)),
+        ("source", a.source_sha256, b.source_sha256),
+    ):
+        if of_a != of_b:
+            yield Change(a.wnid, a.image_id, what, of_a, of_b)
+    explained = a.crop != b.crop or a.source_sha256 != b.source_sha256
+    if not explained and (a.file, a.file_sha256, a.pixels_sha256) != (b.file, b.file_sha256, b.pixels_sha256):
+        yield Change(a.wnid, a.image_id, "file", a.file_sha256, b.file_sha256)
+
+
+def _place(entry: Entry) -> str:
+    return f"rank {entry.rank}, {entry.tier}"
+
+
+def _probability(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.9g}"
+
+
+def _labels(entry: Entry) -> str:
+    """The original label and the reassessed ones."""
+    return f"{entry.ilsvrc_class}; {' '.join(map(str, entry.real_classes))}"
+
+
+def _crop(entry: Entry) -> str:
+    return "whole" if entry.crop is None else " ".join(map(str, entry.crop))
+
+
+def by_class(changes: Sequence[Change]) -> Mapping[str, list[Change]]:
+    """The changes of each class that has some."""
+    grouped: dict[str, list[Change]] = {}
+    for change in changes:
+        grouped.setdefault(change.wnid, []).append(change)
+    return grouped
+
 
 NOT_A_CANDIDATE = "not a candidate"
 UNKNOWN = f"not known, for there is no {REJECTED_CSV}"
@@ -71,8 +153,12 @@ def _read(path: Path) -> ReleasedSet:
         path,
         release_of(read_regular_file(croissant)).version if croissant.is_file() else "of unknown version",
         entries,
-        reasons(read_regular_file(rejected).decode("utf-8", "replace"), str(rejected)) if rejected.is_file() else None,
+        _reasons(rejected) if rejected.is_file() else None,
     )
+
+
+def _reasons(path: Path) -> Mapping[tuple[str, str], str]:
+    return reasons_of_rejection(read_regular_file(path).decode("utf-8", "replace"), str(path))
 
 
 def _counts(diff: ReleaseDiff) -> dict[str, int]:

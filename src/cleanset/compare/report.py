@@ -6,39 +6,27 @@ For people or as JSON.
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from cleanset.compare.lists import ConfidenceComparison, ListComparison, compare_with_list, labels_of, list_of
-from cleanset.compare.records import compare_records
-from cleanset.compare.sets import (
+from cleanset.compare.releases import (
     CHANGES,
-    ClassChange,
     by_class,
     compare_exports,
-    compare_sets,
     size_of,
 )
+from cleanset.compare.scores import class_changes, class_lines, compare_records
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import COLUMNS as MANIFEST_COLUMNS
 from cleanset.exports.manifest import Entry
-from cleanset.review.decisions import decide_all
-from cleanset.review.store import checked_reviews
 from cleanset.scoring.comparison import ScoreComparison, compare_scores
-from cleanset.selection.candidates import candidates, of_tiers, shared
-from cleanset.selection.crop_check import predictions_of_crops
-from cleanset.selection.decision import Decision
-from cleanset.selection.fill import Filled, fill, with_decisions
-from cleanset.tables import CROP_SCORES, INDEX, SCORES, read_table
+from cleanset.tables import INDEX, SCORES, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +103,7 @@ def _of_scores(a: Path, b: Path, edition: Edition | None, role: str | None, most
         changed = class_changes(edition, params, role or _role_of(params, a, b), *tables)
         lines += ["", "Classes whose images would change, unreviewed ones taken for clean,"]
         lines += ["crops that were never scored for correct"]
-        lines += [line for name, classes in changed.items() for line in _class_lines(name, classes)]
+        lines += [line for name, classes in changed.items() for line in class_lines(name, classes)]
         content["classes"] = {
             name: [
                 {"wnid": wnids()[change.class_index], "a": list(change.before), "b": list(change.after)}
@@ -152,55 +140,6 @@ def _role_of(params: Params, a: Path, b: Path) -> str:
         if path.stem in params.models:
             return path.stem
     raise CleansetError(f"compare: whose scores are these? give --model, one of {', '.join(params.models)}")
-
-
-def class_changes(
-    edition: Edition, params: Params, role: str, a: pd.DataFrame, b: pd.DataFrame
-) -> dict[str, list[ClassChange]]:
-    """By model, the classes that change when `b` replaces `a` as the scores of `role`.
-
-    The scores of crops are the edition's on both sides; an image without a verdict counts as clean.
-    """
-    params.model(role)
-    index = read_table(edition.index, INDEX)
-    others = {name: read_table(edition.scores(name), SCORES) for name in params.models if name != role}
-    official = images_are_official(edition, params.dataset.images)
-    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
-    predictions = {
-        name: predictions_of_crops(read_table(edition.crop_scores(name), CROP_SCORES)) for name in params.models
-    }
-    decided = replace(decide_all(params.review, votes, predictions), unreviewed=Decision("clean"))
-
-    def sets(of_role: pd.DataFrame) -> dict[str, Filled]:
-        ensemble = {name: of_role if name == role else others[name] for name in params.models}
-        common = shared(index, ensemble.values(), params.dataset.label)
-        every = {
-            name: candidates(index, common, scores, params.dataset.class_list(), params.rule())
-            for name, scores in ensemble.items()
-        }
-        every = {name: of_tiers(table, params.select.tiers) for name, table in every.items()}
-        return {
-            name: fill(
-                with_decisions(table, partial(decided.for_candidate, name)),
-                params.export.images_per_class,
-                params.review.crops_in_rank,
-            )
-            for name, table in every.items()
-        }
-
-    before, after = sets(a), sets(b)
-    return {name: compare_sets(before[name], after[name]) for name in params.models}
-
-
-def _class_lines(role: str, classes: Sequence[ClassChange]) -> Iterator[str]:
-    yield f"{role}: {len(classes) or 'none'}"
-    for change in classes:
-        lost = [f"- {image_id}" for image_id in change.before if image_id not in change.after]
-        won = [f"+ {image_id}" for image_id in change.after if image_id not in change.before]
-        label = wnids()[change.class_index]
-        for line in (lost + won) or ["the same images in another order"]:
-            yield f"  {label:<9}  {line}"
-            label = ""
 
 
 # A score table and a published list

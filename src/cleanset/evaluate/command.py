@@ -1,21 +1,166 @@
-"""The command `evaluate`: from names on the command line to the measures of each model."""
+"""The command `evaluate`: from names on the command line to the measures of each model, as tables or JSON."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
+from cleanset.dataset.class_names import class_names
+from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate.measures import measures
-from cleanset.evaluate.printing import Row, as_json
+from cleanset.evaluate.predictions import Accuracy, Measures, measures
 from cleanset.evaluate.sets import EvaluationSet, open_list, open_set
 from cleanset.evaluate.specs import parse_specs
 from cleanset.files import write_text
 from cleanset.machine import cache_folder
 from cleanset.validation import first_problem
+
+MAX_COLUMNS = 6
+"""Models that get a column each in the table of classes; of more, the mean."""
+MEANING = "Interval: Wilson's. Confidence: mean softmax probability of the top-1 class."
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model with its measures; `record` says what its predictions were computed with, `path` where they are."""
+
+    name: str
+    measures: Measures
+    record: dict[str, Any]
+    path: Path | None
+
+
+def ranked(rows: Sequence[Row]) -> list[Row]:
+    """The models by accuracy, the highest first; equal ones in the order in which they were given."""
+    return sorted(rows, key=lambda row: -row.measures.overall.share)
+
+
+def as_json(images: EvaluationSet, rows: Sequence[Row]) -> str:
+    """The set, and every model with all of its measures, by accuracy."""
+    return json.dumps(content(images, rows), indent=2)
+
+
+def content(images: EvaluationSet, rows: Sequence[Row]) -> dict[str, Any]:
+    """What `as_json` writes; shares and confidences are between 0 and 1."""
+    return {
+        "set": {
+            "name": images.name,
+            "kind": images.kind,
+            "images": len(images.items),
+            "classes": len({item.class_index for item in images.items}),
+            "checked_against": images.checked,
+            "notes": list(images.notes),
+        },
+        "interval": "Wilson, 95 %",
+        "models": [_model(row) for row in ranked(rows)],
+    }
+
+
+def _model(row: Row) -> dict[str, Any]:
+    measures, record = row.measures, row.record
+    kept = ("preprocessing", "weights_sha256", "precision", "against_float64", "versions")
+    return {
+        "model": row.name,
+        **_accuracy(measures.overall),
+        "mean_confidence": measures.mean_confidence,
+        "tiers": {tier: _accuracy(accuracy) for tier, accuracy in measures.tiers.items()},
+        "classes": {wnids()[each]: _accuracy(accuracy) for each, accuracy in measures.classes.items()},
+        **{key: record[key] for key in kept},
+        "predictions": None if row.path is None else row.path.name,
+    }
+
+
+def _accuracy(accuracy: Accuracy) -> dict[str, Any]:
+    return {
+        "images": accuracy.images,
+        "correct": accuracy.correct,
+        "accuracy": accuracy.share,
+        "interval": list(accuracy.interval),
+    }
+
+
+def as_text(images: EvaluationSet, rows: Sequence[Row], most: int) -> Group:
+    """What is measured on, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
+    order = ranked(rows)
+    parts: list[RenderableType] = [*_about(images), Text(), _leaderboard(order)]
+    hardest = _hardest(order, most)
+    if hardest:
+        parts += [Text(), _classes(order, hardest)]
+    return Group(*parts, Text(), Text(MEANING))
+
+
+def _about(images: EvaluationSet) -> Iterator[Text]:
+    classes = len({item.class_index for item in images.items})
+    yield Text(f"{images.name}: {_counted(len(images.items), 'image')}, {_counted(classes, 'class', 'classes')}")
+    if images.checked is None:
+        yield Text("no manifest: which images these are was not checked")
+    else:
+        yield Text(f"SHA-256 of every image as in {images.checked}")
+    for note in images.notes:
+        yield Text(note)
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _leaderboard(order: Sequence[Row]) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("model", overflow="fold", min_width=16, vertical="top")
+    for header in ("accuracy", "95 % interval", "confidence"):
+        table.add_column(header, justify="right", no_wrap=True)
+    tiers = order[0].measures.tiers
+    for tier, accuracy in tiers.items():
+        table.add_column(f"{tier}\n({accuracy.images:,})", justify="right", no_wrap=True)
+    for rank, row in enumerate(order, start=1):
+        overall = row.measures.overall
+        low, high = overall.interval
+        table.add_row(
+            str(rank),
+            Text(row.name),
+            f"{100 * overall.share:.2f} %",
+            f"{100 * low:.2f} – {100 * high:.2f}",
+            f"{row.measures.mean_confidence:.4f}",
+            *(f"{100 * row.measures.tiers[tier].share:.1f}" for tier in tiers),
+        )
+    return table
+
+
+def _hardest(order: Sequence[Row], most: int) -> list[int]:
+    """The classes with a misclassified image, lowest mean accuracy first; of equal ones the lower class index."""
+    shares = {
+        each: sum(row.measures.classes[each].share for row in order) / len(order) for each in order[0].measures.classes
+    }
+    return [each for each in sorted(shares, key=lambda each: (shares[each], each)) if shares[each] < 1][:most]
+
+
+def _classes(order: Sequence[Row], classes: Sequence[int]) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("wnid", no_wrap=True)
+    table.add_column("hardest classes", no_wrap=True, overflow="ellipsis", min_width=16)
+    table.add_column("images", justify="right", no_wrap=True)
+    single = len(order) <= MAX_COLUMNS
+    headers = [f"#{rank}" for rank in range(1, len(order) + 1)] if single else ["mean"]
+    for header in headers:
+        table.add_column(header, justify="right", no_wrap=True)
+    for each in classes:
+        shares = [row.measures.classes[each].share for row in order]
+        if not single:
+            shares = [sum(shares) / len(shares)]
+        images = order[0].measures.classes[each].images
+        cells = (f"{100 * share:.0f} %" for share in shares)
+        table.add_row(wnids()[each], Text(class_names()[each].name), f"{images:,}", *cells)
+    return table
+
 
 RESULTS = "results.json"
 """In the folder of the predictions: what --json prints."""

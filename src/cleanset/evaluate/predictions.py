@@ -1,7 +1,9 @@
-"""The predictions of a model on a set, and the record of what they were computed with, as files."""
+"""The predictions of a model on a set: as files with a record, and what is measured of them."""
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pandas as pd
 from cleanset.errors import CleansetError
 from cleanset.evaluate.sets import Item
 from cleanset.files import sha256, write_text
+from cleanset.statistics.shares import wilson
 from cleanset.tables import (
     CLASS,
     FILE,
@@ -26,6 +29,7 @@ from cleanset.tables import (
     write_table,
 )
 from cleanset.tables import TOP5_PROBABILITIES as PROBABILITIES
+from cleanset.vocabulary import TIERS
 
 PREDICTIONS = Table(
     key=("file",),
@@ -82,3 +86,54 @@ def finished(path: Path, fingerprint: str) -> tuple[pd.DataFrame, dict[str, Any]
         return (read_table(path, PREDICTIONS), record) if same else None
     except (OSError, ValueError, LookupError, TypeError, CleansetError):
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How many of so many images are classified correctly; at least one image."""
+
+    images: int
+    correct: int
+
+    @property
+    def share(self) -> float:
+        """The share of the images that are classified correctly, 0 to 1."""
+        return self.correct / self.images
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the share."""
+        return wilson(self.correct, self.images)
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The measures of one model on one set.
+
+    `mean_confidence` is the mean softmax probability of the top-1 class, correct or not. `tiers` has the tiers that
+    have images, in the order in which classes are filled; none where the set has no tiers. `classes` has the classes
+    that have images, by class index, sorted.
+    """
+
+    overall: Accuracy
+    mean_confidence: float
+    tiers: dict[str, Accuracy]
+    classes: dict[int, Accuracy]
+
+
+def measures(predictions: pd.DataFrame) -> Measures:
+    """The measures of predictions: a row for each image, with class_index, tier (or None), correct and confidence."""
+    confidences = predictions["confidence"].astype("float64")
+    tiers = {str(tier): accuracy for tier, accuracy in _by(predictions, "tier")}
+    return Measures(
+        Accuracy(len(predictions), int(predictions["correct"].sum())),
+        math.fsum(confidences) / len(predictions),
+        {tier: tiers[tier] for tier in TIERS if tier in tiers},
+        {int(str(each)): accuracy for each, accuracy in _by(predictions, "class_index")},
+    )
+
+
+def _by(predictions: pd.DataFrame, column: str) -> Iterator[tuple[object, Accuracy]]:
+    """The accuracy of the rows with each value of a column, values sorted; rows without one are left out."""
+    for value, correct in predictions.groupby(column, dropna=True)["correct"]:
+        yield value, Accuracy(len(correct), int(correct.sum()))

@@ -4,17 +4,18 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from cleanset.exports.attribution import (
+from cleanset.exports.description import (
     IMAGENET_URL,
     LICENCE_URL,
     TERMS,
     TERMS_URL,
+    Release,
     citation,
     licences,
     name_of,
+    provenance_of_files,
 )
 from cleanset.exports.manifest import MANIFEST, Entry
-from cleanset.exports.release import Release, provenance_of_files
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 

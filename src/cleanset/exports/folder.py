@@ -7,9 +7,9 @@ from pathlib import Path
 
 from cleanset.errors import CleansetError
 from cleanset.exports.croissant import croissant_json
+from cleanset.exports.description import Release
 from cleanset.exports.manifest import MANIFEST, Entry, manifest_csv
 from cleanset.exports.manifest_check import read_manifest
-from cleanset.exports.release import Release
 from cleanset.files import sha256, write_text
 
 METADATA = "metadata.csv"

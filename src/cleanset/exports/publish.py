@@ -7,8 +7,8 @@ from pathlib import Path
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
 from cleanset.exports.archive import write_tar
-from cleanset.exports.attribution import TERMS_URL, licence_text, name_of
 from cleanset.exports.card import card_without_images
+from cleanset.exports.description import TERMS_URL, Release, licence_text, name_of, release_of
 from cleanset.exports.folder import (
     CARD,
     CHECKSUMS,
@@ -23,7 +23,6 @@ from cleanset.exports.folder import (
     read_regular_file,
 )
 from cleanset.exports.manifest import MANIFEST, Entry
-from cleanset.exports.release import Release, release_of
 from cleanset.exports.signature import sign
 from cleanset.files import new_folder, sha256
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.dataset.layouts import Location, locate
+from cleanset.exports.delivered import image_file
+from cleanset.exports.description import Release, release_of
 from cleanset.exports.folder import CROISSANT, manifest_text, read_regular_file, write_descriptions
-from cleanset.exports.image_file import image_file
 from cleanset.exports.manifest import Entry
-from cleanset.exports.manifest_check import check_manifest, duplicates
-from cleanset.exports.problems import Problem
-from cleanset.exports.release import Release, release_of
+from cleanset.exports.manifest_check import Problem, check_manifest, duplicates
 from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.machine import available_cores

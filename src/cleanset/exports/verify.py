@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from cleanset.exports.archive import unpacked
 from cleanset.exports.croissant import croissant_json
+from cleanset.exports.description import release_of
 from cleanset.exports.folder import (
     CARD,
     CHECKSUMS,
@@ -24,9 +25,7 @@ from cleanset.exports.folder import (
     read_regular_file,
 )
 from cleanset.exports.manifest import MANIFEST, Entry
-from cleanset.exports.manifest_check import CheckedManifest, check_manifest, duplicates
-from cleanset.exports.problems import Problem
-from cleanset.exports.release import release_of
+from cleanset.exports.manifest_check import CheckedManifest, Problem, check_manifest, duplicates
 from cleanset.exports.signature import SignatureError, signer
 from cleanset.files import sha256
 from cleanset.machine import available_cores

@@ -21,7 +21,7 @@ from typing import Any
 
 from cleanset.errors import CleansetError
 from cleanset.fetching.dvc_files import Remote, files_of
-from cleanset.fetching.published import Published
+from cleanset.fetching.git import Published
 from cleanset.files import blocks_of, md5, remove_abandoned, sha256, write_text
 from cleanset.machine import cache_folder
 

@@ -13,8 +13,7 @@ from cleanset.exports.manifest import MANIFEST
 from cleanset.fetching.cache import KeptSet, Located, keep_commit, keep_location, known_commit
 from cleanset.fetching.cache import known_location as known
 from cleanset.fetching.dvc_files import directory_md5, files_of, remote_of
-from cleanset.fetching.git import COMMIT, Snapshot, UnknownRevisionError, snapshot
-from cleanset.fetching.published import Published, published_set
+from cleanset.fetching.git import COMMIT, Published, Snapshot, UnknownRevisionError, published_set, snapshot
 from cleanset.fetching.stores import MissingError, Store, UnreachableError, object_path, store_of
 from cleanset.files import md5, new_folder, workspace_for
 from cleanset.machine import cache_folder

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from cleanset.errors import CleansetError, reason
 from cleanset.fetching.dvc_files import Remote
-from cleanset.fetching.published import without_credentials
+from cleanset.fetching.git import without_credentials
 
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 30

@@ -15,10 +15,16 @@ from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
-from cleanset.published.edition import PUBLISHED_REVIEWER, PUBLISHED_ROLE, real_labels, reproduce, write_edition
+from cleanset.published.edition import (
+    PUBLISHED_REVIEWER,
+    PUBLISHED_ROLE,
+    extras_of,
+    real_labels,
+    reproduce,
+    write_edition,
+)
 from cleanset.published.golden import Line, differences, numbers, out_of_order
 from cleanset.published.lists import check_pool, read_pool, read_top5
-from cleanset.published.replay import extras_of
 from cleanset.review.decisions import decide_all
 from cleanset.review.queue import candidates_by_class
 from cleanset.review.status import Progress, status_of

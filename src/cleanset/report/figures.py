@@ -1,5 +1,6 @@
-"""The numbers of the report, from what the stages hand on."""
+"""The numbers of the report, from what the stages hand on; as small JSON files, too, which `dvc plots` draws."""
 
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from cleanset.dataset.ilsvrc import wnids
 from cleanset.selection.fill import Filled
 from cleanset.selection.metrics import per_class, short_classes
 from cleanset.vocabulary import TIERS
@@ -183,3 +185,30 @@ def rejects(sets: Mapping[str, Filled], examples: int) -> list[Rejects]:
         shown = () if reason in LEFT_OVER else tuple(keys(distinct.head(examples)))
         found.append(Rejects(str(reason), {role: int(counts.get(role, 0)) for role in sets}, len(distinct), shown))
     return sorted(found, key=lambda each: (each.reason in LEFT_OVER, -each.images, each.reason))
+
+
+Row = dict[str, str | int | float]
+
+
+def plots(
+    steps: Sequence[Step], states: Sequence[ClassState], histograms: Sequence[Histogram], roles: Sequence[str]
+) -> dict[str, str]:
+    """The text of each file, by its path. `confidence` is the lower edge of a bin that is 1 / HISTOGRAM_BINS wide."""
+    rows: dict[str, list[Row]] = {}
+    for role in roles:
+        rows[f"funnel/{role}.json"] = [{"name": step.name, "images": step.counts[role]} for step in steps]
+        rows[f"classes/{role}.json"] = [
+            {"class_index": state.class_index, "wnid": wnids()[state.class_index], "images": state.kept[role]}
+            for state in states
+        ]
+    for each in histograms:
+        rows[f"confidence/{each.role}_{each.tier}.json"] = [
+            {"confidence": place / HISTOGRAM_BINS, "candidates": candidates, "kept": kept}
+            for place, (candidates, kept) in enumerate(zip(each.candidates, each.kept, strict=True))
+        ]
+    return {name: _text(of_file) for name, of_file in rows.items()}
+
+
+def _text(rows: Sequence[Row]) -> str:
+    """JSON, a line for each row."""
+    return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"

@@ -12,7 +12,6 @@ from cleanset.dataset.class_names import class_names
 from cleanset.images.boxes import Box
 from cleanset.report.fates import Candidate, HardClass
 from cleanset.report.figures import ClassState, Counts, Histogram, Rejects, Step
-from cleanset.report.sheets import Sheet
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
@@ -44,6 +43,24 @@ Page = TypeVar("Page")
 
 ShownImage = tuple[str, Box | None]
 """An image id, and the crop box to draw in it and cut out; None for a whole image."""
+
+
+CLASSES_PER_SHEET = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One page: the file's name, and the classes on it."""
+
+    file: str
+    classes: tuple[ClassState, ...]
+
+
+def sheets(states: Sequence[ClassState]) -> list[Sheet]:
+    """The classes in pages of CLASSES_PER_SHEET, by class index."""
+    pages = [tuple(states[start : start + CLASSES_PER_SHEET]) for start in range(0, len(states), CLASSES_PER_SHEET)]
+    digits = len(str(len(pages)))
+    return [Sheet(f"sheet-{number:0{digits}}.html", page) for number, page in enumerate(pages, start=1)]
 
 
 @dataclass(frozen=True, slots=True)

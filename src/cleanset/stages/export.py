@@ -19,13 +19,10 @@ from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.exports.card import card
-from cleanset.exports.confidence import delivered_confidences
+from cleanset.exports.delivered import delivered_confidences, image_file
+from cleanset.exports.description import Provenance, Release, determining_params, input_digests, rejected_csv
 from cleanset.exports.folder import CARD, REJECTED_CSV, write_descriptions
-from cleanset.exports.image_file import image_file
 from cleanset.exports.manifest import Entry, file_name
-from cleanset.exports.provenance import Provenance, determining_params, input_digests
-from cleanset.exports.rejected import rejected_csv
-from cleanset.exports.release import Release
 from cleanset.files import replacing, sha256
 from cleanset.images.boxes import box_of
 from cleanset.images.codec import Read, pixels_sha256

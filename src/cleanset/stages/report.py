@@ -13,8 +13,8 @@ from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings
 from cleanset.edition.roles import check_roles
 from cleanset.errors import CleansetError
-from cleanset.exports.confidence import delivered_confidences
-from cleanset.exports.notices import sample_notice, unreviewed_notice
+from cleanset.exports.delivered import delivered_confidences
+from cleanset.exports.description import sample_notice, unreviewed_notice
 from cleanset.files import read_text, replacing, write_text
 from cleanset.images.codec import Read
 from cleanset.machine import available_cores
@@ -30,11 +30,10 @@ from cleanset.report.figures import (
     histograms,
     overlaps,
     pairwise,
+    plots,
     rejects,
 )
-from cleanset.report.pages import PageImage, PageImages, ReportData, ShownImage, pages
-from cleanset.report.plots import plots
-from cleanset.report.sheets import sheets
+from cleanset.report.pages import PageImage, PageImages, ReportData, ShownImage, pages, sheets
 from cleanset.report.thumbnails import before_and_after, file_names, thumbnail
 from cleanset.review.agreement import (
     differences,

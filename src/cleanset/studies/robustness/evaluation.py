@@ -75,8 +75,7 @@ def run(edition: Edition, wanted: Wanted) -> Evaluated:
     sources = Sources(images.images, masks, images.files, study, images.edition)
     families = [family_of(name, sources, params) for name in families_of(params)]
 
-    from cleanset.evaluate.loading import check
-    from cleanset.evaluate.run import file_stems
+    from cleanset.evaluate.run import check, file_stems
     from cleanset.scoring.engine import settings_for
 
     for spec in specs:  # what is known to be missing shows before hours are spent on another
@@ -121,7 +120,7 @@ class _Answering:
 
     def run(self, families: Sequence[Family], settings: "Settings") -> None:
         """Write the answers to each family that are not there yet."""
-        from cleanset.evaluate.loading import load
+        from cleanset.evaluate.run import load
         from cleanset.studies.robustness.predicting import Target, predict
 
         loaded = load(self.spec, settings)

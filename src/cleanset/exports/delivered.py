@@ -1,9 +1,31 @@
-"""The confidence of what is delivered: of the crop where an image is cropped, else of the whole image."""
+"""The delivered form of an image: its file, made here only, and the model's confidence on its pixels."""
+
+from dataclasses import dataclass
 
 import pandas as pd
+from PIL.Image import Image
 
+from cleanset.images.boxes import Box
+from cleanset.images.codec import cropped, encoder, png
 from cleanset.selection.candidates import top5_predictions
 from cleanset.selection.crop_check import crops_of
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFile:
+    """The bytes of the file; of a cropped image, its pixels and what encoded them."""
+
+    data: bytes
+    part: Image | None
+    encoder: str
+
+
+def image_file(source: bytes, crop: Box | None) -> ImageFile:
+    """A whole image byte for byte, a cropped one as PNG. Raises ValueError if it must be decoded and cannot."""
+    if crop is None:
+        return ImageFile(source, None, "")
+    part = cropped(source, crop)
+    return ImageFile(png(part), part, encoder())
 
 
 def delivered_confidences(selection: pd.DataFrame, crop_scores: pd.DataFrame) -> list[float | None]:
