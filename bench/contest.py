@@ -10,7 +10,7 @@ from time import perf_counter, process_time
 
 import yaml
 
-from cleanset.edition.params import Section
+from cleanset.sections import Section
 from cleanset.studies.contest.answering import as_yaml
 from cleanset.studies.contest.entries import (
     Board,

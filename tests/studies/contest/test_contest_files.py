@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
+from cleanset.sections import Section
 from cleanset.studies.contest.entries import (
     Acceptance,
     Appeal,

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cleanset.edition.params import Role, Section, Sha256
 from cleanset.images.codec import MAX_AREA
+from cleanset.sections import Role, Section, Sha256
 from cleanset.statistics.coverage import Confidence, Eligibility
 from cleanset.studies.contest.days import Day, Instant
 from cleanset.studies.contest.judging import MIN_JUDGES, Answer, Control

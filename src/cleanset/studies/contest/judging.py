@@ -11,9 +11,9 @@ from typing import Annotated, Literal, get_args
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
 from cleanset.review.agreement import Agreement, Counts, overall
+from cleanset.sections import Section
 from cleanset.studies.contest.days import Day
 from cleanset.studies.contest.outlines import Outline, box_area, checked_outline, doubled_area
 

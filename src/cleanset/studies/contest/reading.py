@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.machine import without_garbage_collection
 from cleanset.parsing import parse_json
+from cleanset.sections import Section
 from cleanset.studies.contest.days import parse_day
 from cleanset.studies.contest.entries import (
     AnswerFile,

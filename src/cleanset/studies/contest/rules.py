@@ -4,9 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
 from cleanset.scoring.groups import Groups
+from cleanset.sections import Section
 from cleanset.statistics.coverage import Reading
 from cleanset.studies.contest.judging import MIN_JUDGES, SizeRule
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from cleanset.edition.params import Section, Sha256
+from cleanset.sections import Section, Sha256
 from cleanset.studies.contest.judging import STATEMENTS, Answer, Contains
 from cleanset.studies.contest.outlines import MAX_POINTS, Point, check_inside, checked_outline
 
