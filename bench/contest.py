@@ -11,18 +11,12 @@ from time import perf_counter, process_time
 import yaml
 
 from cleanset.sections import Section
-from cleanset.studies.contest.answering import as_yaml
-from cleanset.studies.contest.entries import (
-    Board,
-    Decision,
-    Defence,
-    Manifest,
-    Run,
-    Stake,
-)
+from cleanset.studies.contest.entries import Board, Decision, Defence, Manifest, Stake
 from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission
+from cleanset.studies.contest.judge_page.answers import as_yaml
 from cleanset.studies.contest.judging import Answer
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import Run
 from cleanset.studies.contest.standing import standing
 from measuring import BIN, print_machine, print_table, run, share
 

@@ -9,8 +9,8 @@ import numpy as np
 import yaml
 from playwright.sync_api import Page
 
-from cleanset.studies.contest.answering import answer_file, as_yaml
 from cleanset.studies.contest.folder_checks import manifest_entry
+from cleanset.studies.contest.judge_page.answers import answer_file, as_yaml
 from cleanset.studies.contest.judging import Answer
 from measuring import print_machine, print_table, scratch, share
 from page import opened, peak_mib, photograph, served

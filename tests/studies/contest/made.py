@@ -5,18 +5,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cleanset.studies.contest.entries import (
-    Appeal,
-    Board,
-    Decision,
-    Defence,
-    Manifest,
-    Run,
-    Stake,
-)
+from cleanset.studies.contest.entries import Appeal, Board, Decision, Defence, Manifest, Stake
 from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission
 from cleanset.studies.contest.judging import Answer
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import Run
 
 STAKED = "2026-11-02"  # a Monday
 FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"

@@ -8,15 +8,7 @@ from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.sections import Section
-from cleanset.studies.contest.entries import (
-    Acceptance,
-    Appeal,
-    Decision,
-    Defence,
-    Manifest,
-    Roster,
-    SubmittedImage,
-)
+from cleanset.studies.contest.entries import Acceptance, Appeal, Decision, Defence, Manifest, Roster, SubmittedImage
 from cleanset.studies.contest.files import ContestFiles, JudgeAnswers
 from cleanset.studies.contest.judging import Control
 from cleanset.studies.contest.rules import ContestRules

@@ -15,14 +15,12 @@ from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.warning_record import Seen, WarningRecord
-from cleanset.studies.contest.attacked import attacked_images
-from cleanset.studies.contest.entries import Run, Sign
 from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.history import days_of_change, history
 from cleanset.studies.contest.page import Thumbnail, Warnings, contest_page
 from cleanset.studies.contest.reading import read_contest
-from cleanset.studies.contest.standing import standing
-from cleanset.studies.contest.writing import read_image, shown_size, write_page
+from cleanset.studies.contest.runs import Run, Sign
+from cleanset.studies.contest.standing import days_of_change, history, standing
+from cleanset.studies.contest.writing import attacked_images, read_image, shown_size, write_page
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.contest.made import (
     BIRD,

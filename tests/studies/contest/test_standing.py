@@ -9,8 +9,8 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.days import week_of
-from cleanset.studies.contest.entries import Figures
 from cleanset.studies.contest.files import ContestFiles
+from cleanset.studies.contest.runs import Figures
 from cleanset.studies.contest.standing import DefenceStanding, standing
 from tests.studies.contest.made import (
     BIRD,

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import Board, Run, Stake
+from cleanset.studies.contest.entries import Board, Stake
 from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission, until
+from cleanset.studies.contest.runs import Run
 from cleanset.studies.contest.standing import Standing, standing
 from tests.properties import examples
 from tests.studies.contest.made import (

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import Decision, Run
+from cleanset.studies.contest.entries import Decision
 from cleanset.studies.contest.files import ContestFiles, Submission, team_of
 from cleanset.studies.contest.outlines import check_inside
 from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, Limits
+from cleanset.studies.contest.runs import Run
 from cleanset.validation import shown
 
 

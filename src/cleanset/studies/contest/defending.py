@@ -19,13 +19,13 @@ from cleanset.files import sha256, write_text
 from cleanset.scoring.groups import Groups
 from cleanset.statistics.coverage import Flags, Floats, eligibility
 from cleanset.studies.contest.command_defence import answers_of
-from cleanset.studies.contest.entries import Defence, Run
+from cleanset.studies.contest.entries import Defence
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import check_defence
 from cleanset.studies.contest.model_defence import ModelDefence
 from cleanset.studies.contest.reading import IMAGES, visible
 from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.run_coverage import coverage_steps
+from cleanset.studies.contest.runs import Run, coverage_steps
 
 Answers = dict[str, str]
 """By the name of an image, a group or `abstain`."""

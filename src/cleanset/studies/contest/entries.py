@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from cleanset.images.codec import MAX_AREA
 from cleanset.sections import Role, Section, Sha256
-from cleanset.statistics.coverage import Confidence, Eligibility
+from cleanset.statistics.coverage import Confidence
 from cleanset.studies.contest.days import Day, Instant
 from cleanset.studies.contest.judging import MIN_JUDGES, Answer, Control
 from cleanset.studies.contest.rules import Name
@@ -189,56 +189,3 @@ class Board(Section):
     appeals: list[Appeal] = Field(default_factory=list)
     stakes: list[Stake] = Field(default_factory=list)
     accepted: list[Acceptance] = Field(default_factory=list)
-
-
-class Figures(Section):
-    """What a defence does on an eligibility list, as `coverage.Eligibility` has it."""
-
-    images: Annotated[int, Field(ge=1, le=1_000_000_000)]
-    correct: Count
-    mistakes: Count
-    mistakes_at_80: Count
-
-    def eligibility(self) -> Eligibility:
-        return Eligibility(self.images, self.correct, self.mistakes, self.mistakes_at_80)
-
-
-class Sign(Section):
-    """A sign that a defence only looks strong, and on what it is based, as a sentence."""
-
-    sign: Name
-    text: Text
-
-
-Step = Annotated[list[Count], Field(min_length=2, max_length=2)]
-
-
-class Run(Section):
-    """All of results/runs/<team>/<name>/<date>.json: one run of a defence over every submitted image.
-
-    `answers`: by SHA-256 of the image, the name of a group or `abstain`. `unpublished`: the same as `eligibility` on
-    a second list. `coverage`: images answered and mistakes among them, as `run_coverage.coverage_steps` has them.
-    `signs`: what was seen of a model in its answers and gradients; None of a command.
-    """
-
-    defence: DefenceName
-    date: Day
-    images_per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    eligibility: Figures
-    unpublished: Figures | None = None
-    coverage: list[Step] | None = None
-    signs: list[Sign] | None = None
-    answers: dict[Sha256, Name]
-
-    @model_validator(mode="after")
-    def _steps_that_end_at_all_answers(self) -> Self:
-        if self.coverage is None:
-            return self
-        last, found = [0, 0], self.eligibility
-        for step in self.coverage:
-            if step[0] <= last[0] or not last[1] <= step[1] <= last[1] + step[0] - last[0]:
-                raise ValueError(f"coverage: {step} after {last}; expected more images, and no more mistakes than they")
-            last = step
-        if last != [found.correct + found.mistakes, found.mistakes]:
-            raise ValueError(f"coverage: ends at {last}; expected all answers and mistakes of eligibility")
-        return self

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.days import week_of
-from cleanset.studies.contest.entries import Board, Defence, Manifest, Run
+from cleanset.studies.contest.entries import Board, Defence, Manifest
 from cleanset.studies.contest.judging import Answer, Control
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import Run
 
 
 @dataclass(frozen=True, slots=True)

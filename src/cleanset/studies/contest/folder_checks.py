@@ -3,10 +3,11 @@
 import datetime
 import hashlib
 import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from PIL import Image
+from pydantic import ValidationError
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -15,7 +16,7 @@ from cleanset.exports.manifest import MANIFEST
 from cleanset.files import blocks_of, sha256
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
-from cleanset.studies.contest.entries import Defence, SubmittedImage
+from cleanset.studies.contest.entries import Defence, Manifest, SubmittedImage
 from cleanset.studies.contest.files import Submission
 from cleanset.studies.contest.reading import (
     DEFENCE_YAML,
@@ -27,6 +28,7 @@ from cleanset.studies.contest.reading import (
     visible,
 )
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.validation import first_problem
 
 MAX_IMAGE_BYTES = 100_000_000
 FORMATS = ("PNG", "JPEG")
@@ -110,6 +112,28 @@ def manifest_entry(path: Path) -> dict[str, str | int]:
     found = decoded(path, data)
     digests = {"sha256": sha256(data), "pixels_sha256": pixels_sha256(found)}
     return {"file": path.name, **digests, "width": found.width, "height": found.height}
+
+
+def manifest_yaml(target: str, submitted: str, images: Sequence[Path]) -> str:
+    """The manifest of a submission as YAML. Raises CleansetError for what cannot be submitted, in any contest."""
+    for path in images:
+        if not path.is_file():
+            raise CleansetError(f"{path}: no file; expected a PNG or JPEG")
+    entries = [manifest_entry(path) for path in images]
+    try:
+        Manifest.model_validate({"submitted": submitted, "target": target, "images": entries})
+    except ValidationError as error:
+        raise CleansetError(f"manifest: {first_problem(error)}") from None
+    lines = [f'submitted: "{submitted}"', f"target: {target}", "images:"]
+    for entry in entries:
+        first, *others = (f"{key}: {_quoted(value)}" for key, value in entry.items())
+        lines += [f"  - {first}", *(f"    {each}" for each in others)]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str | int) -> str:
+    """Text in quotes: a digest may look like a number."""
+    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def check_defence(folder: Path, defence: Defence) -> None:

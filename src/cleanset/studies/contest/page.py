@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.coverage_lines import limited
-from cleanset.studies.contest.entries import Appeal, Decision, Defence, Run, SubmittedImage
+from cleanset.studies.contest.entries import Appeal, Decision, Defence, SubmittedImage
 from cleanset.studies.contest.files import ContestFiles, Submission, until
-from cleanset.studies.contest.history import history
 from cleanset.studies.contest.image_state import ImageState
 from cleanset.studies.contest.judging import (
     REASONS,
@@ -26,8 +25,8 @@ from cleanset.studies.contest.judging import (
 )
 from cleanset.studies.contest.outlines import box_area, doubled_area
 from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.run_coverage import points
-from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, standing
+from cleanset.studies.contest.runs import Run, points
+from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, history, standing
 
 TEMPLATES = Path(__file__).parent / "templates"
 

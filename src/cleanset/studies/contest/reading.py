@@ -24,11 +24,11 @@ from cleanset.studies.contest.entries import (
     JudgeEntry,
     Manifest,
     Roster,
-    Run,
 )
 from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission
 from cleanset.studies.contest.judging import Control
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import Run
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
 

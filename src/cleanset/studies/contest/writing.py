@@ -1,9 +1,12 @@
 """What a contest writes: results/standing.json, results/notices/, and results/page.html with small images."""
 
 import datetime
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from PIL import Image
 
 from cleanset.errors import CleansetError
@@ -12,7 +15,6 @@ from cleanset.images.codec import decode, png
 from cleanset.images.differences import enlarged_difference
 from cleanset.images.encoding import jpeg
 from cleanset.studies.attacks.warning_record import read_warnings
-from cleanset.studies.contest.attacked import AttackedImage, attacked_images
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import FORMATS
 from cleanset.studies.contest.page import Attacked, Thumbnail, Warnings, contest_page
@@ -25,6 +27,48 @@ SHOWN_PIXELS, QUALITY = 320, 85
 THUMBNAILS = "page_images"
 STUDY = Path("..", "robustness")
 """The edition's study of robustness, from the folder of the contest."""
+NONE = "none"
+"""The attack that changes nothing: its files are what the models see of the images."""
+COLUMNS = ["image_id", "png", "png_sha256"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttackedImage:
+    """A file that an attack on a model made, of which image; `clean` is that image's file, if it is stored, too."""
+
+    attack: str
+    role: str
+    image_id: str
+    clean: Path | None
+
+
+def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedImage]:
+    """By SHA-256, those of the files that an attack of the study made; the first by attack and model.
+
+    Nothing where no attack has run. Raises CleansetError for a table that cannot be read.
+    """
+    found: dict[str, AttackedImage] = {}
+    attacks = study / "data" / "attacks"
+    for table in sorted(attacks.glob("*/*/attacked.parquet")) if wanted else []:
+        attack, role = table.parent.parent.name, table.parent.name
+        if attack == NONE:
+            continue
+        rows = read_attacked(table)
+        for image_id, file, digest in rows[rows["png_sha256"].isin(wanted)].itertuples(index=False):
+            clean = attacks / NONE / role / file
+            found.setdefault(digest, AttackedImage(attack, role, image_id, clean if clean.is_file() else None))
+    return found
+
+
+def read_attacked(table: Path) -> pd.DataFrame:
+    """The columns that say what a file is."""
+    try:
+        return pd.read_parquet(table, columns=COLUMNS)
+    except (OSError, ValueError) as error:
+        first = str(error).partition("\n")[0]
+        raise CleansetError(
+            f"{table}: cannot be read ({first}); expected the results of an attack: dvc checkout"
+        ) from None
 
 
 def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> None:

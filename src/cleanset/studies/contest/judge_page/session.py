@@ -11,12 +11,10 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
-from cleanset.studies.contest.answering import answer_file, check_judge, save_answer
 from cleanset.studies.contest.entries import AnswerFile, Example
-from cleanset.studies.contest.judge_checks import checked_examples
-from cleanset.studies.contest.judge_images import FORMATS, image_paths, read_image
-from cleanset.studies.contest.judge_page.draft import Draft
+from cleanset.studies.contest.judge_page.answers import Draft, answer_file, check_judge, save_answer
 from cleanset.studies.contest.judge_plan import Task, tasks
+from cleanset.studies.contest.judges_folder import FORMATS, checked_examples, image_paths, read_image
 from cleanset.studies.contest.judging import Answer
 from cleanset.studies.contest.reading import read_contest, read_section
 from cleanset.web.images import Photos

@@ -7,7 +7,7 @@ from typing import Literal
 
 from cleanset.errors import CleansetError
 from cleanset.saving import ChangedMeanwhileError
-from cleanset.studies.contest.judge_page.draft import Draft
+from cleanset.studies.contest.judge_page.answers import Draft
 from cleanset.studies.contest.judge_page.session import JudgeSession
 from cleanset.studies.contest.judge_plan import Task
 from cleanset.studies.contest.judging import CONTAINS, Contains

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cleanset.studies.contest.entries import Run
-from cleanset.studies.contest.run_coverage import coverage_steps, points
+from cleanset.studies.contest.runs import Run, coverage_steps, points
 from cleanset.validation import first_problem
 from tests.properties import examples
 
