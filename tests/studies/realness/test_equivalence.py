@@ -9,16 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.equivalence import equivalence, interval
-from cleanset.studies.realness.mixed import Effect, Variances
-from cleanset.studies.realness.power import (
+from cleanset.studies.realness.equivalence import (
     PUBLISHED,
     Design,
     Question,
+    equivalence,
+    interval,
     people_needed,
     power,
     standard_error,
 )
+from cleanset.studies.realness.mixed import Effect, Variances
 from tests.properties import examples
 
 WHOLE = Design(2966, 2966, 50, 50)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.lists import (
-    Image,
     Sizes,
+    StudyImage,
     attention_places,
     balanced,
     rated,
@@ -22,11 +22,11 @@ from cleanset.studies.realness.plan import made_plan, page_data, trials_csv
 from tests.properties import examples
 
 
-def images(real: int, modified: int, sources: bool = True) -> list[Image]:
+def images(real: int, modified: int, sources: bool = True) -> list[StudyImage]:
     """So many of each kind; the modified ones are made of the first real ones."""
-    found = [Image("real", f"n/{number}.JPEG", f"id{number}") for number in range(real)]
+    found = [StudyImage("real", f"n/{number}.JPEG", f"id{number}") for number in range(real)]
     return found + [
-        Image("modified", f"a/{number}.png", f"id{number % real}" if sources else "") for number in range(modified)
+        StudyImage("modified", f"a/{number}.png", f"id{number % real}" if sources else "") for number in range(modified)
     ]
 
 
@@ -82,8 +82,8 @@ def test_nobody_sees_an_image_and_what_was_made_of_it() -> None:
 
 def test_images_of_no_known_source_are_swapped_too() -> None:
     """And nobody gets one twice by that."""
-    some = [Image("real", f"n/{number}.JPEG", f"id{number}") for number in range(30)]
-    some += [Image("modified", f"a/{number}.png", f"id{number}" if number % 3 else "") for number in range(30)]
+    some = [StudyImage("real", f"n/{number}.JPEG", f"id{number}") for number in range(30)]
+    some += [StudyImage("modified", f"a/{number}.png", f"id{number}" if number % 3 else "") for number in range(30)]
     for seed in range(5):
         lists = rated(some, Sizes(20, 20, 20), seed)
         for found in lists:

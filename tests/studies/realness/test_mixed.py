@@ -10,8 +10,8 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import crossed
+from cleanset.studies.realness.equivalence import PUBLISHED
 from cleanset.studies.realness.mixed import Random, fit
-from cleanset.studies.realness.power import PUBLISHED
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, arguments, path_of, published
 
 R_FOUND = """

@@ -4,9 +4,8 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysing import texts_of
-from cleanset.studies.realness.described import agreements, by_image, summary, taken_for_modified
-from cleanset.studies.realness.exclusions import exclusions, without
-from cleanset.studies.realness.ratings import Answers, Check, Rating, parse_key, read_ratings
+from cleanset.studies.realness.analysis import agreements, by_image, summary, taken_for_modified
+from cleanset.studies.realness.ratings import Answers, Check, Rating, exclusions, parse_key, read_ratings, without
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
 
 HEADER = "rating,pid,image_type,image_id\n"

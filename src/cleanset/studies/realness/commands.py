@@ -59,7 +59,7 @@ def plan(
     lists for a survey tool), and for you alone key.csv and plan.json.
     """
     from cleanset.studies.realness import planning
-    from cleanset.studies.realness.power import Question
+    from cleanset.studies.realness.equivalence import Question
 
     wish = planning.Wish(people, real, modified, attention, pairs, Question(bound, alpha, effect), power, side, seed)
     typer.echo(planning.printed(planning.run(set_folder, attacked, out, wish, pilot), wish, out))

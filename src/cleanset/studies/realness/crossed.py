@@ -1,8 +1,9 @@
 """The REML criterion of crossed random effects of person and image; `mixed` says what the model is."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ from scipy.optimize import Bounds, minimize
 from scipy.sparse import csr_array
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.derivatives import derivatives
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -20,6 +20,8 @@ START, AT_ZERO, BESIDE_ZERO, MAX_RATIO = 0.5, 1e-3, 0.2, 1e4
 """Ratios to the residual's standard deviation: the first ones, taken for 0, tried instead of it, and too large."""
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """From the means of real and modified images to the intercept and the effect, modified minus real."""
+STEP = 3e-4
+"""Of the numerical derivatives: their error is of its square, the criterion's rounding is divided by that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +191,22 @@ def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: np
         raise CleansetError(f"the ratings: none of {missing} images; expected ratings of real and of modified images")
     if len(set(people)) < 2 or np.ptp(y) == 0:
         raise CleansetError(_UNIDENTIFIED)
+
+
+def derivatives(function: Callable[[Floats], Floats], point: Floats) -> Floats:
+    """Numerical derivatives, of second order: a row for each value of the function, a column for each parameter."""
+    steps = np.eye(len(point)) * STEP
+    return np.stack([function(point + step) - function(point - step) for step in steps], axis=1) / (2 * STEP)
+
+
+def second_derivatives(function: Callable[[Floats], float], point: Floats) -> Floats:
+    """The second derivatives of a function."""
+    steps = np.eye(len(point)) * STEP
+    middle = function(point)
+    ends = [function(point + step) + function(point - step) - 2 * middle for step in steps]
+    hessian = np.diag(ends)
+    for row, column in combinations(range(len(point)), 2):
+        both = steps[row] + steps[column]
+        mixed = function(point + both) + function(point - both) - 2 * middle
+        hessian[row, column] = hessian[column, row] = (mixed - ends[row] - ends[column]) / 2
+    return np.asarray(hessian / STEP**2)

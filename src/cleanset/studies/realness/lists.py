@@ -17,7 +17,7 @@ MAX_FAILED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class StudyImage:
     """An image to be rated; `source` is the id of the image that it was made from, or its own ("": not known)."""
 
     kind: Kind
@@ -128,13 +128,13 @@ class _Swaps:
         self.lists[person][place] = name
 
 
-def sources_twice(lists: Sequence[Sequence[Image]]) -> int:
+def sources_twice(lists: Sequence[Sequence[StudyImage]]) -> int:
     """How many people see two images of one source."""
     counts = (Counter(image.source for image in each if image.source) for each in lists)
     return sum(max(count.values(), default=0) > 1 for count in counts)
 
 
-def rated(images: Sequence[Image], sizes: Sizes, seed: int) -> list[list[Image]]:
+def rated(images: Sequence[StudyImage], sizes: Sizes, seed: int) -> list[list[StudyImage]]:
     """The images that each person rates, in the order in which they are shown: real and modified ones mixed."""
     of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in KINDS}
     by_name = {(each.kind, each.name): each for each in images}
@@ -150,7 +150,7 @@ def rated(images: Sequence[Image], sizes: Sizes, seed: int) -> list[list[Image]]
     return lists
 
 
-def shown_equally(lists: Sequence[Sequence[Image]], images: Sequence[Image]) -> dict[Kind, tuple[int, int]]:
+def shown_equally(lists: Sequence[Sequence[StudyImage]], images: Sequence[StudyImage]) -> dict[Kind, tuple[int, int]]:
     """The least and the greatest number of people who see an image of each kind."""
     counts = Counter((image.kind, image.name) for each in lists for image in each)
     of_kind = {kind: [counts[each.kind, each.name] for each in images if each.kind == kind] for kind in KINDS}

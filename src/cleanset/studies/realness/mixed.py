@@ -26,8 +26,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.studies.realness.crossed import EFFECTS, Problem
-from cleanset.studies.realness.derivatives import derivatives, second_derivatives
+from cleanset.studies.realness.crossed import EFFECTS, Problem, derivatives, second_derivatives
 
 Floats = npt.NDArray[np.float64]
 Random = Literal["slopes", "intercepts"]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cleanset.files import sha256
 from cleanset.studies.realness.lists import (
-    Image,
     Sizes,
+    StudyImage,
     attention_places,
     rated,
     shown_equally,
@@ -16,8 +17,8 @@ from cleanset.studies.realness.lists import (
     sources_twice,
 )
 from cleanset.studies.realness.ratings import KEY_COLUMNS, LABELS, SCALE, SIDES, Kind
-from cleanset.studies.realness.stimuli import stimulus_name
 
+NAME_DIGITS = 16
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
 PAIRS_FOR_EACH = 3
 """How many images are made into pairs for each pair of a list, so that a list has pairs of images that it lacks."""
@@ -28,7 +29,7 @@ class Pair:
     """A comprehension pair: an image and what is modified of it beyond doubt; `modified` is the side of that."""
 
     stimulus: str
-    image: Image
+    image: StudyImage
     left: str
     right: str
     modified: str
@@ -52,19 +53,24 @@ class Trial:
 class Plan:
     """All stimuli and lists of a study. `shown`: the least and greatest number of lists with an image, by kind."""
 
-    images: tuple[Image, ...]
+    images: tuple[StudyImage, ...]
     pairs: tuple[Pair, ...]
     lists: tuple[tuple[Trial, ...], ...]
     shown: dict[Kind, tuple[int, int]]
     sources_twice: int
     seed: int
 
-    def stimulus(self, image: Image) -> str:
+    def stimulus(self, image: StudyImage) -> str:
         """The name of an image's stimulus."""
         return stimulus_name(self.seed, image.kind, image.name)
 
 
-def made_plan(images: Sequence[Image], sizes: Sizes, seed: int) -> Plan:
+def stimulus_name(seed: int, *parts: str) -> str:
+    """The name of a stimulus: digits that tell nothing of what it is without the seed."""
+    return sha256("\n".join((str(seed), *parts)).encode())[:NAME_DIGITS]
+
+
+def made_plan(images: Sequence[StudyImage], sizes: Sizes, seed: int) -> Plan:
     """The plan for these images. Raises CleansetError for fewer images of a kind than a person is shown."""
     lists = rated(images, sizes, seed)
     pairs = _pairs([each for each in images if each.kind == "real"], sizes.pairs * PAIRS_FOR_EACH, seed)
@@ -75,7 +81,7 @@ def made_plan(images: Sequence[Image], sizes: Sizes, seed: int) -> Plan:
     return Plan(tuple(images), tuple(pairs), trials, shown_equally(lists, images), sources_twice(lists), seed)
 
 
-def _pairs(real: Sequence[Image], count: int, seed: int) -> list[Pair]:
+def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[Pair]:
     by_name = {each.name: each for each in real}
     pairs = []
     for place, name in enumerate(shuffled(list(by_name), seed, "pairs")[:count]):
@@ -86,7 +92,9 @@ def _pairs(real: Sequence[Image], count: int, seed: int) -> list[Pair]:
     return pairs
 
 
-def _pair_trials(pairs: Sequence[Pair], chosen: Sequence[Image], count: int, seed: int, person: int) -> list[Trial]:
+def _pair_trials(
+    pairs: Sequence[Pair], chosen: Sequence[StudyImage], count: int, seed: int, person: int
+) -> list[Trial]:
     """Pairs of images that this person does not rate, as far as there are such."""
     seen = {each.source for each in chosen if each.source} | {each.name for each in chosen if each.kind == "real"}
     by_name = {each.stimulus: each for each in pairs}
@@ -95,7 +103,7 @@ def _pair_trials(pairs: Sequence[Pair], chosen: Sequence[Image], count: int, see
     return [Trial("pair", pair.stimulus, pair.left, pair.right) for pair in order[:count]]
 
 
-def _mixed(chosen: Sequence[Image], checks: int, seed: int, person: int) -> list[Trial]:
+def _mixed(chosen: Sequence[StudyImage], checks: int, seed: int, person: int) -> list[Trial]:
     """The images in their order, and the attention checks between them."""
     places = attention_places(len(chosen), checks, seed, person)
     trials = []

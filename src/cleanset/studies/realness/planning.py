@@ -1,25 +1,15 @@
 """`cleanset study plan`: reads a finished set and attacked images, writes lists, stimuli, key and page."""
 
 import json
-import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from PIL import Image as Pillow
-
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_entries, read_image, read_regular_file
-from cleanset.exports.manifest import Entry
-from cleanset.files import new_folder, sha256, write_text
-from cleanset.images.codec import decode
-from cleanset.progress import tracked
+from cleanset.exports.folder import read_entries
+from cleanset.files import new_folder, write_text
 from cleanset.studies.realness.analysing import texts_of
-from cleanset.studies.realness.lists import Image, Sizes
-from cleanset.studies.realness.mixed import Variances, fit
-from cleanset.studies.realness.plan import Plan, key_csv, made_plan, page_data, trials_csv
-from cleanset.studies.realness.power import (
+from cleanset.studies.realness.equivalence import (
     POWER,
     PUBLISHED,
     Design,
@@ -28,20 +18,17 @@ from cleanset.studies.realness.power import (
     power,
     standard_error,
 )
+from cleanset.studies.realness.lists import Sizes, StudyImage
+from cleanset.studies.realness.mixed import Variances, fit
+from cleanset.studies.realness.plan import Plan, key_csv, made_plan, page_data, trials_csv
 from cleanset.studies.realness.ratings import Kind, read_ratings
-from cleanset.studies.realness.stimuli import FORMATS, Size, beyond_doubt, encoded, shown_image
+from cleanset.studies.realness.stimuli import Size, attacked_images, common_size, source_of, write_stimuli
 
 PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
 """What a plan's folder has: the page for people, and for the organiser the key, the lists as a table, and the plan."""
 STATIC = (
     "index.html", "study.css", "study.js", "jspsych.min.js", "html-button-response.min.js", "jspsych.LICENSE",
 )  # fmt: skip
-ENDINGS = (".jpeg", ".jpg", ".png")
-MAX_SIDE = 2048
-
-_SOURCE = re.compile(r"ILSVRC2012_val_[0-9]{8}")
-
-Found = dict[tuple[Kind, str], bytes | Path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +61,8 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: Wish, pilot: Path | N
     """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
     made = attacked_images(attacked)
-    images = [Image("real", name, entry.image_id) for name, entry in entries.items()]
-    images += [Image("modified", name, source_of(name)) for name in made]
+    images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
+    images += [StudyImage("modified", name, source_of(name)) for name in made]
     variances = PUBLISHED if pilot is None else variances_of(pilot)
     design = Design(len(entries), len(made), wish.real, wish.modified)
     needed = _needed(design, variances, wish)
@@ -89,7 +76,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: Wish, pilot: Path | N
         plan, size, needed, power(people, design, variances, wish.question), standard_error(people, design, variances)
     )
     with new_folder(out) as folder:
-        digests = _write_stimuli(folder / PAGE / "images", plan, size, set_folder, entries, attacked)
+        digests = write_stimuli(folder / PAGE / "images", plan, size, set_folder, entries, attacked)
         wnids: dict[tuple[Kind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
         write_text(folder / KEY, key_csv(plan, wnids, digests))
         write_text(folder / TRIALS, trials_csv(plan))
@@ -99,38 +86,6 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: Wish, pilot: Path | N
         data = json.dumps(page_data(plan), separators=(",", ":"))
         write_text(folder / PAGE / "lists.js", f"const STUDY = {data};\n")
     return outcome
-
-
-def attacked_images(folder: Path) -> list[str]:
-    """The JPEGs and PNGs in a folder, at any depth, by their path in it, sorted; hidden ones are left out."""
-    if not folder.is_dir():
-        raise CleansetError(f"{folder}: no folder; expected one with attacked images")
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
-    names = sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
-    if not names:
-        raise CleansetError(f"{folder}: no images; expected attacked images as JPEGs or PNGs")
-    return names
-
-
-def source_of(name: str) -> str:
-    """The id of the validation image that an attacked one was made from, by its file's name; "" without one."""
-    found = _SOURCE.findall(name)
-    return str(found[-1]) if found else ""
-
-
-def common_size(paths: Mapping[str, Path]) -> Size:
-    """The width and height of all images. Raises CleansetError if they differ."""
-    sizes = {name: _decoded(path).size for name, path in paths.items()}
-    first = next(iter(sizes))
-    for name, size in sizes.items():
-        if size != sizes[first]:
-            found = f"{name} has {size[0]} x {size[1]} pixels, {first} {sizes[first][0]} x {sizes[first][1]}"
-            raise CleansetError(f"{found}; expected attacked images of one size: choose one for all with --side")
-    if max(sizes[first]) > MAX_SIDE:
-        raise CleansetError(
-            f"{first}: {sizes[first]} pixels; expected at most {MAX_SIDE} a side: choose one with --side"
-        )
-    return sizes[first]
 
 
 def variances_of(pilot: Path) -> Variances:
@@ -165,46 +120,6 @@ def _needed(design: Design, variances: Variances, wish: Wish) -> int | None:
         return people_needed(design, variances, wish.question, wish.power)
     except CleansetError:
         return None
-
-
-def _decoded(path: Path) -> Pillow.Image:
-    try:
-        return decode(read_regular_file(path), FORMATS)
-    except ValueError as error:
-        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
-
-
-def _write_stimuli(
-    folder: Path, plan: Plan, size: Size, set_folder: Path, entries: Mapping[str, Entry], attacked: Path
-) -> dict[tuple[Kind, str], str]:
-    """Write all images in the order of their new names; the SHA-256 of the bytes that each was made from."""
-    folder.mkdir(parents=True)
-    digests = {}
-
-    def read(image: Image) -> bytes:
-        if image.kind == "real":
-            return read_image(set_folder, entries[image.name])
-        return read_regular_file(attacked / image.name)
-
-    def shown(image: Image, data: bytes) -> Pillow.Image:
-        try:
-            return shown_image(data, size)
-        except ValueError as error:
-            name = (set_folder if image.kind == "real" else attacked) / image.name
-            raise CleansetError(f"{name}: cannot be read ({error}); expected a whole JPEG or PNG") from None
-
-    order = sorted(plan.images, key=plan.stimulus)
-    for image in tracked(order, len(order), "images"):
-        data = read(image)
-        digests[image.kind, image.name] = sha256(data)
-        (folder / f"{plan.stimulus(image)}.png").write_bytes(encoded(shown(image, data)))
-    for pair in plan.pairs:
-        plain = shown(pair.image, read(pair.image))
-        sides = {"left": pair.left, "right": pair.right}
-        for side, file in sides.items():
-            content = beyond_doubt(plain, plan.seed) if side == pair.modified else plain
-            (folder / file).write_bytes(encoded(content))
-    return digests
 
 
 def printed(outcome: Outcome, wish: Wish, out: Path) -> str:
