@@ -1,11 +1,16 @@
 """Digests of bytes and files. That writing is whole or not at all is tested where stages and reviews are killed."""
 
 import hashlib
+import os
+from collections.abc import Callable
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import pytest
 
-from cleanset.files import BLOCK_BYTES, blocks_of, md5
+from cleanset.errors import CleansetError
+from cleanset.files import BLOCK_BYTES, blocks_of, md5, open_file, read_bytes, read_text
+from tests.time_limits import at_most
 
 
 @pytest.mark.parametrize(
@@ -27,3 +32,45 @@ def test_a_file_in_blocks(tmp_path: Path, size: int) -> None:
     blocks = list(blocks_of(tmp_path / "file"))
     assert (b"".join(blocks) == data, len(blocks)) == (True, -(-size // BLOCK_BYTES))
     assert md5(blocks) == hashlib.md5(data).hexdigest()
+
+
+NOT_REGULAR = {
+    "a named pipe": os.mkfifo,
+    "a socket": lambda path: socket(AF_UNIX).bind(str(path)),
+    "a folder": Path.mkdir,
+}
+
+
+@pytest.mark.parametrize("read", [open_file, read_bytes, lambda path: read_text(path, "expected text")])
+@pytest.mark.parametrize("kind", NOT_REGULAR)
+def test_what_is_not_a_regular_file_is_refused_without_waiting(
+    kind: str, read: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    NOT_REGULAR[kind](Path("name"))
+    with at_most(5), pytest.raises(CleansetError, match=f"^name: {kind}; expected a regular file: name another"):
+        read(Path("name"))
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(CleansetError, match=r"^/dev/null: a device; expected a regular file"):
+        read_bytes(Path(os.devnull))
+
+
+def test_a_file_replaced_by_a_pipe_while_it_is_opened_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "name"
+    path.touch()
+    status = path.stat()
+    path.unlink()
+    os.mkfifo(path)
+    monkeypatch.setattr(Path, "stat", lambda self: status)
+    with at_most(5), pytest.raises(CleansetError, match="a named pipe; expected a regular file"):
+        open_file(path)
+
+
+def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"abc")
+    (tmp_path / "link").symlink_to("file")
+    assert read_bytes(tmp_path / "link") == b"abc"

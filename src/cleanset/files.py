@@ -7,10 +7,12 @@ import itertools
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from cleanset.errors import CleansetError
 
@@ -19,6 +21,13 @@ BLOCK_BYTES = 2**22
 
 _WORKSPACE = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
 _LOCK, _NEW, _OLD = "lock", "new", "old"
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 _OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EISDIR)
 
 
@@ -96,10 +105,43 @@ def new_folder(path: Path) -> Iterator[Path]:
         yield partial
 
 
-def read_text(path: Path, remedy: str) -> str:
-    """The text of a UTF-8 file, line ends as they are. Raises CleansetError, which ends in `remedy`, if it is none."""
+def check_regular(path: Path, status: os.stat_result | None = None) -> os.stat_result:
+    """The status of a file, or of the file that a link leads to. Raises CleansetError unless it is a regular file."""
+    status = status or path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "a special file")
+        raise CleansetError(f"{path}: {kind}; expected a regular file: name another, or copy the content into one")
+    return status
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file that a user names for reading, at once: opening a named pipe would wait for a writer.
+
+    Raises CleansetError for a folder, pipe, socket or device, and OSError as `open` does.
+    """
+    check_regular(path)  # before it is opened: a device may act on that alone
+    file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
     try:
-        return path.read_bytes().decode("utf-8")
+        check_regular(path, os.fstat(file.fileno()))  # it may have been replaced in between
+    except CleansetError:
+        file.close()
+        raise
+    return file
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file that a user names. Raises as `open_file` does."""
+    with open_file(path) as file:
+        return file.read()
+
+
+def read_text(path: Path, remedy: str) -> str:
+    """The text of a UTF-8 file that a user names, line ends unchanged.
+
+    Raises CleansetError, ending in `remedy`, for a missing file and for other encodings; else as `open_file` does.
+    """
+    try:
+        return read_bytes(path).decode("utf-8")
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; {remedy}") from None
     except UnicodeDecodeError as error:
@@ -127,5 +169,5 @@ def md5(blocks: Iterable[bytes]) -> str:
 
 def blocks_of(path: Path) -> Iterator[bytes]:
     """The bytes of a file, BLOCK_BYTES at a time."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         yield from iter(lambda: file.read(BLOCK_BYTES), b"")

@@ -41,6 +41,25 @@ def first_problem(error: ValidationError) -> str:
     return f"{key + ': ' if key else ''}{cut(one_line(what), length)}{found}"
 
 
+def missing_keys(error: ValidationError) -> list[str]:
+    """All missing keys, parts joined by dots; none if the first problem is another."""
+    errors = error.errors(include_url=False)
+    if errors[0]["type"] != "missing":
+        return []
+    return [".".join(map(str, each["loc"])) for each in errors if each["type"] == "missing"]
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names with commas between, on one line of at most MAX_LIST characters, which may end in the number left out."""
+    names = [cut(one_line(name), MAX_VALUE) for name in names]
+    text = ", ".join(names)
+    kept = len(names)
+    while len(text) > MAX_LIST:
+        kept -= 1
+        text = f"{', '.join(names[:kept])} and {len(names) - kept} more"
+    return text
+
+
 Record = TypeVar("Record", bound=BaseModel)
 
 

@@ -142,7 +142,54 @@ class TestLocks:
         ):
             repair_locks(edition)
 
-    @pytest.mark.parametrize("content", ["", '{"write": {"/some/wh', "null"])
+    @pytest.mark.parametrize("form", ["merge", "diff3", "cut in the middle"])
+    def test_a_merge_conflict_is_left_to_the_user(self, edition: Path, form: str) -> None:
+        repair_locks(edition)  # now there is a copy of the whole one
+        lock = edition / "dvc.lock"
+        before, after = lock.read_text().split("  many:\n")
+        base = "||||||| 0a1b2c3\n  many: {}\n" if form == "diff3" else ""
+        conflict = f"{before}<<<<<<< HEAD\n  many:\n{base}=======\n  other:\n>>>>>>> theirs\n{after}"
+        if form == "cut in the middle":
+            conflict = conflict[: conflict.index("=======")]
+        lock.write_text(conflict)
+        line = before.count("\n") + 1
+        with pytest.raises(
+            CleansetError, match=rf"dvc\.lock, line {line}: a merge conflict of git; expected a resolved"
+        ):
+            repair_locks(edition)
+        assert lock.read_text() == conflict
+
+    def test_a_real_conflict_stops_the_command(self, edition: Path) -> None:
+        (edition / "given").write_text("ours\n")
+        run(edition, "dvc", "repro")
+        run(edition, "git", "commit", "--quiet", "--all", "--message", "Ours")
+        run(edition, "git", "checkout", "--quiet", "-b", "theirs", "HEAD~")
+        (edition / "given").write_text("theirs\n")
+        run(edition, "dvc", "repro")
+        run(edition, "git", "commit", "--quiet", "--all", "--message", "Theirs")
+        assert run(edition, "git", "merge", "@{-1}", check=False).returncode != 0
+        conflict = (edition / "dvc.lock").read_bytes()
+        done = run(
+            edition, sys.executable, "-c", "from cleanset.cli import main; main()", "doctor", "--quick", check=False
+        )
+        assert done.returncode == 1
+        assert re.match(r"error: dvc\.lock, line \d+: a merge conflict of git; expected a resolved file", done.stderr)
+        assert (edition / "dvc.lock").read_bytes() == conflict
+
+    @pytest.mark.parametrize("content", [b"\xff\xfe", b"[" * 200_000])
+    def test_a_damaged_copy_is_replaced(self, edition: Path, content: bytes) -> None:
+        repair_locks(edition)
+        copy = edition / ".dvc/tmp/whole/dvc.lock"
+        copy.write_bytes(content)
+        assert repair_locks(edition) == []
+        assert copy.read_bytes() == (edition / "dvc.lock").read_bytes()
+        copy.write_bytes(content)
+        (edition / "dvc.lock").write_bytes(content)
+        assert repair_locks(edition) == [f"{edition / 'dvc.lock'}: empty or cut off, put back from git"]
+
+    @pytest.mark.parametrize(
+        "content", ["", '{"write": {"/some/wh', "null", "[" * 200_000, '{"read": 1}', '{"write": {"/x": {"pid": "a"}}}']
+    )
     def test_a_broken_rwlock_is_removed(self, edition: Path, content: str) -> None:
         rwlock = edition / ".dvc/tmp/rwlock"
         rwlock.write_text(content)
@@ -229,8 +276,7 @@ class TestRot:
         shutil.rmtree(edition / ".dvc/cache")
         shutil.rmtree(edition / "many")
         findings = examine(edition, quick=False)
-        assert (findings.hashed, findings.rotten) == (1, [])
-        assert [folder.path for folder in findings.unchecked] == [edition / "counted"]
+        assert (findings.hashed, findings.rotten, findings.unchecked) == (2, [], [])  # `one`, and counted/bytes
 
     def test_a_folder_without_its_list_is_not_checked(self, edition: Path) -> None:
         lists = {name: object_of(edition, name) for name in ("many", "counted")}
@@ -239,20 +285,39 @@ class TestRot:
         flip(edition / "many/deep/b")
         findings = examine(edition, quick=False)
         assert (findings.rotten, findings.is_healthy) == ([], True)
-        counted, many, last = as_text(findings).splitlines()
-        assert counted == (
-            f"{edition / 'counted'}: not checked: {lists['counted']}, DVC's list of its files, is missing: "
-            "write it anew to be sure: rm -r counted && dvc repro -f -s counted"
-        )
+        many, last = as_text(findings).splitlines()
         assert many == (
-            f"{edition / 'many'}: not checked: {lists['many']}, DVC's list of its files, is missing: "
+            f"{edition / 'many'}: differs from dvc.lock; {lists['many']}, DVC's list of its files, is missing: "
             "run dvc fetch many and this again, or write it anew to be sure: rm -r many && dvc repro -f -s many"
         )
         assert last.endswith("0 with other bytes than dvc.lock says")
         run(edition, "dvc", "fetch", "many")
         again = examine(edition, quick=False)
-        assert [folder.path for folder in again.unchecked] == [edition / "counted"]
+        assert again.unchecked == []
         assert [rotten.path for rotten in again.rotten] == [edition / "many/deep/b"]
+
+    def test_a_folder_without_its_list_is_hashed_as_a_whole(self, edition: Path) -> None:
+        """So are the metrics in a clone: DVC caches no list of an out with `cache: false`."""
+        for name in ("many", "counted"):
+            object_of(edition, name).unlink()
+        findings = examine(edition, quick=False)
+        assert as_text(findings) == "5 files hashed, 0 with other bytes than dvc.lock says"
+        flip(edition / "counted/bytes")
+        (rotten,) = examine(edition, quick=False).rotten
+        expected = object_of(edition, "counted")
+        assert (rotten.path, rotten.expected) == (edition / "counted", expected.parent.name + expected.name)
+        assert rotten.found != rotten.expected
+        run(edition, "bash", "-c", rotten.repair)
+        assert examine(edition, quick=False).rotten == []
+        assert run(edition, "dvc", "status").stdout == "Data and pipelines are up to date.\n"
+
+    @pytest.mark.parametrize(
+        "content", ["stages:\n<<<<<<< HEAD\n", "[" * 200_000, "- a\n", "stages: [a]\n", "stages: {a: 1}\n"]
+    )
+    def test_a_pipeline_that_dvc_cannot_read_is_one_line(self, edition: Path, content: str) -> None:
+        (edition / "dvc.yaml").write_text(content)
+        with pytest.raises(CleansetError, match=r"dvc\.yaml: not a file of DVC"):
+            examine(edition, quick=False)
 
     def test_leftovers_are_listed(self, edition: Path) -> None:
         (edition / "data/export/standard.partial/n01440764").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A wrong params.yaml is one line that names the first wrong key."""
+"""A wrong params.yaml is one line that names all missing keys, or the first wrong one."""
 
 from pathlib import Path
 
@@ -50,7 +50,12 @@ class TestParams:
                 "score.device: String should match pattern '^(auto|cpu|cuda(:[0-9]{1,3})?)$'; found 'gpu'",
                 f"{BASE}{MODEL}score: {{device: gpu}}\n",
             ),
-            ("dataset: Field required", f"root: .\n{MODEL}"),
+            ("missing key dataset: add it, as in imagenet/params.yaml", f"root: .\n{MODEL}"),
+            (
+                "missing keys root, dataset.images, models.standard.source, models.standard.name, models.other.name: "
+                "add them, as in imagenet/params.yaml",
+                "dataset: {devkit: x}\nmodels: {standard: {}, other: {source: timm}}\n",
+            ),
             ("models: Dictionary should have at least 1 item after validation, not 0", f"{BASE}models: {{}}\n"),
             (
                 "models.Standard.[key]: String should match pattern '^[a-z][a-z0-9_]*$'; found 'Standard'",
@@ -151,8 +156,8 @@ class TestParams:
         made.others |= {"score": {"precision": "float64"}, "review": {"min_crop_pixels": 32}}
         made.params()
         made.fails(
-            "params.yaml: no export.images_per_class, which stage review_apply of dvc.yaml names: add it, as in "
-            "imagenet/params.yaml"
+            "params.yaml: no export.images_per_class, count, which stages of dvc.yaml name (review_apply, count): add "
+            "them, as in imagenet/params.yaml"
         )
         made.others["export"] = {"images_per_class": 3}
         made.params()

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cleanset.edition.locks import repair_locks
-from cleanset.edition.rot import Rotten, Unchecked, rotten_files, unchecked_folders
+from cleanset.edition.rot import Rotten, Unchecked, rotten_files
 from cleanset.errors import CleansetError
 
 
@@ -14,7 +14,8 @@ class Findings:
     """What was found; paths are those of the edition's folder as given.
 
     `repaired`: what was put back or removed, a line each. `hashed`: how many files were hashed; None in the quick form.
-    `rotten`: files with other bytes than dvc.lock says. `unchecked`: folders of whose files DVC's list is missing.
+    `rotten`: files with other bytes than dvc.lock says. `unchecked`: folders that differ, in a file that only DVC's
+    missing list would tell.
     `leftovers`: temporary files of killed runs.
     """
 
@@ -38,8 +39,8 @@ def examine(edition: Path, quick: bool) -> Findings:
     if quick:
         return Findings(repaired, None, [], [], [])
     cache = cache_folder(edition)
-    hashed, rotten = rotten_files(edition, cache)
-    return Findings(repaired, hashed, rotten, unchecked_folders(edition, cache), leftovers(edition))
+    hashed, rotten, unchecked = rotten_files(edition, cache)
+    return Findings(repaired, hashed, rotten, unchecked, leftovers(edition))
 
 
 def cache_folder(edition: Path) -> Path:
@@ -66,7 +67,8 @@ def as_text(findings: Findings) -> str:
     lines = list(findings.repaired)
     lines += [f"{bad.path}: MD5 {bad.found}, expected {bad.expected}: {bad.repair}" for bad in findings.rotten]
     lines += [
-        f"{folder.path}: not checked: {folder.listed_in}, DVC's list of its files, is missing: {folder.remedy}"
+        f"{folder.path}: differs from dvc.lock; {folder.listed_in}, DVC's list of its files, is missing: "
+        f"{folder.remedy}"
         for folder in findings.unchecked
     ]
     lines += [f"{path}: left over from a run that was killed; may be removed" for path in findings.leftovers]

@@ -1,7 +1,6 @@
-"""What a kill while DVC writes leaves broken: an empty or cut dvc.lock, a cut `.dvc/tmp/rwlock`."""
+"""Repair of what a kill leaves broken while DVC writes: an empty or cut dvc.lock, a cut `.dvc/tmp/rwlock`."""
 
 import fcntl
-import json
 import os
 import re
 import subprocess
@@ -13,8 +12,13 @@ import psutil
 import yaml
 
 from cleanset.errors import CleansetError
-from cleanset.files import write_text
+from cleanset.files import read_bytes, write_text
+from cleanset.parsing import parse_json
 
+MAX_DEPTH = 50
+"""Nesting in files of DVC, which have under ten levels; PyYAML crashes the process at some 100,000."""
+
+_CONFLICT = re.compile(r"(?m)^(<{7}|>{7}|[|]{7})( |$)")
 _MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
@@ -22,14 +26,14 @@ def repair_locks(edition: Path) -> list[str]:
     """Put back what DVC cannot read any more; return a line for each file that was put back or removed.
 
     A dvc.lock comes from git's HEAD or from the copy that is kept here whenever the file is whole, whichever is newer.
-    What that lacks, `dvc repro` takes from its run cache. Raises CleansetError while a DVC process is at work, and if
-    there is nothing to put back.
+    What that lacks, `dvc repro` takes from its run cache. Raises CleansetError while a DVC process is at work, if there
+    is nothing to put back, and for a merge conflict, whose two sides are for the user to choose from.
     """
     tmp = edition / ".dvc" / "tmp"
     check_idle(tmp)
     done = []
     rwlock = tmp / "rwlock"
-    if rwlock.is_file() and not isinstance(_json(rwlock), dict):
+    if rwlock.is_file() and _processes(rwlock) is None:
         rwlock.unlink()
         done.append(f"{rwlock}: empty or cut off, removed")
     for lock in lock_files(edition):
@@ -38,12 +42,19 @@ def repair_locks(edition: Path) -> list[str]:
 
 
 def _repair(lock: Path, copy: Path) -> list[str]:
-    text = lock.read_bytes().decode("utf-8", errors="replace")
+    text = _text(lock)
+    conflict = _CONFLICT.search(text)
+    if conflict:
+        line = text.count("\n", 0, conflict.start()) + 1
+        raise CleansetError(
+            f"{lock}, line {line}: a merge conflict of git; expected a resolved file: keep one side "
+            f"(git checkout --ours {lock.name}, or --theirs), then run dvc repro"
+        )
     versions = _whole_versions(lock, copy)
     others = [version for version, _ in versions]
     # cut between two stages it can still be read
     if is_whole(text) and (text in others or not any(other.startswith(text) for other in others)):
-        if not (copy.is_file() and copy.read_bytes() == text.encode()):
+        if not (copy.is_file() and _text(copy) == text):
             write_text(copy, text)
         return []
     if not versions:
@@ -60,7 +71,7 @@ def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:
     """The copy and git's dvc.lock, as far as they are whole, the newer first; each with where it is from."""
     found = []
     if copy.is_file():
-        found.append((copy.stat().st_mtime, copy.read_text(encoding="utf-8"), str(copy)))
+        found.append((copy.stat().st_mtime, _text(copy), str(copy)))
     text, time = _git(lock, "show", f"HEAD:./{lock.name}"), _git(lock, "log", "-1", "--format=%ct", "--", lock.name)
     if text and time:
         found.append((float(time), text, "git"))
@@ -73,16 +84,27 @@ def _git(lock: Path, *arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=lock.parent, capture_output=True, check=False)
     except FileNotFoundError:
         return ""
-    return done.stdout.decode("utf-8") if done.returncode == 0 else ""
+    return done.stdout.decode("utf-8", errors="replace") if done.returncode == 0 else ""
 
 
 def is_whole(text: str) -> bool:
     """Whether a dvc.lock is complete: it ends with a line, and every file in it has its path, MD5 and size."""
     try:
-        stages = yaml.load(text, Loader=yaml.CSafeLoader)["stages"].values() if text.endswith("\n") else None
+        stages = load_yaml(text)["stages"].values() if text.endswith("\n") else None
         return stages is not None and all(_is_complete(entry) for stage in stages for entry in entries(stage))
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
         return False
+
+
+def load_yaml(text: str) -> Any:
+    """The content of a file that DVC writes or reads. Raises YAMLError, or ValueError for deep nesting."""
+    depth, loader = 0, yaml.CSafeLoader(text)
+    while loader.check_event():
+        event = loader.get_event()
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"lists or tables more than {MAX_DEPTH} deep")
+    return yaml.load(text, Loader=yaml.CSafeLoader)
 
 
 def entries(stage: Any) -> list[Any]:
@@ -112,12 +134,9 @@ def _lock_files(folder: Path) -> Iterator[Path]:
 
 def check_idle(tmp: Path) -> None:
     """Raise CleansetError if a DVC process is at work in the project whose `.dvc/tmp` this is."""
-    content = _json(tmp / "rwlock")
-    if isinstance(content, dict):
-        readers = [info for infos in content.get("read", {}).values() for info in infos]
-        for info in [*readers, *content.get("write", {}).values()]:
-            if _is_dvc(int(info["pid"])):
-                raise CleansetError(f"{tmp.parent}: DVC is at work (process {info['pid']}): wait until it has ended")
+    for pid in _processes(tmp / "rwlock") or ():
+        if _is_dvc(pid):
+            raise CleansetError(f"{tmp.parent}: DVC is at work (process {pid}): wait until it has ended")
     for name in ("lock", "rwlock.lock"):
         if (tmp / name).is_file() and _is_locked(tmp / name):
             raise CleansetError(f"{tmp.parent}: DVC is at work ({name} is held): wait until it has ended")
@@ -142,9 +161,16 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def _json(path: Path) -> object:
-    """The content of a JSON file; None if there is none, or it is broken."""
+def _processes(rwlock: Path) -> list[int] | None:
+    """The processes that a `.dvc/tmp/rwlock` names; None if there is no such file, or DVC cannot read it."""
     try:
-        return json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
+        content = parse_json(read_bytes(rwlock), str(rwlock), "DVC's list of processes")
+        readers = [info for infos in content.get("read", {}).values() for info in infos]
+        return [int(info["pid"]) for info in [*readers, *content.get("write", {}).values()]]
+    except (FileNotFoundError, CleansetError, AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def _text(path: Path) -> str:
+    """The text of a file; bytes that are not UTF-8, which a damaged one may have, are replaced."""
+    return read_bytes(path).decode("utf-8", errors="replace")

@@ -11,7 +11,7 @@ from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError, cut
 from cleanset.sections import Role, Section, Sha256
 from cleanset.selection.rule import Label, Order, Pool, Rule
-from cleanset.validation import first_problem, shown
+from cleanset.validation import first_problem, listed, missing_keys, shown
 from cleanset.vocabulary import BASES, TIERS
 from cleanset.yaml_files import read_yaml
 
@@ -292,8 +292,17 @@ def read_params(edition: Path) -> Params:
 
 
 def checked_params(content: object, where: str) -> Params:
-    """The params in what a params.yaml holds. Raises CleansetError naming `where` and the first wrong key."""
+    """The params in the content of a params.yaml.
+
+    Raises CleansetError naming `where` and all missing keys, or the first wrong one.
+    """
     try:
         return Params.model_validate(content)
     except ValidationError as error:
-        raise CleansetError(f"{where}: {first_problem(error)}") from None
+        missing = missing_keys(error)
+        if not missing:
+            raise CleansetError(f"{where}: {first_problem(error)}") from None
+        keys, them = ("key", "it") if len(missing) == 1 else ("keys", "them")
+        raise CleansetError(
+            f"{where}: missing {keys} {listed(missing)}: add {them}, as in imagenet/params.yaml"
+        ) from None

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, cut
-from cleanset.validation import MAX_VALUE, shown
+from cleanset.errors import CleansetError
+from cleanset.validation import listed, shown
 from cleanset.yaml_files import read_yaml
 
 _ROLE = "${item.model}"
 
 
 def check_params_named(edition: Edition) -> None:
-    """Raise CleansetError for the first param that a stage in dvc.yaml names and params.yaml lacks.
+    """Raise CleansetError, naming all, for params that stages in dvc.yaml name and params.yaml lacks.
 
     Without dvc.yaml there is nothing to check.
     """
@@ -22,14 +22,22 @@ def check_params_named(edition: Edition) -> None:
         edition.params_yaml, "expected the folder of an edition, with params.yaml in UTF-8 (see README)"
     )
     pipeline = read_yaml(edition.dvc_yaml, "expected the pipeline of an edition, in UTF-8")
+    missing: dict[str, str] = {}  # the first stage that needs it, by key
     for stage, key in params_named(pipeline, edition.dvc_yaml):
         keys = [key.replace(_ROLE, role) for role in _table(content, "models")] if _ROLE in key else [key]
         for key in keys:
             if not _has(content, key):
-                raise CleansetError(
-                    f"{edition.params_yaml}: no {cut(key, MAX_VALUE)}, which stage {cut(stage, MAX_VALUE)} of "
-                    f"{edition.dvc_yaml} names: add it, as in imagenet/params.yaml"
-                )
+                missing.setdefault(key, stage)
+    # a section is there as soon as one of its keys is
+    missing = {
+        key: stage for key, stage in missing.items() if not any(other.startswith(f"{key}.") for other in missing)
+    }
+    if missing:
+        stages = list(dict.fromkeys(missing.values()))
+        named = f"stage {listed(stages)} of {edition.dvc_yaml} names: add it"
+        if len(missing) > 1:
+            named = f"stages of {edition.dvc_yaml} name ({listed(stages)}): add them"
+        raise CleansetError(f"{edition.params_yaml}: no {listed(missing)}, which {named}, as in imagenet/params.yaml")
 
 
 def params_named(pipeline: object, where: Path) -> Iterator[tuple[str, str]]:

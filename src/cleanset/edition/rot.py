@@ -5,15 +5,17 @@ DVC hashes a file once and then trusts its size, time and inode; it never notice
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from cleanset.edition.locks import lock_files
-from cleanset.files import blocks_of, md5
+from cleanset.edition.locks import load_yaml, lock_files
+from cleanset.errors import CleansetError, reason
+from cleanset.files import blocks_of, md5, read_text
 from cleanset.progress import tracked
 
 
@@ -44,7 +46,7 @@ class Rotten:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """A folder that is there, but whose files are unknown: `listed_in`, DVC's list of them, is not in the cache."""
+    """A folder that differs from dvc.lock in an unknown file: `listed_in`, DVC's list of its files, is not cached."""
 
     path: Path
     listed_in: Path
@@ -61,10 +63,10 @@ class _File:
     in_workspace: Path
 
 
-def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten]]:
-    """How many files were hashed, and those that have other bytes: cached ones first, each by path.
+def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Unchecked]]:
+    """The number of files hashed, those with other bytes (cached ones first, each by path), and unchecked folders.
 
-    `cache`: the folder of DVC's objects by MD5. What is not there is no fault: it was never made, or not pulled.
+    `cache`: the folder of DVC's objects by MD5. A missing file is not reported: it was never made, or not pulled.
     """
     outs = list(outs_of(edition))
     lists = {cached(cache, out.md5): out for out in outs if out.is_folder}
@@ -85,19 +87,40 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten]]:
         is_restorable = file.out.is_cached and file.in_cache.is_file()
         remedy = f"dvc checkout {out}" if is_restorable else f"dvc repro -f -s {file.out.stage}"
         found.append(Rotten(path, wrong[path], file.md5, f"rm -r {out} && {remedy}"))
-    return sum(path.is_file() for path in [*lists, *md5s]), found
+    hashed, changed, unchecked = _check_unlisted(
+        edition, [out for path, out in lists.items() if not path.is_file()], cache
+    )
+    return hashed + sum(path.is_file() for path in [*lists, *md5s]), found + changed, unchecked
 
 
-def unchecked_folders(edition: Path, cache: Path) -> list[Unchecked]:
-    """The folders that `rotten_files` cannot check, by path."""
-    found = []
-    for out in outs_of(edition):
-        listed_in, here = cached(cache, out.md5), os.path.relpath(out.path, edition)
-        if out.is_folder and out.path.is_dir() and not listed_in.is_file():
-            anew = f"write it anew to be sure: rm -r {here} && dvc repro -f -s {out.stage}"
-            remedy = f"run dvc fetch {here} and this again, or {anew}" if out.is_cached else anew
-            found.append(Unchecked(out.path, listed_in, remedy))
-    return sorted(found, key=lambda folder: folder.path)
+def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[int, list[Rotten], list[Unchecked]]:
+    """As `rotten_files`, of folders whose lists are not in the cache: as a whole, by the MD5 of the list anew.
+
+    DVC caches no list for `cache: false`, so this is the only check of the metrics in a clone. Of another folder that
+    differs, DVC's list, once fetched, tells which file it is.
+    """
+    hashed, rotten, unchecked = 0, list[Rotten](), list[Unchecked]()
+    for out in sorted(outs, key=lambda out: out.path):
+        paths = {path: path.relative_to(out.path).as_posix() for path in out.path.rglob("*") if path.is_file()}
+        if not out.path.is_dir():
+            continue
+        found, here = _md5_of_list(paths), os.path.relpath(out.path, edition)
+        anew = f"rm -r {here} && dvc repro -f -s {out.stage}"
+        if found == out.md5 or not out.is_cached:
+            hashed += len(paths)
+        if found != out.md5 and out.is_cached:
+            remedy = f"run dvc fetch {here} and this again, or write it anew to be sure: {anew}"
+            unchecked.append(Unchecked(out.path, cached(cache, out.md5), remedy))
+        elif found != out.md5:
+            rotten.append(Rotten(out.path, found, out.md5, anew))
+    return hashed, rotten, unchecked
+
+
+def _md5_of_list(paths: Mapping[Path, str]) -> str:
+    """The MD5 that DVC gives a folder: that of its list, in this JSON, of files by their names below the folder."""
+    entries = [{"md5": _md5_of_file(path), "relpath": name} for path, name in paths.items()]
+    entries.sort(key=lambda entry: entry["relpath"])
+    return md5([json.dumps(entries, sort_keys=True).encode()]) + ".dir"
 
 
 def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_File]:
@@ -124,7 +147,7 @@ def outs_of(edition: Path) -> Iterator[Out]:
     """The outs of every dvc.lock of an edition."""
     for lock in lock_files(edition):
         uncached = set(_uncached(lock.with_name("dvc.yaml")))
-        for stage, content in yaml.load(lock.read_bytes(), Loader=yaml.CSafeLoader)["stages"].items():
+        for stage, content in _stages(lock).items():
             name = stage if lock.parent == edition else f"{(lock.parent / 'dvc.yaml').relative_to(edition)}:{stage}"
             for entry in content["outs"]:
                 path = Path(os.path.normpath(lock.parent / entry["path"]))
@@ -133,11 +156,23 @@ def outs_of(edition: Path) -> Iterator[Out]:
 
 def _uncached(pipeline: Path) -> Iterator[str]:
     """The outs with `cache: false` in a dvc.yaml."""
-    stages = yaml.load(pipeline.read_bytes(), Loader=yaml.CSafeLoader)["stages"] if pipeline.is_file() else {}
-    for stage in stages.values():
+    for stage in _stages(pipeline).values() if pipeline.is_file() else ():
         for entry in (entry for kind in ("outs", "metrics", "plots") for entry in stage.get(kind, [])):
             if isinstance(entry, dict):
                 yield from (path for path, options in entry.items() if options.get("cache") is False)
+
+
+def _stages(path: Path) -> dict[str, Any]:
+    """The stages in a dvc.yaml or dvc.lock. Raises CleansetError if DVC could not read it either."""
+    try:
+        stages = load_yaml(read_text(path, "expected YAML in UTF-8"))["stages"]
+    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise CleansetError(
+            f"{path}: not a file of DVC ({reason(error)}); expected YAML with stages: correct it"
+        ) from None
+    if not (isinstance(stages, dict) and all(isinstance(stage, dict) for stage in stages.values())):
+        raise CleansetError(f"{path}: not a file of DVC; expected a table of stages: correct it")
+    return stages
 
 
 def cached(cache: Path, digest: str) -> Path:
