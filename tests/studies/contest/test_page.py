@@ -371,3 +371,9 @@ def test_results_of_an_attack_that_cannot_be_read(made: OnDisk) -> None:
     made.text(made.folder / ".." / "robustness" / "data" / "attacks" / "pgd" / "standard" / "attacked.parquet", "x")
     with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
         write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+
+
+def test_a_damaged_clean_image(made: OnDisk) -> None:
+    attack(made, "pgd", "standard", made.sha256, png((196, 0, 8))[:60])
+    with pytest.raises(CleansetError, match=r"a\.png: cannot be read .*; expected a whole PNG or JPEG"):
+        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))

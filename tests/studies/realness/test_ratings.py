@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from cleanset.studies.realness.analysing import texts_of
 from cleanset.studies.realness.analysis import agreements, by_image, summary, taken_for_modified
 from cleanset.studies.realness.ratings import Answers, Check, Rating, exclusions, parse_key, read_ratings, without
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
+from tests.time_limits import at_most
 
 HEADER = "rating,pid,image_type,image_id\n"
 ANSWERS = "person,list,position,stimulus,answer,milliseconds\n"
@@ -148,6 +150,12 @@ def test_two_files_of_one_name(tmp_path: Path) -> None:
         path.write_text(HEADER)
     with pytest.raises(CleansetError, match="a second file of the name one"):
         texts_of([tmp_path / "one.csv", tmp_path / "b" / "one.csv"])
+
+
+def test_a_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ratings.csv")
+    with at_most(5), pytest.raises(CleansetError, match=r"ratings\.csv: a named pipe; expected a regular file"):
+        texts_of([tmp_path / "ratings.csv"])
 
 
 def test_who_is_excluded() -> None:

@@ -15,7 +15,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import MANIFEST
-from cleanset.files import sha256, write_text
+from cleanset.files import read_bytes, sha256, write_text
 from cleanset.scoring.groups import Groups
 from cleanset.statistics.coverage import Flags, Floats, eligibility
 from cleanset.studies.contest.command_defence import answers_of
@@ -66,7 +66,7 @@ def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage
         if not paths:
             raise CleansetError(f"{folder / group}: no image; expected a folder of images for each of the two groups")
         for path in paths:
-            other = found.setdefault(sha256(path.read_bytes()), EligibilityImage(path, group))
+            other = found.setdefault(sha256(read_bytes(path)), EligibilityImage(path, group))
             if other.group != group:
                 raise CleansetError(f"{path}: the same image as {other.path}; expected each image in one group")
     return dict(sorted(found.items()))

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 from rich.table import Table
 
 from cleanset.errors import CleansetError
-from cleanset.files import sha256
+from cleanset.files import read_bytes, sha256
+from cleanset.images.codec import decode
 from cleanset.studies.contest.entries import Example
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import decoded, file_sha256
 from cleanset.studies.contest.judging import Answer, ControlScore, control_score
 from cleanset.studies.contest.outlines import check_inside, overlap
-from cleanset.studies.contest.reading import IMAGES, read_examples, visible
+from cleanset.studies.contest.reading import IMAGES, read_examples, refuse_link, visible
 from cleanset.validation import shown
 
 FORMATS = ("PNG", "JPEG")
@@ -52,7 +52,7 @@ def image_paths(
 
 def read_image(paths: Mapping[str, Path], digest: str) -> bytes:
     """The bytes of an image. Raises CleansetError if they are no longer those."""
-    data = paths[digest].read_bytes()
+    data = read_bytes(paths[digest])
     if sha256(data) != digest:
         raise CleansetError(f"{paths[digest]}: SHA-256 {sha256(data)}; expected {digest}: the file has changed")
     return data
@@ -112,16 +112,25 @@ def _check_groups(where: str, given: Mapping[str, object], groups: Collection[st
 def _check_mask(path: Path, files: ContestFiles, sizes: Mapping[str, tuple[int, int]]) -> None:
     if path.suffix != ".png" or path.stem not in files.controls:
         raise CleansetError(f"{path}: the mask of no control; expected <SHA-256 of a control's image>.png: remove it")
+    read_mask(path, sizes[path.stem])
+
+
+def read_mask(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """The pixels of a control's largest object, shape (height, width); `size`: width and height of its image.
+
+    Raises CleansetError unless the file is a PNG of that size with some white in it.
+    """
+    refuse_link(path)
     try:
-        with Image.open(path, formats=["PNG"]) as mask:
-            size = mask.size
-            white = mask.convert("L").point(lambda value: 255 if value > 127 else 0).getbbox()
-    except (OSError, ValueError, SyntaxError) as error:
+        mask = np.asarray(decode(read_bytes(path), ("PNG",)).convert("L")) > 127
+    except ValueError as error:
         raise CleansetError(f"{path}: {error}; expected a PNG, white where the object is") from None
-    if size != sizes[path.stem]:
-        raise CleansetError(f"{path}: {size[0]} x {size[1]} pixels; expected those of its image, {sizes[path.stem]}")
-    if white is None:
+    height, width = mask.shape
+    if (width, height) != size:
+        raise CleansetError(f"{path}: {width} x {height} pixels; expected those of its image, {size[0]} x {size[1]}")
+    if not mask.any():
         raise CleansetError(f"{path}: nothing in it is white; expected white where the object is")
+    return mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +168,11 @@ def _overlap(answer: Answer, mask: NDArray[np.bool_]) -> float:
 
 
 def read_masks(contest: Path, files: ContestFiles) -> dict[str, NDArray[np.bool_]]:
-    """The masks of the control images that have one."""
-    paths = {each: mask_path(contest, each) for each in sorted(files.controls)}
-    return {each: np.asarray(Image.open(path).convert("L")) > 127 for each, path in paths.items() if path.is_file()}
+    """The masks of the control images that have one. Raises CleansetError for one that does not fit its image."""
+    masks = {each: path for each in sorted(files.controls) if (path := mask_path(contest, each)).exists()}
+    paths = image_paths(contest, files, masks)
+    sizes = {each: decoded(paths[each], read_image(paths, each)).size for each in masks}
+    return {each: read_mask(path, sizes[each]) for each, path in masks.items()}
 
 
 def as_table(scores: list[JudgeScore]) -> Table:

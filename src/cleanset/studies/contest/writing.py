@@ -113,6 +113,10 @@ def read_image(path: Path, digest: str) -> Image.Image:
     """A submitted image. Raises CleansetError if it is missing, changed or cannot be read."""
     if not path.is_file() or sha256(data := path.read_bytes()) != digest:
         raise CleansetError(f"{path}: missing or changed; expected SHA-256 {digest}: run dvc pull, or git checkout it")
+    return _decoded(path, data)
+
+
+def _decoded(path: Path, data: bytes) -> Image.Image:
     try:
         return decode(data, FORMATS).convert("RGB")
     except ValueError as error:
@@ -135,7 +139,7 @@ class _Thumbnails:
         """Write the clean image, where it is stored, and the difference."""
         if found.clean is None:
             return Attacked(found.attack, found.role, found.image_id, None, None, 1)
-        clean = decode(found.clean.read_bytes(), FORMATS).convert("RGB")
+        clean = _decoded(found.clean, found.clean.read_bytes())
         shown, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
         name = f"{digest}_difference.png"
         (self._folder / name).write_bytes(png(shown))
