@@ -19,7 +19,7 @@ from cleanset.studies.contest.command_defence import answers_of, parse_answers, 
 from cleanset.studies.contest.defending import defend, run_defence
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.files import until
-from cleanset.studies.contest.model_defence import ModelDefence, ReadGroups
+from cleanset.studies.contest.model_defence import GroupReader, ModelDefence
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.standing import standing
 from tests.studies.contest.made import day
@@ -142,7 +142,7 @@ def test_what_is_read_of_logits() -> None:
     logits = np.zeros((1, 1000))
     logits[0, 444], logits[0, 671], logits[0, 7] = 2, 2, 3
     groups = Groups.of({"bicycle": ["n02835271", "n03792782"], "bird": ["n01514668"]})
-    found = ReadGroups(groups)(logits)
+    found = GroupReader(groups)(logits)
     two = 2 + np.log(2)
     assert found["group"].tolist() == [1]
     assert [found["largest_logit"][0], found["second_logit"][0]] == pytest.approx([3, two])

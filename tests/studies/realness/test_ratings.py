@@ -6,7 +6,15 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysing import texts_of
 from cleanset.studies.realness.analysis import agreements, by_image, summary, taken_for_modified
-from cleanset.studies.realness.ratings import Answers, Check, Rating, exclusions, parse_key, read_ratings, without
+from cleanset.studies.realness.ratings import (
+    CheckAnswer,
+    Rating,
+    StudyAnswers,
+    exclusions,
+    parse_key,
+    read_ratings,
+    without,
+)
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
 from tests.time_limits import at_most
 
@@ -94,7 +102,7 @@ def test_answers_and_the_key_of_their_plan() -> None:
         Rating("ada", "real", "n01440764/one.JPEG", -1),
         Rating("ada", "modified", "two.png", 2),
     )
-    assert found.checks == (Check("ada", "pair", False), Check("ada", "attention", True))
+    assert found.checks == (CheckAnswer("ada", "pair", False), CheckAnswer("ada", "attention", True))
 
 
 def test_several_studies_share_real_images_alone() -> None:
@@ -161,9 +169,9 @@ def test_a_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
 def test_who_is_excluded() -> None:
     """By default two failed attention checks, or one wrong pair; a rule is named, and a person may break both."""
     failed = {"a": ("attention",), "b": ("attention",) * 2, "c": ("pair",), "d": ("pair", "attention", "attention")}
-    checks = [Check(person, kind, False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
-    checks += [Check(person, "pair", True) for person in "abe"]
-    answers = Answers(tuple(Rating(person, "real", "x", 1) for person in "abcde"), tuple(checks))
+    checks = [CheckAnswer(person, kind, False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
+    checks += [CheckAnswer(person, "pair", True) for person in "abe"]
+    answers = StudyAnswers(tuple(Rating(person, "real", "x", 1) for person in "abcde"), tuple(checks))
     found = exclusions(answers)
     assert found.by_rule == {"attention": ("b", "d"), "comprehension": ("c", "d")}
     assert (found.checked, sorted(found.people)) == (5, ["b", "c", "d"])

@@ -8,7 +8,7 @@ from cleanset.images.codec import MAX_AREA
 from cleanset.sections import Role, Section, Sha256
 from cleanset.statistics.coverage import Confidence
 from cleanset.studies.contest.days import Day, Instant
-from cleanset.studies.contest.judging import MIN_JUDGES, Answer, Control
+from cleanset.studies.contest.judging import MIN_JUDGES, ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import Name
 
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
@@ -89,7 +89,7 @@ class SubmittedImage(Section):
         return self
 
 
-class Manifest(Section):
+class SubmissionManifest(Section):
     """All of a submission's manifest.yaml: when it came, at which defence it is aimed, its images."""
 
     submitted: Instant
@@ -109,31 +109,31 @@ class Roster(Section):
     judges: dict[JudgeId, JudgeEntry]
 
 
-class Controls(Section):
+class ControlsFile(Section):
     """All of judges/controls.yaml: by SHA-256, the images whose answers are known."""
 
-    controls: dict[Sha256, Control]
+    controls: dict[Sha256, ControlImage]
 
 
-class Example(Answer):
+class JudgeExample(JudgeAnswer):
     """An image shown to judges beforehand, with its answers and why they are correct."""
 
     because: Text
 
 
-class Examples(Section):
+class ExamplesFile(Section):
     """All of judges/examples.yaml: by SHA-256, in the order in which they are shown."""
 
-    examples: dict[Sha256, Example]
+    examples: dict[Sha256, JudgeExample]
 
 
 class AnswerFile(Section):
     """All of answers/<id>/<week>.yaml: one judge's answers, by the SHA-256 of the image."""
 
-    answers: dict[Sha256, Answer]
+    answers: dict[Sha256, JudgeAnswer]
 
 
-class Decision(Section):
+class BoardDecision(Section):
     """A decision of the board on an image, with its public reason: a verdict, or how many judges are to answer.
 
     `verdict`: the name of a group, or `invalid`.
@@ -185,7 +185,7 @@ class Acceptance(Section):
 class Board(Section):
     """The lists in the folder board/, a file for each."""
 
-    decisions: list[Decision] = Field(default_factory=list)
+    decisions: list[BoardDecision] = Field(default_factory=list)
     appeals: list[Appeal] = Field(default_factory=list)
     stakes: list[Stake] = Field(default_factory=list)
     accepted: list[Acceptance] = Field(default_factory=list)

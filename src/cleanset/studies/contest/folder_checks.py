@@ -16,7 +16,7 @@ from cleanset.exports.manifest import MANIFEST
 from cleanset.files import blocks_of, sha256
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
-from cleanset.studies.contest.entries import Defence, Manifest, SubmittedImage
+from cleanset.studies.contest.entries import Defence, SubmissionManifest, SubmittedImage
 from cleanset.studies.contest.files import Submission
 from cleanset.studies.contest.reading import (
     DEFENCE_YAML,
@@ -121,7 +121,7 @@ def manifest_yaml(target: str, submitted: str, images: Sequence[Path]) -> str:
             raise CleansetError(f"{path}: no file; expected a PNG or JPEG")
     entries = [manifest_entry(path) for path in images]
     try:
-        Manifest.model_validate({"submitted": submitted, "target": target, "images": entries})
+        SubmissionManifest.model_validate({"submitted": submitted, "target": target, "images": entries})
     except ValidationError as error:
         raise CleansetError(f"manifest: {first_problem(error)}") from None
     lines = [f'submitted: "{submitted}"', f"target: {target}", "images:"]

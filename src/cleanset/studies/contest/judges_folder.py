@@ -11,10 +11,10 @@ from rich.table import Table
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
 from cleanset.images.codec import decode
-from cleanset.studies.contest.entries import Example
+from cleanset.studies.contest.entries import JudgeExample
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import decoded, file_sha256
-from cleanset.studies.contest.judging import Answer, ControlScore, control_score
+from cleanset.studies.contest.judging import ControlScore, JudgeAnswer, control_score
 from cleanset.studies.contest.outlines import check_inside, overlap
 from cleanset.studies.contest.reading import IMAGES, read_examples, refuse_link, visible
 from cleanset.validation import shown
@@ -92,7 +92,7 @@ def check_judges_folder(contest: Path, files: ContestFiles) -> None:
         _check_mask(path, files, sizes)
 
 
-def checked_examples(contest: Path, files: ContestFiles) -> Mapping[str, Example]:
+def checked_examples(contest: Path, files: ContestFiles) -> Mapping[str, JudgeExample]:
     """The examples for judges by their SHA-256. Raises CleansetError for one that does not answer for both groups."""
     examples = read_examples(contest)
     for digest, example in sorted(examples.items()):
@@ -152,7 +152,7 @@ def judge_scores(files: ContestFiles, masks: Mapping[str, NDArray[np.bool_]]) ->
     """The scores of all judges of the roster, by id. `masks`: of control images, by SHA-256."""
     found = []
     for judge in sorted(files.roster):
-        answers: dict[str, Answer] = {}
+        answers: dict[str, JudgeAnswer] = {}
         for each in files.answers:
             if each.judge == judge:
                 answers |= each.answers
@@ -163,7 +163,7 @@ def judge_scores(files: ContestFiles, masks: Mapping[str, NDArray[np.bool_]]) ->
     return found
 
 
-def _overlap(answer: Answer, mask: NDArray[np.bool_]) -> float:
+def _overlap(answer: JudgeAnswer, mask: NDArray[np.bool_]) -> float:
     return overlap(answer.outline, mask) if answer.outline is not None else 0.0
 
 

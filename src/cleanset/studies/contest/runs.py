@@ -14,7 +14,7 @@ from cleanset.studies.contest.entries import Count, DefenceName, Text
 from cleanset.studies.contest.rules import Name
 
 
-class Figures(Section):
+class EligibilityFigures(Section):
     """What a defence does on an eligibility list, as `coverage.Eligibility` has it."""
 
     images: Annotated[int, Field(ge=1, le=1_000_000_000)]
@@ -26,17 +26,17 @@ class Figures(Section):
         return Eligibility(self.images, self.correct, self.mistakes, self.mistakes_at_80)
 
 
-class Sign(Section):
+class WarningSign(Section):
     """A sign that a defence only looks strong, and on what it is based, as a sentence."""
 
     sign: Name
     text: Text
 
 
-Step = Annotated[list[Count], Field(min_length=2, max_length=2)]
+CoverageStep = Annotated[list[Count], Field(min_length=2, max_length=2)]
 
 
-class Run(Section):
+class DefenceRun(Section):
     """All of results/runs/<team>/<name>/<date>.json: one run of a defence over every submitted image.
 
     `answers`: by SHA-256 of the image, the name of a group or `abstain`. `unpublished`: the same as `eligibility` on
@@ -47,10 +47,10 @@ class Run(Section):
     defence: DefenceName
     date: Day
     images_per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    eligibility: Figures
-    unpublished: Figures | None = None
-    coverage: list[Step] | None = None
-    signs: list[Sign] | None = None
+    eligibility: EligibilityFigures
+    unpublished: EligibilityFigures | None = None
+    coverage: list[CoverageStep] | None = None
+    signs: list[WarningSign] | None = None
     answers: dict[Sha256, Name]
 
     @model_validator(mode="after")
@@ -67,11 +67,11 @@ class Run(Section):
         return self
 
 
-Steps = list[tuple[int, int]]
+CoverageSteps = list[tuple[int, int]]
 """Images answered and mistakes among them, the most confident first; from the last step on all are answered."""
 
 
-def coverage_steps(correct: Flags, abstains: Flags, confidence: Floats | None = None) -> Steps:
+def coverage_steps(correct: Flags, abstains: Flags, confidence: Floats | None = None) -> CoverageSteps:
     """The steps of a defence on a list of images, without those between which no mistake is made.
 
     `correct` counts only where the defence does not abstain. Equally confident answers are one step, so that the order

@@ -17,7 +17,7 @@ from cleanset.images.encoding import jpeg
 from cleanset.studies.attacks.warning_record import read_warnings
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import FORMATS
-from cleanset.studies.contest.page import Attacked, Thumbnail, Warnings, contest_page
+from cleanset.studies.contest.page import AttackCard, ModelWarnings, PageImage, contest_page
 from cleanset.studies.contest.reading import IMAGES
 from cleanset.studies.contest.report import as_json, notices
 from cleanset.studies.contest.standing import Standing
@@ -129,23 +129,23 @@ class _Thumbnails:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def jpeg(self, name: str, image: Image.Image) -> Thumbnail:
+    def jpeg(self, name: str, image: Image.Image) -> PageImage:
         """Write a copy of at most SHOWN_PIXELS a side."""
         small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
         (self._folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
-        return Thumbnail(f"{THUMBNAILS}/{name}", *small.size)
+        return PageImage(f"{THUMBNAILS}/{name}", *small.size)
 
-    def attacked(self, digest: str, image: Image.Image, found: AttackedImage) -> Attacked:
+    def attacked(self, digest: str, image: Image.Image, found: AttackedImage) -> AttackCard:
         """Write the clean image, where it is stored, and the difference."""
         if found.clean is None:
-            return Attacked(found.attack, found.role, found.image_id, None, None, 1)
+            return AttackCard(found.attack, found.role, found.image_id, None, None, 1)
         clean = _decoded(found.clean, found.clean.read_bytes())
         shown, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
         name = f"{digest}_difference.png"
         (self._folder / name).write_bytes(png(shown))
-        difference = Thumbnail(f"{THUMBNAILS}/{name}", *shown.size)
+        difference = PageImage(f"{THUMBNAILS}/{name}", *shown.size)
         small = self.jpeg(f"{digest}_clean.jpg", clean)
-        return Attacked(found.attack, found.role, found.image_id, small, difference, factor)
+        return AttackCard(found.attack, found.role, found.image_id, small, difference, factor)
 
 
 def shown_size(image: Image.Image) -> tuple[int, int]:
@@ -154,7 +154,7 @@ def shown_size(image: Image.Image) -> tuple[int, int]:
     return max(1, round(scale * image.width)), max(1, round(scale * image.height))
 
 
-def warnings_of(study: Path) -> Warnings:
+def warnings_of(study: Path) -> ModelWarnings:
     """What the stage attack_warnings of a study found, by the role of the model; nothing where it has not run."""
     records = [read_warnings(path) for path in sorted((study / "data" / "attack_warnings").glob("*.json"))]
     return {record.role: [(each.sign, each.text) for each in record.warnings] for record in records}

@@ -13,16 +13,16 @@ from cleanset.review import look_again
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.statistics.shares import wilson
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Equivalence, equivalence
-from cleanset.studies.realness.mixed import Degrees, Fit, Random, fit
+from cleanset.studies.realness.mixed import Degrees, MixedFit, RandomTerms, fit
 from cleanset.studies.realness.ratings import (
     ALLOWED,
     KINDS,
     SCALE,
-    Answers,
     Exclusions,
-    Kind,
+    ImageKind,
     Rating,
     Stimulus,
+    StudyAnswers,
     exclusions,
     without,
 )
@@ -32,7 +32,7 @@ MIN_RATINGS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RatingSummary:
     """Mean and standard deviation (of a sample: n - 1; None for one rating) of n ratings of one type."""
 
     ratings: int
@@ -44,7 +44,7 @@ class Summary:
 class ImageRatings:
     """How an image was rated: how often, how often negatively (taken for modified), and the mean."""
 
-    kind: Kind
+    kind: ImageKind
     image: str
     ratings: int
     negative: int
@@ -67,26 +67,26 @@ class ImageRatings:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreements:
+class RatingAgreements:
     """Agreement of people on images: on the rating, and on whether it is negative."""
 
     rating: Agreement
     negative: Agreement
 
 
-def summary(ratings: Iterable[int]) -> Summary:
+def summary(ratings: Iterable[int]) -> RatingSummary:
     """Mean and deviation of some ratings, from sums of whole numbers: the same on any machine."""
     values = list(ratings)
     count, total, squares = len(values), sum(values), sum(value * value for value in values)
     if not count:
-        return Summary(0, None, None)
+        return RatingSummary(0, None, None)
     deviation = math.sqrt((squares - total * total / count) / (count - 1)) if count > 1 else None
-    return Summary(count, total / count, deviation)
+    return RatingSummary(count, total / count, deviation)
 
 
 def by_image(ratings: Sequence[Rating]) -> list[ImageRatings]:
     """Each image's ratings: the real ones first, by name."""
-    found: dict[tuple[Kind, str], list[int]] = defaultdict(list)
+    found: dict[tuple[ImageKind, str], list[int]] = defaultdict(list)
     for each in ratings:
         found[each.kind, each.image].append(each.rating)
     order = sorted(found, key=lambda key: (key[0] != "real", key[1]))
@@ -106,21 +106,21 @@ def taken_for_modified(images: Iterable[ImageRatings], min_ratings: int = MIN_RA
     )
 
 
-def agreements(ratings: Sequence[Rating]) -> Agreements:
+def agreements(ratings: Sequence[Rating]) -> RatingAgreements:
     """The agreement on images that two people or more rated."""
     images = {name: row for row, name in enumerate(sorted({(each.kind, each.image) for each in ratings}))}
     counts: Counts = np.zeros((len(images), len(SCALE)), np.int64)
     for each in ratings:
         counts[images[each.kind, each.image], SCALE.index(each.rating)] += 1
     negative = counts[:, : SCALE.index(0)].sum(axis=1)
-    return Agreements(overall(counts), overall(np.stack([negative, counts.sum(axis=1) - negative], axis=1)))
+    return RatingAgreements(overall(counts), overall(np.stack([negative, counts.sum(axis=1) - negative], axis=1)))
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AnalysisSettings:
     """How ratings are analysed."""
 
-    random: Random = "slopes"
+    random: RandomTerms = "slopes"
     degrees: Degrees = "satterthwaite"
     bound: float = BOUND
     alpha: float = ALPHA
@@ -133,13 +133,13 @@ class Settings:
 class Analysis:
     """What the ratings show; `exclusions` are already applied to everything else."""
 
-    settings: Settings
+    settings: AnalysisSettings
     exclusions: Exclusions
     people: int
-    summaries: Mapping[Kind, Summary]
-    agreements: Mapping[Kind, Agreements]
+    summaries: Mapping[ImageKind, RatingSummary]
+    agreements: Mapping[ImageKind, RatingAgreements]
     images: tuple[ImageRatings, ...]
-    fit: Fit
+    fit: MixedFit
     equivalence: Equivalence
 
     @property
@@ -153,7 +153,7 @@ class Analysis:
         return taken_for_modified(self.images, self.settings.min_ratings)
 
 
-def analyse(answers: Answers, settings: Settings) -> Analysis:
+def analyse(answers: StudyAnswers, settings: AnalysisSettings) -> Analysis:
     """Analyse all answers. Raises CleansetError where no model can be fitted to what the exclusions leave."""
     excluded = exclusions(answers, {"attention": settings.attention, "comprehension": settings.comprehension})
     ratings = without(answers, excluded.people).ratings

@@ -25,7 +25,7 @@ STEP = 3e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class RemlSolution:
     """For given ratios, V being relative to the residual variance.
 
     The means of real and of modified images, the inverse of X'V^-1X, the sum of squares y'V^-1(y - X beta), and
@@ -68,7 +68,7 @@ class _Type:
         return float(self.images @ np.log1p(self.counts * ratio**2))
 
 
-class Problem:
+class RemlProblem:
     """The data, and the criterion as a function of the ratios `theta`.
 
     theta, with `slopes`: the lower triangle of the Cholesky factor of the covariance of a person's mean ratings of real
@@ -96,7 +96,7 @@ class Problem:
         """The images' ratios, of real and of modified."""
         return (float(theta[-2]), float(theta[-1])) if self.slopes else (float(theta[-1]), float(theta[-1]))
 
-    def solve(self, theta: Floats) -> Solution:
+    def solve(self, theta: Floats) -> RemlSolution:
         """The estimates for given ratios. Raises LinAlgError where the ratings do not determine them."""
         ratios, count = self.ratios(theta), self.people
         real, modified = (each.reduced(ratio) for each, ratio in zip(self.types, ratios, strict=True))
@@ -113,7 +113,7 @@ class Problem:
         beta = inverse @ rest[:2, 2]
         logs = sum(each.log_determinant(ratio) for each, ratio in zip(self.types, ratios, strict=True))
         logs += 2 * float(np.log(np.diag(lower)).sum() + np.log(np.diag(fixed)).sum())
-        return Solution(beta, inverse, float(rest[2, 2] - beta @ rest[:2, 2]), logs)
+        return RemlSolution(beta, inverse, float(rest[2, 2] - beta @ rest[:2, 2]), logs)
 
     def _people(self, theta: Floats, real: Floats, modified: Floats) -> tuple[Floats, Floats]:
         """The people's block and their products with means and ratings, scaled by the factor of their covariance."""

@@ -82,7 +82,7 @@ MAX_PEOPLE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class StudyDesign:
     """How many real and modified images there are, and how many of them each person rates."""
 
     real_images: int
@@ -92,7 +92,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EquivalenceQuestion:
     """The test that is planned: its bound and level, and the effect that is assumed to be true."""
 
     bound: float
@@ -100,7 +100,7 @@ class Question:
     effect: float = 0.0
 
 
-def standard_error(people: int, design: Design, variances: Variances) -> float:
+def standard_error(people: int, design: StudyDesign, variances: Variances) -> float:
     """The standard error of the effect with so many people."""
     real, modified = people * design.real_each, people * design.modified_each
     ratings = variances.slope / people + variances.residual * (1 / real + 1 / modified)
@@ -108,7 +108,7 @@ def standard_error(people: int, design: Design, variances: Variances) -> float:
     return math.sqrt(ratings + images)
 
 
-def power(people: int, design: Design, variances: Variances, question: Question) -> float:
+def power(people: int, design: StudyDesign, variances: Variances, question: EquivalenceQuestion) -> float:
     """The probability, 0 to 1, that the tests find equivalence; `people` is at least 2."""
     error = standard_error(people, design, variances)
     critical, degrees = quantile(1 - question.alpha, people - 1), people - 1
@@ -116,7 +116,9 @@ def power(people: int, design: Design, variances: Variances, question: Question)
     return max(0.0, 1 - sum(misses))
 
 
-def people_needed(design: Design, variances: Variances, question: Question, wished: float = POWER) -> int:
+def people_needed(
+    design: StudyDesign, variances: Variances, question: EquivalenceQuestion, wished: float = POWER
+) -> int:
     """The least number of people with at least the wished power.
 
     Raises CleansetError where no number of people has it, because the images are too few or the effect is no less

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.realness.ratings import KINDS, Kind
+from cleanset.studies.realness.ratings import KINDS, ImageKind
 
 MAX_FAILED = 100
 """Searches for a swap in vain, each through all lists, before the rest is left as it is."""
@@ -20,13 +20,13 @@ MAX_FAILED = 100
 class StudyImage:
     """An image to be rated; `source` is the id of the image that it was made from, or its own ("": not known)."""
 
-    kind: Kind
+    kind: ImageKind
     name: str
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ListSizes:
     """How many people there are, and what each is shown."""
 
     people: int
@@ -67,7 +67,7 @@ def balanced(names: Sequence[str], people: int, each: int, seed: int, purpose: s
 
 
 def without_sources_twice(
-    real: Sequence[Sequence[str]], modified: Sequence[Sequence[str]], source_of: Mapping[tuple[Kind, str], str]
+    real: Sequence[Sequence[str]], modified: Sequence[Sequence[str]], source_of: Mapping[tuple[ImageKind, str], str]
 ) -> list[list[str]]:
     """The lists of modified images, swapped between people so that nobody sees an image and what was made of it.
 
@@ -91,7 +91,7 @@ class _Swaps:
         self,
         real: Sequence[Sequence[str]],
         modified: Sequence[Sequence[str]],
-        source_of: Mapping[tuple[Kind, str], str],
+        source_of: Mapping[tuple[ImageKind, str], str],
     ) -> None:
         self.lists = [list(each) for each in modified]
         self.source = {name: source for (kind, name), source in source_of.items() if kind == "modified"}
@@ -134,7 +134,7 @@ def sources_twice(lists: Sequence[Sequence[StudyImage]]) -> int:
     return sum(max(count.values(), default=0) > 1 for count in counts)
 
 
-def rated(images: Sequence[StudyImage], sizes: Sizes, seed: int) -> list[list[StudyImage]]:
+def rated(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> list[list[StudyImage]]:
     """The images that each person rates, in the order in which they are shown: real and modified ones mixed."""
     of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in KINDS}
     by_name = {(each.kind, each.name): each for each in images}
@@ -150,7 +150,9 @@ def rated(images: Sequence[StudyImage], sizes: Sizes, seed: int) -> list[list[St
     return lists
 
 
-def shown_equally(lists: Sequence[Sequence[StudyImage]], images: Sequence[StudyImage]) -> dict[Kind, tuple[int, int]]:
+def shown_equally(
+    lists: Sequence[Sequence[StudyImage]], images: Sequence[StudyImage]
+) -> dict[ImageKind, tuple[int, int]]:
     """The least and the greatest number of people who see an image of each kind."""
     counts = Counter((image.kind, image.name) for each in lists for image in each)
     of_kind = {kind: [counts[each.kind, each.name] for each in images if each.kind == kind] for kind in KINDS}

@@ -12,16 +12,16 @@ from cleanset.studies.realness.analysing import texts_of
 from cleanset.studies.realness.equivalence import (
     POWER,
     PUBLISHED,
-    Design,
-    Question,
+    EquivalenceQuestion,
+    StudyDesign,
     people_needed,
     power,
     standard_error,
 )
-from cleanset.studies.realness.lists import Sizes, StudyImage
+from cleanset.studies.realness.lists import ListSizes, StudyImage
 from cleanset.studies.realness.mixed import Variances, fit
-from cleanset.studies.realness.plan import Plan, key_csv, made_plan, page_data, trials_csv
-from cleanset.studies.realness.ratings import Kind, read_ratings
+from cleanset.studies.realness.plan import StudyPlan, key_csv, made_plan, page_data, trials_csv
+from cleanset.studies.realness.ratings import ImageKind, read_ratings
 from cleanset.studies.realness.stimuli import Size, attacked_images, common_size, source_of, write_stimuli
 
 PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
@@ -32,7 +32,7 @@ STATIC = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlanRequest:
     """What the organiser asks for; people None: as many as the bound needs."""
 
     people: int | None
@@ -40,44 +40,44 @@ class Wish:
     modified: int
     attention: int
     pairs: int
-    question: Question
+    question: EquivalenceQuestion
     power: float = POWER
     side: int | None = None
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlanOutcome:
     """The plan with its size in pixels, how many people the bound needs (None: any number is too small), its power."""
 
-    plan: Plan
+    plan: StudyPlan
     size: Size
     needed: int | None
     power: float
     standard_error: float
 
 
-def run(set_folder: Path, attacked: Path, out: Path, wish: Wish, pilot: Path | None = None) -> Outcome:
+def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
     """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
     made = attacked_images(attacked)
     images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
     images += [StudyImage("modified", name, source_of(name)) for name in made]
     variances = PUBLISHED if pilot is None else variances_of(pilot)
-    design = Design(len(entries), len(made), wish.real, wish.modified)
+    design = StudyDesign(len(entries), len(made), wish.real, wish.modified)
     needed = _needed(design, variances, wish)
     people = wish.people or needed
     if people is None:
         people_needed(design, variances, wish.question, wish.power)  # says why
         raise AssertionError("no number of people")
-    plan = made_plan(images, Sizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
+    plan = made_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
-    outcome = Outcome(
+    outcome = PlanOutcome(
         plan, size, needed, power(people, design, variances, wish.question), standard_error(people, design, variances)
     )
     with new_folder(out) as folder:
         digests = write_stimuli(folder / PAGE / "images", plan, size, set_folder, entries, attacked)
-        wnids: dict[tuple[Kind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
+        wnids: dict[tuple[ImageKind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
         write_text(folder / KEY, key_csv(plan, wnids, digests))
         write_text(folder / TRIALS, trials_csv(plan))
         write_text(folder / PLAN, json.dumps(record(outcome, wish, variances), indent=2) + "\n")
@@ -96,7 +96,7 @@ def variances_of(pilot: Path) -> Variances:
     return fit(values, [each.person for each in ratings], [each.image for each in ratings], kinds).variances
 
 
-def record(outcome: Outcome, wish: Wish, variances: Variances) -> dict[str, object]:
+def record(outcome: PlanOutcome, wish: PlanRequest, variances: Variances) -> dict[str, object]:
     """What the plan was made with, for the organiser."""
     plan = outcome.plan
     kinds = [image.kind for image in plan.images]
@@ -115,14 +115,14 @@ def record(outcome: Outcome, wish: Wish, variances: Variances) -> dict[str, obje
     }
 
 
-def _needed(design: Design, variances: Variances, wish: Wish) -> int | None:
+def _needed(design: StudyDesign, variances: Variances, wish: PlanRequest) -> int | None:
     try:
         return people_needed(design, variances, wish.question, wish.power)
     except CleansetError:
         return None
 
 
-def printed(outcome: Outcome, wish: Wish, out: Path) -> str:
+def printed(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:
     """The plan in a few lines."""
     plan, test = outcome.plan, wish.question
     shown = "; ".join(

@@ -14,8 +14,8 @@ from cleanset.files import sha256
 from cleanset.images.codec import decode, png
 from cleanset.progress import tracked
 from cleanset.studies.realness.lists import StudyImage, shuffled
-from cleanset.studies.realness.plan import Plan
-from cleanset.studies.realness.ratings import Kind
+from cleanset.studies.realness.plan import StudyPlan
+from cleanset.studies.realness.ratings import ImageKind
 
 ENDINGS = (".jpeg", ".jpg", ".png")
 MAX_SIDE = 2048
@@ -98,8 +98,8 @@ def _decoded(path: Path) -> Image.Image:
 
 
 def write_stimuli(
-    folder: Path, plan: Plan, size: Size, set_folder: Path, entries: Mapping[str, Entry], attacked: Path
-) -> dict[tuple[Kind, str], str]:
+    folder: Path, plan: StudyPlan, size: Size, set_folder: Path, entries: Mapping[str, Entry], attacked: Path
+) -> dict[tuple[ImageKind, str], str]:
     """Write all images in the order of their new names; the SHA-256 of the bytes that each was made from."""
     folder.mkdir(parents=True)
     digests = {}

@@ -11,15 +11,15 @@ from cleanset.errors import CleansetError
 from cleanset.saving import ChangedMeanwhileError, locked, replace_file
 from cleanset.sections import Section, Sha256
 from cleanset.studies.contest.entries import AnswerFile
-from cleanset.studies.contest.judging import STATEMENTS, Answer, Contains
+from cleanset.studies.contest.judging import STATEMENTS, Contains, JudgeAnswer
 from cleanset.studies.contest.outlines import MAX_POINTS, Point, as_text, check_inside, checked_outline
 from cleanset.studies.contest.reading import read_section
 from cleanset.validation import shown
 
-Step = Literal["contains", "outline", "statement", "done"]
+JudgeStep = Literal["contains", "outline", "statement", "done"]
 
 
-class Draft(Section):
+class JudgeDraft(Section):
     """The answers to an image, in the order in which they are asked; `closed`: the outline is finished."""
 
     model_config = ConfigDict(frozen=False, strict=False)  # JSON has lists, no tuples
@@ -31,7 +31,7 @@ class Draft(Section):
     statements: list[bool] = Field(default_factory=list)
 
     @classmethod
-    def of(cls, image: str, answer: Answer, groups: tuple[str, ...]) -> "Draft":
+    def of(cls, image: str, answer: JudgeAnswer, groups: tuple[str, ...]) -> "JudgeDraft":
         """The draft that was saved as an answer."""
         given = [getattr(answer, name) for name in STATEMENTS]
         return cls(
@@ -48,7 +48,7 @@ class Draft(Section):
             return None
         return self.answer(groups, datetime.date.min).object_of
 
-    def step(self, groups: tuple[str, ...]) -> Step:
+    def step(self, groups: tuple[str, ...]) -> JudgeStep:
         """What is asked next."""
         if len(self.contains) < len(groups):
             return "contains"
@@ -77,9 +77,9 @@ class Draft(Section):
             return False
         return True
 
-    def answer(self, groups: tuple[str, ...], date: datetime.date) -> Answer:
+    def answer(self, groups: tuple[str, ...], date: datetime.date) -> JudgeAnswer:
         """The answers so far as they are saved."""
-        return Answer.model_validate(
+        return JudgeAnswer.model_validate(
             {
                 "date": date,
                 "contains": dict(zip(groups, self.contains, strict=True)),
@@ -95,7 +95,12 @@ def answer_file(contest: Path, judge: str, week: datetime.date) -> Path:
 
 
 def save_answer(
-    contest: Path, judge: str, week: datetime.date, sha256: str, answer: Answer | None, expected: Answer | None
+    contest: Path,
+    judge: str,
+    week: datetime.date,
+    sha256: str,
+    answer: JudgeAnswer | None,
+    expected: JudgeAnswer | None,
 ) -> None:
     """Make `answer` the judge's answers to an image; None takes them away, and the file with its last entry.
 
@@ -123,7 +128,7 @@ def save_answer(
         replace_file(path, as_yaml(answers).encode())
 
 
-def as_yaml(answers: Mapping[str, Answer]) -> str:
+def as_yaml(answers: Mapping[str, JudgeAnswer]) -> str:
     """The content of a file of answers; nothing for no answers."""
     if not answers:
         return ""
