@@ -16,7 +16,7 @@ from playwright.sync_api import Browser
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.warning_record import Seen, WarningRecord
 from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.page import ModelWarnings, PageImage, contest_page
+from cleanset.studies.contest.page import ModelWarnings, SmallImage, contest_page
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.runs import DefenceRun, WarningSign
 from cleanset.studies.contest.standing import days_of_change, history, standing
@@ -63,7 +63,7 @@ def files(**others: Any) -> ContestFiles:
 
 
 def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: ModelWarnings | None = None) -> BeautifulSoup:
-    thumbnails = {sha(name): PageImage(f"{name}.jpg", 50, 40) for name in "xyz"}
+    thumbnails = {sha(name): SmallImage(f"{name}.jpg", 50, 40) for name in "xyz"}
     return BeautifulSoup(contest_page(found, day(on), thumbnails, warnings or {}, {}), "html.parser")
 
 

@@ -11,9 +11,9 @@ from cleanset.studies.realness.ratings import (
     Rating,
     StudyAnswers,
     exclusions,
+    leave_out,
     parse_key,
     read_ratings,
-    without,
 )
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
 from tests.time_limits import at_most
@@ -175,7 +175,7 @@ def test_who_is_excluded() -> None:
     found = exclusions(answers)
     assert found.by_rule == {"attention": ("b", "d"), "comprehension": ("c", "d")}
     assert (found.checked, sorted(found.people)) == (5, ["b", "c", "d"])
-    assert [each.person for each in without(answers, found.people).ratings] == ["a", "e"]
+    assert [each.person for each in leave_out(answers, found.people).ratings] == ["a", "e"]
     assert exclusions(answers, {"attention": 0, "comprehension": 1}).by_rule == {
         "attention": ("a", "b", "d"),
         "comprehension": (),

@@ -74,7 +74,7 @@ def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collec
     data = path.read_bytes()
     if sha256(data) != image.sha256:
         raise CleansetError(f"{path}: SHA-256 {sha256(data)}; expected {image.sha256} of the manifest")
-    found = decoded(path, data)
+    found = decode_submitted(path, data)
     if max(found.size) > max_side:
         raise CleansetError(f"{path}: {found.width} x {found.height} pixels; expected at most {max_side} a side")
     if found.size != (image.width, image.height):
@@ -88,7 +88,7 @@ def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collec
         raise CleansetError(f"{path}: an image of the clean set; expected another: only new images are submitted")
 
 
-def decoded(path: Path, data: bytes) -> Image.Image:
+def decode_submitted(path: Path, data: bytes) -> Image.Image:
     """The image, which looks the same to people and models: no transparency, no second frame, not turned.
 
     Raises CleansetError for any other.
@@ -109,7 +109,7 @@ def decoded(path: Path, data: bytes) -> Image.Image:
 def manifest_entry(path: Path) -> dict[str, str | int]:
     """What a manifest says of an image: for those who write one. Raises CleansetError if it cannot be submitted."""
     data = path.read_bytes()
-    found = decoded(path, data)
+    found = decode_submitted(path, data)
     digests = {"sha256": sha256(data), "pixels_sha256": pixels_sha256(found)}
     return {"file": path.name, **digests, "width": found.width, "height": found.height}
 

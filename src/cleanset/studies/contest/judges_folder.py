@@ -13,7 +13,7 @@ from cleanset.files import read_bytes, sha256
 from cleanset.images.codec import decode
 from cleanset.studies.contest.entries import JudgeExample
 from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.folder_checks import decoded, file_sha256
+from cleanset.studies.contest.folder_checks import decode_submitted, file_sha256
 from cleanset.studies.contest.judging import ControlScore, JudgeAnswer, control_score
 from cleanset.studies.contest.outlines import check_inside, overlap
 from cleanset.studies.contest.reading import IMAGES, read_examples, refuse_link, visible
@@ -73,11 +73,11 @@ def check_judges_folder(contest: Path, files: ContestFiles) -> None:
     folder = contest / "judges"
     for digest, control in sorted(files.controls.items()):
         _check_groups(f"{folder / 'controls.yaml'}: {digest[:12]}…", control.contains, files.rules.classes)
-    examples = checked_examples(contest, files)
+    examples = read_checked_examples(contest, files)
     wanted = files.controls.keys() | examples.keys()
     digests = own_digests(contest)
     paths = image_paths(contest, files, wanted, digests)
-    sizes = {digest: decoded(paths[digest], paths[digest].read_bytes()).size for digest in sorted(wanted)}
+    sizes = {digest: decode_submitted(paths[digest], paths[digest].read_bytes()).size for digest in sorted(wanted)}
     given = [(f"{each}: ", *entry) for each in files.answers for entry in each.answers.items()]
     for where, digest, answer in [*given, *((f"{folder / 'examples.yaml'}: ", *entry) for entry in examples.items())]:
         if digest in sizes and answer.outline is not None:
@@ -92,7 +92,7 @@ def check_judges_folder(contest: Path, files: ContestFiles) -> None:
         _check_mask(path, files, sizes)
 
 
-def checked_examples(contest: Path, files: ContestFiles) -> Mapping[str, JudgeExample]:
+def read_checked_examples(contest: Path, files: ContestFiles) -> Mapping[str, JudgeExample]:
     """The examples for judges by their SHA-256. Raises CleansetError for one that does not answer for both groups."""
     examples = read_examples(contest)
     for digest, example in sorted(examples.items()):
@@ -171,7 +171,7 @@ def read_masks(contest: Path, files: ContestFiles) -> dict[str, NDArray[np.bool_
     """The masks of the control images that have one. Raises CleansetError for one that does not fit its image."""
     masks = {each: path for each in sorted(files.controls) if (path := mask_path(contest, each)).exists()}
     paths = image_paths(contest, files, masks)
-    sizes = {each: decoded(paths[each], read_image(paths, each)).size for each in masks}
+    sizes = {each: decode_submitted(paths[each], read_image(paths, each)).size for each in masks}
     return {each: read_mask(path, sizes[each]) for each, path in masks.items()}
 
 

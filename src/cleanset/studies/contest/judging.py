@@ -15,7 +15,7 @@ from cleanset.errors import CleansetError
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.sections import Section
 from cleanset.studies.contest.days import Day
-from cleanset.studies.contest.outlines import Outline, box_area, checked_outline, doubled_area
+from cleanset.studies.contest.outlines import Outline, box_area, doubled_area, parse_outline
 
 Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]
 CONTAINS: tuple[str, ...] = get_args(Contains)
@@ -38,7 +38,7 @@ class JudgeAnswer(Section):
 
     date: Day
     contains: dict[str, Contains]
-    outline: Annotated[Outline, BeforeValidator(checked_outline)] | None = None
+    outline: Annotated[Outline, BeforeValidator(parse_outline)] | None = None
     complete: bool | None = None
     not_occluded: bool | None = None
     real: bool | None = None

@@ -31,7 +31,7 @@ from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing,
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-class PageImage(NamedTuple):
+class SmallImage(NamedTuple):
     """A small copy of an image: its path from the page, and its size in pixels."""
 
     file: str
@@ -48,8 +48,8 @@ class AttackCard(NamedTuple):
     attack: str
     role: str
     image_id: str
-    clean: PageImage | None
-    difference: PageImage | None
+    clean: SmallImage | None
+    difference: SmallImage | None
     factor: float
 
 
@@ -84,7 +84,7 @@ class ImageCard:
     image: SubmittedImage
     submission: Submission
     state: ImageState
-    thumbnail: PageImage
+    thumbnail: SmallImage
     attacked: AttackCard | None
     given: Mapping[str, str]
     judged_by: Sequence[JudgedBy]
@@ -119,7 +119,7 @@ class DefenceCard:
 def contest_page(
     files: ContestFiles,
     on: datetime.date,
-    thumbnails: Mapping[str, PageImage],
+    thumbnails: Mapping[str, SmallImage],
     warnings: ModelWarnings,
     attacked: Mapping[str, AttackCard],
 ) -> str:
@@ -186,7 +186,7 @@ def history_rows(past: Sequence[Standing], names: Sequence[str]) -> list[History
 
 
 def image_cards(
-    files: ContestFiles, current: Standing, thumbnails: Mapping[str, PageImage], attacked: Mapping[str, AttackCard]
+    files: ContestFiles, current: Standing, thumbnails: Mapping[str, SmallImage], attacked: Mapping[str, AttackCard]
 ) -> list[ImageCard]:
     """A card for each published image, in the order of submission."""
     submitted = {image.sha256: (image, each) for each in files.submissions for image in each.manifest.images}

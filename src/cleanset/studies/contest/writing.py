@@ -17,7 +17,7 @@ from cleanset.images.encoding import jpeg
 from cleanset.studies.attacks.warning_record import read_warnings
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import FORMATS
-from cleanset.studies.contest.page import AttackCard, ModelWarnings, PageImage, contest_page
+from cleanset.studies.contest.page import AttackCard, ModelWarnings, SmallImage, contest_page
 from cleanset.studies.contest.reading import IMAGES
 from cleanset.studies.contest.report import as_json, notices
 from cleanset.studies.contest.standing import Standing
@@ -129,11 +129,11 @@ class _Thumbnails:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def jpeg(self, name: str, image: Image.Image) -> PageImage:
+    def jpeg(self, name: str, image: Image.Image) -> SmallImage:
         """Write a copy of at most SHOWN_PIXELS a side."""
         small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
         (self._folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
-        return PageImage(f"{THUMBNAILS}/{name}", *small.size)
+        return SmallImage(f"{THUMBNAILS}/{name}", *small.size)
 
     def attacked(self, digest: str, image: Image.Image, found: AttackedImage) -> AttackCard:
         """Write the clean image, where it is stored, and the difference."""
@@ -143,7 +143,7 @@ class _Thumbnails:
         shown, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
         name = f"{digest}_difference.png"
         (self._folder / name).write_bytes(png(shown))
-        difference = PageImage(f"{THUMBNAILS}/{name}", *shown.size)
+        difference = SmallImage(f"{THUMBNAILS}/{name}", *shown.size)
         small = self.jpeg(f"{digest}_clean.jpg", clean)
         return AttackCard(found.attack, found.role, found.image_id, small, difference, factor)
 

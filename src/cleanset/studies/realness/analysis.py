@@ -24,7 +24,7 @@ from cleanset.studies.realness.ratings import (
     Stimulus,
     StudyAnswers,
     exclusions,
-    without,
+    leave_out,
 )
 
 MIN_RATINGS = 5
@@ -156,7 +156,7 @@ class Analysis:
 def analyse(answers: StudyAnswers, settings: AnalysisSettings) -> Analysis:
     """Analyse all answers. Raises CleansetError where no model can be fitted to what the exclusions leave."""
     excluded = exclusions(answers, {"attention": settings.attention, "comprehension": settings.comprehension})
-    ratings = without(answers, excluded.people).ratings
+    ratings = leave_out(answers, excluded.people).ratings
     of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in KINDS}
     model = fit(
         [each.rating for each in ratings],

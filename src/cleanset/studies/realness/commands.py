@@ -64,7 +64,7 @@ def plan(
     wish = planning.PlanRequest(
         people, real, modified, attention, pairs, EquivalenceQuestion(bound, alpha, effect), power, side, seed
     )
-    typer.echo(planning.printed(planning.run(set_folder, attacked, out, wish, pilot), wish, out))
+    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot), wish, out))
 
 
 @app.command()

@@ -58,7 +58,7 @@ class _Type:
         chosen = [csr_array(sums[np.flatnonzero(counts == each)]) for each in self.counts]
         self.of_images = np.stack([(each.T @ each).toarray() for each in chosen])
 
-    def reduced(self, ratio: float) -> Floats:
+    def reduced_products(self, ratio: float) -> Floats:
         """The products with the images eliminated (Woodbury's formula), for the images' ratio to the residual."""
         weights = ratio**2 / (1 + self.counts * ratio**2)
         return np.asarray(self.products - np.tensordot(weights, self.of_images, axes=1))
@@ -99,7 +99,7 @@ class RemlProblem:
     def solve(self, theta: Floats) -> RemlSolution:
         """The estimates for given ratios. Raises LinAlgError where the ratings do not determine them."""
         ratios, count = self.ratios(theta), self.people
-        real, modified = (each.reduced(ratio) for each, ratio in zip(self.types, ratios, strict=True))
+        real, modified = (each.reduced_products(ratio) for each, ratio in zip(self.types, ratios, strict=True))
         block, side = self._people(theta, real[:count], modified[:count])
         rest = np.zeros((3, 3))  # real, modified, ratings
         for place, each in enumerate((real, modified)):
@@ -129,7 +129,7 @@ class RemlProblem:
         block = np.block([[a * a * real + b * b * modified, across], [across, c * c * modified]])
         return block, np.vstack([a * on_real + b * on_modified, c * on_modified])
 
-    def profiled(self, theta: Floats) -> float:
+    def profiled_criterion(self, theta: Floats) -> float:
         """The REML criterion, -2 log likelihood, at the residual variance that is best for these ratios."""
         found = self.solve(theta)
         residual = found.squares / self.freedom
@@ -145,7 +145,7 @@ class RemlProblem:
         """The variances of the two effects for these parameters."""
         return np.asarray(np.diag(EFFECTS @ self.solve(parameters[:-1]).inverse @ EFFECTS.T) * parameters[-1] ** 2)
 
-    def minimized(self) -> Floats:
+    def minimize(self) -> Floats:
         """The ratios at which the criterion is least. Raises CleansetError where none is found."""
         try:
             best, least = self._minimum(START * (np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)))
@@ -164,7 +164,7 @@ class RemlProblem:
         bounded = self._bounded()
         bounds = Bounds(np.array([0.0 if place in bounded else -np.inf for place in range(len(start))]))
         found = minimize(
-            self.profiled, start, method="L-BFGS-B", jac=self._gradient, bounds=bounds,
+            self.profiled_criterion, start, method="L-BFGS-B", jac=self._gradient, bounds=bounds,
             options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-6},
         )  # fmt: skip
         return np.asarray(found.x, np.float64), float(found.fun)
@@ -174,7 +174,7 @@ class RemlProblem:
         return (0, 2, 3, 4) if self.slopes else (0, 1)
 
     def _gradient(self, theta: Floats) -> Floats:
-        return np.asarray(derivatives(lambda point: np.array([self.profiled(point)]), theta)[0])
+        return np.asarray(derivatives(lambda point: np.array([self.profiled_criterion(point)]), theta)[0])
 
 
 _UNIDENTIFIED = (

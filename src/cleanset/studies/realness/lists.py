@@ -36,13 +36,13 @@ class ListSizes:
     pairs: int = 4
 
 
-def shuffled(names: Sequence[str], seed: int, purpose: str, step: int = 0) -> list[str]:
+def seeded_order(names: Sequence[str], seed: int, purpose: str, step: int = 0) -> list[str]:
     """Distinct names in an order that depends on the seed, the purpose and the step, and on no other name."""
     chosen = change_seed(seed, "study", purpose, step)
     return sorted(names, key=lambda name: (image_seed(chosen, name), name))
 
 
-def balanced(names: Sequence[str], people: int, each: int, seed: int, purpose: str) -> list[list[str]]:
+def balanced_lists(names: Sequence[str], people: int, each: int, seed: int, purpose: str) -> list[list[str]]:
     """For each of so many people `each` different names; how often two names occur differs by at most 1.
 
     A deck of all names is dealt, then the next one; who gets the end of a deck takes from the next what they have not.
@@ -57,7 +57,7 @@ def balanced(names: Sequence[str], people: int, each: int, seed: int, purpose: s
         chosen = deck[:each]
         deck = deck[each:]
         if len(chosen) < each:
-            following = shuffled(names, seed, purpose, decks)
+            following = seeded_order(names, seed, purpose, decks)
             decks += 1
             taken = set(chosen)
             chosen += [name for name in following if name not in taken][: each - len(chosen)]
@@ -66,7 +66,7 @@ def balanced(names: Sequence[str], people: int, each: int, seed: int, purpose: s
     return lists
 
 
-def without_sources_twice(
+def separate_sources(
     real: Sequence[Sequence[str]], modified: Sequence[Sequence[str]], source_of: Mapping[tuple[ImageKind, str], str]
 ) -> list[list[str]]:
     """The lists of modified images, swapped between people so that nobody sees an image and what was made of it.
@@ -134,23 +134,23 @@ def sources_twice(lists: Sequence[Sequence[StudyImage]]) -> int:
     return sum(max(count.values(), default=0) > 1 for count in counts)
 
 
-def rated(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> list[list[StudyImage]]:
+def rated_lists(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> list[list[StudyImage]]:
     """The images that each person rates, in the order in which they are shown: real and modified ones mixed."""
     of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in KINDS}
     by_name = {(each.kind, each.name): each for each in images}
     source_of = {key: each.source for key, each in by_name.items()}
-    real = balanced(of_kind["real"], sizes.people, sizes.real, seed, "real")
-    modified = balanced(of_kind["modified"], sizes.people, sizes.modified, seed, "modified")
-    modified = without_sources_twice(real, modified, source_of)
+    real = balanced_lists(of_kind["real"], sizes.people, sizes.real, seed, "real")
+    modified = balanced_lists(of_kind["modified"], sizes.people, sizes.modified, seed, "modified")
+    modified = separate_sources(real, modified, source_of)
     lists = []
     for person, (some, others) in enumerate(zip(real, modified, strict=True)):
         names = [f"real {name}" for name in some] + [f"modified {name}" for name in others]
-        keys = (name.split(" ", 1) for name in shuffled(names, seed, "order", person))
+        keys = (name.split(" ", 1) for name in seeded_order(names, seed, "order", person))
         lists.append([by_name[kind, name] for kind, name in keys])  # type: ignore[index]
     return lists
 
 
-def shown_equally(
+def show_counts(
     lists: Sequence[Sequence[StudyImage]], images: Sequence[StudyImage]
 ) -> dict[ImageKind, tuple[int, int]]:
     """The least and the greatest number of people who see an image of each kind."""
@@ -163,6 +163,6 @@ def attention_places(images: int, checks: int, seed: int, person: int) -> list[i
     """Before which image (from 0) each attention check comes: one in each of as many equal parts of a list."""
     edges = [part * images // checks for part in range(checks + 1)] if checks else []
     return [
-        start + int(shuffled([str(place) for place in range(max(end - start, 1))], seed, "attention", person)[0])
+        start + int(seeded_order([str(place) for place in range(max(end - start, 1))], seed, "attention", person)[0])
         for start, end in pairwise(edges)
     ]

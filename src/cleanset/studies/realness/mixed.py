@@ -90,7 +90,7 @@ def fit(
     problem = RemlProblem(
         np.asarray(ratings, np.float64), people, images, np.asarray(modified, bool), random == "slopes"
     )
-    theta = problem.minimized()
+    theta = problem.minimize()
     solution = problem.solve(theta)
     residual = solution.squares / problem.freedom
     parameters = np.append(theta, math.sqrt(residual))
@@ -100,7 +100,7 @@ def fit(
         Effect(float(estimate), float(error), df)
         for estimate, error, df in zip(EFFECTS @ solution.beta, errors, freedom, strict=True)
     )
-    variances, criterion = _variances(problem, theta, residual), problem.profiled(theta)
+    variances, criterion = _variances(problem, theta, residual), problem.profiled_criterion(theta)
     return MixedFit(intercept, effect, variances, criterion, problem.ratings, problem.people, problem.images)
 
 

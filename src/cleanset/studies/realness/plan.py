@@ -11,9 +11,9 @@ from cleanset.studies.realness.lists import (
     ListSizes,
     StudyImage,
     attention_places,
-    rated,
-    shown_equally,
-    shuffled,
+    rated_lists,
+    seeded_order,
+    show_counts,
     sources_twice,
 )
 from cleanset.studies.realness.ratings import KEY_COLUMNS, LABELS, SCALE, SIDES, ImageKind
@@ -70,23 +70,23 @@ def stimulus_name(seed: int, *parts: str) -> str:
     return sha256("\n".join((str(seed), *parts)).encode())[:NAME_DIGITS]
 
 
-def made_plan(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> StudyPlan:
+def make_plan(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> StudyPlan:
     """The plan for these images. Raises CleansetError for fewer images of a kind than a person is shown."""
-    lists = rated(images, sizes, seed)
+    lists = rated_lists(images, sizes, seed)
     pairs = _pairs([each for each in images if each.kind == "real"], sizes.pairs * PAIRS_FOR_EACH, seed)
     trials = tuple(
         (*_pair_trials(pairs, chosen, sizes.pairs, seed, person), *_mixed(chosen, sizes.attention, seed, person))
         for person, chosen in enumerate(lists)
     )
-    return StudyPlan(tuple(images), tuple(pairs), trials, shown_equally(lists, images), sources_twice(lists), seed)
+    return StudyPlan(tuple(images), tuple(pairs), trials, show_counts(lists, images), sources_twice(lists), seed)
 
 
 def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[ComprehensionPair]:
     by_name = {each.name: each for each in real}
     pairs = []
-    for place, name in enumerate(shuffled(list(by_name), seed, "pairs")[:count]):
+    for place, name in enumerate(seeded_order(list(by_name), seed, "pairs")[:count]):
         files = [f"{stimulus_name(seed, 'pair', name, part)}.png" for part in ("plain", "modified")]
-        side = shuffled(SIDES, seed, "side", place)[0]
+        side = seeded_order(SIDES, seed, "side", place)[0]
         left, right = files if side == "right" else files[::-1]
         pairs.append(ComprehensionPair(stimulus_name(seed, "pair", name), by_name[name], left, right, side))
     return pairs
@@ -98,7 +98,7 @@ def _pair_trials(
     """Pairs of images that this person does not rate, as far as there are such."""
     seen = {each.source for each in chosen if each.source} | {each.name for each in chosen if each.kind == "real"}
     by_name = {each.stimulus: each for each in pairs}
-    order = [by_name[name] for name in shuffled(list(by_name), seed, "pairs of a list", person)]
+    order = [by_name[name] for name in seeded_order(list(by_name), seed, "pairs of a list", person)]
     order.sort(key=lambda pair: pair.image.name in seen or pair.image.source in seen)
     return [Trial("pair", pair.stimulus, pair.left, pair.right) for pair in order[:count]]
 
@@ -109,7 +109,7 @@ def _mixed(chosen: Sequence[StudyImage], checks: int, seed: int, person: int) ->
     trials = []
     for place, image in enumerate(chosen):
         for check in (number for number, at in enumerate(places) if at == place):
-            ends = shuffled([str(SCALE[0]), str(SCALE[-1])], seed, "attention answer", person)
+            ends = seeded_order([str(SCALE[0]), str(SCALE[-1])], seed, "attention answer", person)
             trials.append(attention(seed, int(ends[check % 2])))
         name = stimulus_name(seed, image.kind, image.name)
         trials.append(Trial("image", name, f"{name}.png"))

@@ -20,7 +20,7 @@ from cleanset.studies.realness.equivalence import (
 )
 from cleanset.studies.realness.lists import ListSizes, StudyImage
 from cleanset.studies.realness.mixed import Variances, fit
-from cleanset.studies.realness.plan import StudyPlan, key_csv, made_plan, page_data, trials_csv
+from cleanset.studies.realness.plan import StudyPlan, key_csv, make_plan, page_data, trials_csv
 from cleanset.studies.realness.ratings import ImageKind, read_ratings
 from cleanset.studies.realness.stimuli import Size, attacked_images, common_size, source_of, write_stimuli
 
@@ -70,7 +70,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     if people is None:
         people_needed(design, variances, wish.question, wish.power)  # says why
         raise AssertionError("no number of people")
-    plan = made_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
+    plan = make_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
     outcome = PlanOutcome(
         plan, size, needed, power(people, design, variances, wish.question), standard_error(people, design, variances)
@@ -122,7 +122,7 @@ def _needed(design: StudyDesign, variances: Variances, wish: PlanRequest) -> int
         return None
 
 
-def printed(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:
+def plan_summary(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:
     """The plan in a few lines."""
     plan, test = outcome.plan, wish.question
     shown = "; ".join(

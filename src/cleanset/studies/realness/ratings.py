@@ -199,7 +199,7 @@ def exclusions(answers: StudyAnswers, allowed: Mapping[str, int] = ALLOWED) -> E
     return Exclusions(by_rule, len({each.person for each in answers.checks}))
 
 
-def without(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
+def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
     """The answers of everyone else."""
     left_out = frozenset(people)
     return StudyAnswers(

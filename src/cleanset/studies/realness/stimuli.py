@@ -13,7 +13,7 @@ from cleanset.exports.manifest import Entry
 from cleanset.files import sha256
 from cleanset.images.codec import decode, png
 from cleanset.progress import tracked
-from cleanset.studies.realness.lists import StudyImage, shuffled
+from cleanset.studies.realness.lists import StudyImage, seeded_order
 from cleanset.studies.realness.plan import StudyPlan
 from cleanset.studies.realness.ratings import ImageKind
 
@@ -38,12 +38,12 @@ def shown_image(data: bytes, size: Size) -> Image.Image:
     return Image.fromarray(np.asarray(image))  # without metadata
 
 
-def beyond_doubt(image: Image.Image, seed: int) -> Image.Image:
+def scramble(image: Image.Image, seed: int) -> Image.Image:
     """The image as nobody takes it for real: cut into tiles, which change places, every other one as a negative."""
     pixels = np.asarray(image).copy()
     height, width = (side // TILES for side in pixels.shape[:2])
     places = [(row * height, column * width) for row in range(TILES) for column in range(TILES)]
-    order = shuffled([str(place) for place in range(len(places))], seed, "tiles")
+    order = seeded_order([str(place) for place in range(len(places))], seed, "tiles")
     original = pixels.copy()
     for place, (target, source) in enumerate(zip(places, (places[int(each)] for each in order), strict=True)):
         tile = original[source[0] : source[0] + height, source[1] : source[1] + width]
@@ -51,11 +51,6 @@ def beyond_doubt(image: Image.Image, seed: int) -> Image.Image:
             255 - tile if sum(divmod(place, TILES)) % 2 else tile
         )
     return Image.fromarray(pixels)
-
-
-def encoded(image: Image.Image) -> bytes:
-    """The image as PNG."""
-    return png(image)
 
 
 def attacked_images(folder: Path) -> list[str]:
@@ -120,11 +115,11 @@ def write_stimuli(
     for image in tracked(order, len(order), "images"):
         data = read(image)
         digests[image.kind, image.name] = sha256(data)
-        (folder / f"{plan.stimulus(image)}.png").write_bytes(encoded(shown(image, data)))
+        (folder / f"{plan.stimulus(image)}.png").write_bytes(png(shown(image, data)))
     for pair in plan.pairs:
         plain = shown(pair.image, read(pair.image))
         sides = {"left": pair.left, "right": pair.right}
         for side, file in sides.items():
-            content = beyond_doubt(plain, plan.seed) if side == pair.modified else plain
-            (folder / file).write_bytes(encoded(content))
+            content = scramble(plain, plan.seed) if side == pair.modified else plain
+            (folder / file).write_bytes(png(content))
     return digests

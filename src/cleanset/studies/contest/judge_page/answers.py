@@ -12,7 +12,7 @@ from cleanset.saving import ChangedMeanwhileError, locked, replace_file
 from cleanset.sections import Section, Sha256
 from cleanset.studies.contest.entries import AnswerFile
 from cleanset.studies.contest.judging import STATEMENTS, Contains, JudgeAnswer
-from cleanset.studies.contest.outlines import MAX_POINTS, Point, as_text, check_inside, checked_outline
+from cleanset.studies.contest.outlines import MAX_POINTS, Point, as_text, check_inside, parse_outline
 from cleanset.studies.contest.reading import read_section
 from cleanset.validation import shown
 
@@ -60,7 +60,7 @@ class JudgeDraft(Section):
 
     def close_outline(self, width: int, height: int) -> None:
         """Finish the outline. Raises ValueError, and leaves it open, if it is no simple polygon inside the image."""
-        check_inside(checked_outline(self.corners), width, height)
+        check_inside(parse_outline(self.corners), width, height)
         self.closed = True
 
     def take_back(self) -> bool:

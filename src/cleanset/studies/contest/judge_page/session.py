@@ -14,7 +14,7 @@ from cleanset.files import write_text
 from cleanset.studies.contest.entries import AnswerFile, JudgeExample
 from cleanset.studies.contest.judge_page.answers import JudgeDraft, answer_file, check_judge, save_answer
 from cleanset.studies.contest.judge_plan import JudgeTask, tasks
-from cleanset.studies.contest.judges_folder import FORMATS, checked_examples, image_paths, read_image
+from cleanset.studies.contest.judges_folder import FORMATS, image_paths, read_checked_examples, read_image
 from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.reading import read_contest, read_section
 from cleanset.web.images import Photos
@@ -122,7 +122,7 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
     """The session of a judge of the roster. Raises CleansetError for another, and for files that are not valid."""
     files = read_contest(contest)
     check_judge(judge, files.roster)
-    asked, examples = tasks(files, judge, on), checked_examples(contest, files)
+    asked, examples = tasks(files, judge, on), read_checked_examples(contest, files)
     digests = list(dict.fromkeys([*examples, *(task.sha256 for task in asked)]))
     paths = image_paths(contest, files, digests)
     session = JudgeSession(
