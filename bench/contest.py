@@ -10,19 +10,13 @@ from time import perf_counter, process_time
 
 import yaml
 
-from cleanset.edition.params import Section
-from cleanset.studies.contest.answering import as_yaml
-from cleanset.studies.contest.entries import (
-    Board,
-    Decision,
-    Defence,
-    Manifest,
-    Run,
-    Stake,
-)
-from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission
-from cleanset.studies.contest.judging import Answer
+from cleanset.sections import Section
+from cleanset.studies.contest.entries import Board, BoardDecision, Defence, Stake, SubmissionManifest
+from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers
+from cleanset.studies.contest.judge_page.answers import as_yaml
+from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import DefenceRun
 from cleanset.studies.contest.standing import standing
 from measuring import BIN, print_machine, print_table, run, share
 
@@ -144,47 +138,47 @@ def drawn_submissions(names: list[str], teams: list[str]) -> list[Submission]:
             for place in range(10)
         ]
         content = {"submitted": f"{day}T12:00:00Z", "target": names[number % len(names)], "images": entries}
-        found.append(Submission(team, 1, Manifest.model_validate(content)))
+        found.append(Submission(team, 1, SubmissionManifest.model_validate(content)))
     return found
 
 
-def drawn_answers(pick: random.Random, submissions: list[Submission]) -> list[JudgeAnswers]:
+def drawn_answers(pick: random.Random, submissions: list[Submission]) -> list[WeekOfAnswers]:
     sure = {
         "contains": {"bird": "definitely_yes", "bicycle": "definitely_no"},
         "outline": [[10, 10], [120, 4], [210, 20], [215, 110], [200, 210], [110, 220], [12, 205], [5, 110]],
         "complete": True, "not_occluded": True, "real": True,
     }  # fmt: skip
     unsure = {"contains": {"bird": "rather_yes", "bicycle": "rather_no"}}
-    by_week: dict[tuple[int, datetime.date], dict[str, Answer]] = {}
+    by_week: dict[tuple[int, datetime.date], dict[str, JudgeAnswer]] = {}
     for each in submissions:
         date = str(each.week + datetime.timedelta(1))
         for image in each.manifest.images:
             doubtful = pick.random() < 0.2
             for judge in range(JUDGES):
                 content = unsure if doubtful and judge == 0 else sure
-                answer = Answer.model_validate({"date": date, **content})
+                answer = JudgeAnswer.model_validate({"date": date, **content})
                 by_week.setdefault((judge, each.week), {})[image.sha256] = answer
-    return [JudgeAnswers(f"{judge:08x}", week, answers) for (judge, week), answers in by_week.items()]
+    return [WeekOfAnswers(f"{judge:08x}", week, answers) for (judge, week), answers in by_week.items()]
 
 
-def drawn_decisions(submissions: list[Submission]) -> list[Decision]:
+def drawn_decisions(submissions: list[Submission]) -> list[BoardDecision]:
     content = {"reason": "looked at it", "members": ["ada"], "verdict": "invalid"}
     return [
-        Decision.model_validate(
+        BoardDecision.model_validate(
             {"image": each.manifest.images[0].sha256, "date": str(each.week + datetime.timedelta(3)), **content}
         )
         for each in submissions[::10]
     ]
 
 
-def drawn_runs(pick: random.Random, name: str, is_perfect: bool, submissions: list[Submission]) -> list[Run]:
+def drawn_runs(pick: random.Random, name: str, is_perfect: bool, submissions: list[Submission]) -> list[DefenceRun]:
     figures = {"images": 1000, "correct": 950, "mistakes": 10, "mistakes_at_80": 0}
     content = {"defence": name, "images_per_minute": 60.0, "eligibility": figures}
     shas = [image.sha256 for each in submissions for image in each.manifest.images]
     wrong = frozenset() if is_perfect else frozenset(pick.sample(shas, 5))
     answers = {each: "bicycle" if each in wrong else "bird" for each in shas}
-    first = Run.model_validate(content | {"date": str(START), "answers": {}})
-    last = Run.model_validate(content | {"date": str(START + datetime.timedelta(91)), "answers": answers})
+    first = DefenceRun.model_validate(content | {"date": str(START), "answers": {}})
+    last = DefenceRun.model_validate(content | {"date": str(START + datetime.timedelta(91)), "answers": answers})
     return [first, last]
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import yaml
 from playwright.sync_api import Page
 
-from cleanset.studies.contest.answering import answer_file, as_yaml
 from cleanset.studies.contest.folder_checks import manifest_entry
-from cleanset.studies.contest.judging import Answer
+from cleanset.studies.contest.judge_page.answers import answer_file, as_yaml
+from cleanset.studies.contest.judging import JudgeAnswer
 from measuring import print_machine, print_table, scratch, share
 from page import opened, peak_mib, photograph, served
 
@@ -28,7 +28,7 @@ RULES = {
     "teams": [f"team{number}" for number in range(TEAMS)],
     "board": {"chair": {}},
 }
-NEITHER = Answer.model_validate({"date": str(ON), "contains": dict.fromkeys(GROUPS, "definitely_no")})
+NEITHER = JudgeAnswer.model_validate({"date": str(ON), "contains": dict.fromkeys(GROUPS, "definitely_no")})
 
 WATCH = """
 () => { window.answered = (key) => new Promise((done) => {

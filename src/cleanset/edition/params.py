@@ -5,33 +5,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError, cut
+from cleanset.sections import Role, Section, Sha256
 from cleanset.selection.rule import Label, Order, Pool, Rule
 from cleanset.validation import first_problem, listed, missing_keys, shown
 from cleanset.vocabulary import BASES, TIERS
 from cleanset.yaml_files import read_yaml
 
-Role = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 Precision = Literal["float64", "float32", "tf32", "bfloat16"]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-class Section(BaseModel):
-    """A section of a params file: an unknown key, or a value of another type, is refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, section: object) -> object:
-        fields = cls.model_fields
-        unknown = [key for key in section if key not in fields] if isinstance(section, dict) else []
-        if unknown:
-            raise ValueError(f"unknown key {shown(unknown[0])}; expected {', '.join(fields)}")
-        return section
 
 
 class Dataset(Section):
@@ -109,7 +93,7 @@ class Select(Section):
     candidates: Annotated[int, Field(ge=1, le=100_000)] = 5
     pool: Pool = "ensemble"
     order: Order = "log_odds"
-    tiers: list[str] = list(TIERS)
+    tiers: list[str] = Field(default_factory=lambda: list(TIERS))
 
     @field_validator("tiers")
     @classmethod
@@ -141,7 +125,7 @@ class ReviewPolicy(Section):
     wrong_after_crop: Literal["reject", "accept"] = "reject"
     crops: Literal["last", "in_rank"] = "last"
     unknown_boxes: Literal["open", "count"] = "open"
-    accept: list[str] = list(BASES)
+    accept: list[str] = Field(default_factory=lambda: list(BASES))
 
     @field_validator("accept")
     @classmethod
@@ -210,7 +194,7 @@ class Count(Section):
 
     accuracy: bool = True
 
-    published_top1: dict[Role, Annotated[float, Field(ge=0, le=100)]] = {}
+    published_top1: dict[Role, Annotated[float, Field(ge=0, le=100)]] = Field(default_factory=dict)
 
 
 Protocol = Literal["as_written", "as_published"]

@@ -5,18 +5,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cleanset.studies.contest.entries import (
-    Appeal,
-    Board,
-    Decision,
-    Defence,
-    Manifest,
-    Run,
-    Stake,
-)
-from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission
-from cleanset.studies.contest.judging import Answer
+from cleanset.studies.contest.entries import Appeal, Board, BoardDecision, Defence, Stake, SubmissionManifest
+from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers
+from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import DefenceRun
 
 STAKED = "2026-11-02"  # a Monday
 FRIDAY, SATURDAY = "2026-11-06", "2026-11-07"
@@ -60,7 +53,7 @@ def submission(
     team: str, images: Sequence[str], at: str = f"{STAKED}T12:00:00Z", target: str = "gold/wall", number: int = 1
 ) -> Submission:
     content = {"submitted": at, "target": target, "images": [image(name) for name in images]}
-    return Submission(team, number, Manifest.model_validate(content))
+    return Submission(team, number, SubmissionManifest.model_validate(content))
 
 
 BIRD: dict[str, Any] = {
@@ -73,8 +66,8 @@ BIRD: dict[str, Any] = {
 UNSURE = {"contains": {"bird": "rather_yes", "bicycle": "rather_no"}}
 
 
-def answer(content: Mapping[str, Any] = BIRD, date: str = SATURDAY) -> Answer:
-    return Answer.model_validate({"date": date, **content})
+def answer(content: Mapping[str, Any] = BIRD, date: str = SATURDAY) -> JudgeAnswer:
+    return JudgeAnswer.model_validate({"date": date, **content})
 
 
 def judged(
@@ -82,41 +75,41 @@ def judged(
     judges: Sequence[str] = JUDGES[:3],
     date: str = SATURDAY,
     week: str = FRIDAY,
-) -> list[JudgeAnswers]:
+) -> list[WeekOfAnswers]:
     """Each judge gives the same answer to an image; a bird, if only names are given."""
     given = images if isinstance(images, Mapping) else dict.fromkeys(images, BIRD)
     answers = {sha(name): answer(content, date) for name, content in given.items()}
-    return [JudgeAnswers(judge, day(week), answers) for judge in judges]
+    return [WeekOfAnswers(judge, day(week), answers) for judge in judges]
 
 
 def run(
     answers: Mapping[str, str], name: str = "gold/wall", date: str = SATURDAY, speed: float = 100, **figures: int
-) -> Run:
+) -> DefenceRun:
     """A run whose answers are by the name of the image."""
     eligibility = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0} | figures
     content = {"defence": name, "date": date, "images_per_minute": speed, "eligibility": eligibility}
-    return Run.model_validate(content | {"answers": {sha(each): given for each, given in answers.items()}})
+    return DefenceRun.model_validate(content | {"answers": {sha(each): given for each, given in answers.items()}})
 
 
 def stake(*defences: str, date: str = STAKED, by: str = "board", batch: str = "first") -> Stake:
     return Stake.model_validate({"batch": batch, "date": date, "by": by, "defences": list(defences)})
 
 
-def decision(name: str, verdict: str | None = None, date: str = "2026-11-10", **changed: Any) -> Decision:
+def decision(name: str, verdict: str | None = None, date: str = "2026-11-10", **changed: Any) -> BoardDecision:
     content = {"image": sha(name), "date": date, "reason": "looked at it", "members": ["ada"], "verdict": verdict}
-    return Decision.model_validate(content | changed)
+    return BoardDecision.model_validate(content | changed)
 
 
 def appeal(name: str, team: str, date: str = "2026-11-09") -> Appeal:
     return Appeal.model_validate({"image": sha(name), "team": team, "date": date, "statement": "no bird"})
 
 
-def first_run(name: str = "gold/wall", speed: float = 100, **figures: int) -> Run:
+def first_run(name: str = "gold/wall", speed: float = 100, **figures: int) -> DefenceRun:
     """The run before there is any image, from which it is seen who is eligible."""
     return run({}, name, "2026-11-01", speed, **figures)
 
 
-def weekly_runs(submissions: Sequence[Submission], given: str) -> list[Run]:
+def weekly_runs(submissions: Sequence[Submission], given: str) -> list[DefenceRun]:
     """On the Saturday after each week a run of gold/wall, which gives all images of this week and before one answer."""
     found = []
     for week in sorted({each.week for each in submissions}):
@@ -127,8 +120,8 @@ def weekly_runs(submissions: Sequence[Submission], given: str) -> list[Run]:
 
 def contest(
     submissions: Sequence[Submission] = (),
-    answers: Sequence[JudgeAnswers] = (),
-    runs: Sequence[Run] | None = None,
+    answers: Sequence[WeekOfAnswers] = (),
+    runs: Sequence[DefenceRun] | None = None,
     defences: Mapping[str, Defence] | None = None,
     **others: Any,
 ) -> ContestFiles:

@@ -1,11 +1,21 @@
-"""The baseline that sees colors only: histograms, the fit against another minimizer, images left out."""
+"""The sample's defence that sees colors only: histograms, the fit against another minimizer, images left out."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from cleanset.errors import CleansetError
-from cleanset.studies.contest.color_baseline import color_histogram, fit, left_out_log_odds
+from tests.checkouts import Checkout
+from tests.studies.contest.sample_copy import colors, copy_with_data
+
+training = colors()
+color_histogram, fit = training["color_histogram"], training["fit"]
+log_odds, left_out_log_odds = training["log_odds"], training["left_out_log_odds"]
 
 
 def test_a_histogram_of_colors() -> None:
@@ -26,8 +36,8 @@ def test_the_fit_is_the_minimum() -> None:
 
     expected = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-9}).x
     found = fit(features, groups, 0.01)
-    assert [*found.weights, found.intercept] == pytest.approx(expected.tolist(), abs=1e-4)
-    assert found.log_odds(features[:1]) == pytest.approx(features[:1] @ expected[:4] + expected[4], abs=1e-4)
+    assert found == pytest.approx(expected, abs=1e-4)
+    assert log_odds(features[:1], found) == pytest.approx(features[:1] @ expected[:4] + expected[4], abs=1e-4)
 
 
 def test_colors_that_separate_the_groups() -> None:
@@ -51,7 +61,27 @@ def test_an_image_is_left_out_of_its_own_regression() -> None:
 
 
 def test_one_group_only() -> None:
-    with pytest.raises(CleansetError, match="images of one group only; expected some of both"):
+    with pytest.raises(ValueError, match="images of one group only; expected some of both"):
         fit(np.zeros((3, 2)), np.ones(3, np.int64))
-    with pytest.raises(CleansetError, match="a group of fewer than two images"):
+    with pytest.raises(ValueError, match="a group of fewer than two images"):
         left_out_log_odds(np.zeros((3, 2)), np.array([0, 0, 1]))
+
+
+def test_it_is_trained_without_cleanset(built: Checkout, repository: Path, tmp_path: Path) -> None:
+    """A submitted defence is self-contained: train.py learns the committed weights where no cleanset is installed.
+
+    And colors alone are as good as the contest's README says.
+    """
+    contest = copy_with_data(built, repository / "studies" / "contest", tmp_path)
+    weights = contest / "defences" / "reef" / "colors" / "weights.json"
+    committed = json.loads(weights.read_text())
+    weights.unlink()
+    # a name that is None in sys.modules cannot be imported
+    program = "import runpy, sys; sys.modules['cleanset'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    train = str(weights.with_name("train.py"))
+    done = subprocess.run(
+        [sys.executable, "-c", program, train], cwd=contest, capture_output=True, text=True, check=True
+    )
+    assert json.loads(weights.read_text()) == committed  # 0.0 and -0.0 are equal: processors round to either
+    (share,) = re.findall(r"correct on (\d+) of the 36 clean images", (contest / "README.md").read_text())
+    assert done.stdout == f"{int(share) / 36:.3f} of 36 images correct, each left out once\n"

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
+from cleanset.sections import Section
 from cleanset.studies.contest.entries import (
     Acceptance,
     Appeal,
-    Decision,
+    BoardDecision,
     Defence,
-    Manifest,
     Roster,
+    SubmissionManifest,
     SubmittedImage,
 )
-from cleanset.studies.contest.files import ContestFiles, JudgeAnswers
-from cleanset.studies.contest.judging import Control
+from cleanset.studies.contest.files import ContestFiles, WeekOfAnswers
+from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.standing import standing
 from cleanset.validation import first_problem
@@ -128,18 +128,18 @@ def test_a_closed_command_need_not_name_all_roles() -> None:
 )
 def test_manifest_yaml(changed: dict[str, Any], message: str) -> None:
     content = {"submitted": "2026-11-02T12:00:00Z", "target": "gold/wall", "images": [image("x")]}
-    assert message in problem(Manifest, content | changed)
+    assert message in problem(SubmissionManifest, content | changed)
 
 
 def test_a_verdict_without_reason() -> None:
     content = {"image": sha("x"), "date": "2026-11-10", "members": ["ada"], "verdict": "bird"}
-    assert problem(Decision, content).startswith("reason: Field required")
+    assert problem(BoardDecision, content).startswith("reason: Field required")
     for reason in ("", " ", ".", "\u00a0\u200b"):
-        assert problem(Decision, content | {"reason": reason}).startswith("reason: String should match pattern")
-    assert Decision.model_validate(content | {"reason": "是"})
-    assert "expected either verdict or judges" in problem(Decision, content | {"reason": "why", "judges": 5})
+        assert problem(BoardDecision, content | {"reason": reason}).startswith("reason: String should match pattern")
+    assert BoardDecision.model_validate(content | {"reason": "是"})
+    assert "expected either verdict or judges" in problem(BoardDecision, content | {"reason": "why", "judges": 5})
     recused = content | {"reason": "why", "recused": ["ada"]}
-    assert "ada is recused and among members" in problem(Decision, recused)
+    assert "ada is recused and among members" in problem(BoardDecision, recused)
 
 
 def test_a_judge_has_no_name() -> None:
@@ -197,7 +197,7 @@ def test_an_unstaked_target() -> None:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ([JudgeAnswers("f" * 8, day(FRIDAY), {sha("x"): answer()})], "judge ffffffff is not in the roster"),
+        ([WeekOfAnswers("f" * 8, day(FRIDAY), {sha("x"): answer()})], "judge ffffffff is not in the roster"),
         ([*judged(["x"]), *judged(["x"], JUDGES[:1], week=SECOND_FRIDAY)], "answered twice by this judge"),
         (judged(["y"]), "an image never shown to this judge in the week of 2026-11-06"),
         (judged(["x"], week=SECOND_FRIDAY, date="2026-11-14"), "never shown to this judge in the week of 2026-11-13"),
@@ -207,12 +207,12 @@ def test_an_unstaked_target() -> None:
         (judged({"x": BIRD | {"contains": {"bird": "definitely_yes"}}}), "expected bicycle, bird"),
     ],
 )  # fmt: skip
-def test_refused_answers(answers: list[JudgeAnswers], message: str) -> None:
+def test_refused_answers(answers: list[WeekOfAnswers], message: str) -> None:
     refused(contest(X, answers), message)
 
 
 def test_control_images_are_shown() -> None:
-    controls = {sha("control"): Control(contains={"bird": True, "bicycle": False})}
+    controls = {sha("control"): ControlImage(contains={"bird": True, "bicycle": False})}
     files = contest(X, judged(["x", "control"]), controls=controls)
     assert list(standing(files, LATER).images) == [sha("x")]
 
@@ -227,7 +227,7 @@ def test_control_images_are_shown() -> None:
         (decision("x", "bird", FRIDAY), "no image published by then"),
     ],
 )
-def test_refused_decisions(decided: Decision, message: str) -> None:
+def test_refused_decisions(decided: BoardDecision, message: str) -> None:
     refused(contest(X, decisions=[decided]), message)
 
 

@@ -1,6 +1,7 @@
 """Running defences: commands that fail in every way, a real model of the sample, the record of a run."""
 
 import json
+import os
 import shutil
 import sys
 import textwrap
@@ -18,12 +19,13 @@ from cleanset.studies.contest.command_defence import answers_of, parse_answers, 
 from cleanset.studies.contest.defending import defend, run_defence
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.files import until
-from cleanset.studies.contest.model_defence import ModelDefence, ReadGroups
+from cleanset.studies.contest.model_defence import GroupReader, ModelDefence
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.standing import standing
 from tests.studies.contest.made import day
 from tests.studies.contest.on_disk import FIRST, OnDisk, digest, png
 from tests.studies.robustness.entries import entry
+from tests.time_limits import at_most
 
 GROUPS = ("bicycle", "bird")
 ANSWERS = {"a.png": "bird", "b.png": "abstain"}
@@ -140,7 +142,7 @@ def test_what_is_read_of_logits() -> None:
     logits = np.zeros((1, 1000))
     logits[0, 444], logits[0, 671], logits[0, 7] = 2, 2, 3
     groups = Groups.of({"bicycle": ["n02835271", "n03792782"], "bird": ["n01514668"]})
-    found = ReadGroups(groups)(logits)
+    found = GroupReader(groups)(logits)
     two = 2 + np.log(2)
     assert found["group"].tolist() == [1]
     assert [found["largest_logit"][0], found["second_logit"][0]] == pytest.approx([3, two])
@@ -212,6 +214,10 @@ def test_a_second_list_that_is_not_published(tmp_path: Path) -> None:
     assert list(found.answers) == [made.sha256]
     (hidden / "bicycle" / "d.png").write_bytes(data["a"])
     with pytest.raises(CleansetError, match=r"the same image as .*; expected each image in one group"):
+        run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
+    (hidden / "bicycle" / "d.png").unlink()
+    os.mkfifo(hidden / "bicycle" / "d.png")
+    with at_most(5), pytest.raises(CleansetError, match=r"d\.png: a named pipe; expected a regular file"):
         run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
     shutil.rmtree(hidden / "bicycle")
     with pytest.raises(CleansetError, match="bicycle: no image; expected a folder of images for each"):

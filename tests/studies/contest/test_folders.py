@@ -24,6 +24,7 @@ from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
 from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
 from tests.studies.contest.on_disk import CLEAN, FIRST, OnDisk, digest, named, png, stake_entry
+from tests.time_limits import at_most
 
 IMAGE = f"{FIRST}/images/x.png"
 
@@ -188,6 +189,14 @@ def test_the_same_file_twice(made: OnDisk) -> None:
     data = made.path(IMAGE).read_bytes()
     made.changed(f"{FIRST}/manifest.yaml", images=[named("x.png", data), named("x.png", data)])
     refused(made, "the same image as submissions/red/2026-11-02-1/x.png")
+
+
+@pytest.mark.parametrize("name", ["contest.yaml", f"{FIRST}/manifest.yaml", "board/stakes.yaml"])
+def test_a_named_pipe_is_refused_without_waiting(name: str, made: OnDisk) -> None:
+    made.path(name).unlink()
+    os.mkfifo(made.path(name))
+    with at_most(5), pytest.raises(CleansetError, match="a named pipe; expected a regular file"):
+        read_contest(made.folder)
 
 
 @pytest.mark.parametrize("link", [IMAGE, f"{FIRST}/images", FIRST, "submissions/red", f"{FIRST}/manifest.yaml"])

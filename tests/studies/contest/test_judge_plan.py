@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.saving import ChangedMeanwhileError
-from cleanset.studies.contest.answering import as_yaml, save_answer
 from cleanset.studies.contest.entries import AnswerFile
-from cleanset.studies.contest.judge_page.draft import Draft
+from cleanset.studies.contest.judge_page.answers import JudgeDraft, as_yaml, save_answer
 from cleanset.studies.contest.judge_plan import control_count, tasks
-from cleanset.studies.contest.judge_scores import judge_scores
-from cleanset.studies.contest.judging import Answer, Control
+from cleanset.studies.contest.judges_folder import judge_scores
+from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.reading import read_section
 from tests.studies.contest.made import (
     BIRD,
@@ -36,7 +35,7 @@ from tests.studies.contest.made import (
 )
 
 IMAGES = [f"image_{number}" for number in range(9)]
-CONTROLS = {sha(f"control_{number}"): Control(contains={"bird": True, "bicycle": False}) for number in range(5)}
+CONTROLS = {sha(f"control_{number}"): ControlImage(contains={"bird": True, "bicycle": False}) for number in range(5)}
 GROUPS = ("bicycle", "bird")
 
 
@@ -104,7 +103,7 @@ def test_scores_on_controls() -> None:
 @given(
     st.lists(
         st.builds(
-            lambda yes, no, statements: Answer.model_validate(
+            lambda yes, no, statements: JudgeAnswer.model_validate(
                 {"date": SATURDAY, "contains": {"bicycle": no, "bird": yes}, **statements}
             ),
             st.sampled_from(["rather_yes", "definitely_yes"]),
@@ -117,7 +116,7 @@ def test_scores_on_controls() -> None:
         min_size=1, max_size=4,
     )
 )  # fmt: skip
-def test_what_is_written_is_read_again(found: list[Answer]) -> None:
+def test_what_is_written_is_read_again(found: list[JudgeAnswer]) -> None:
     import yaml
 
     answers = {sha(str(number)): each for number, each in enumerate(found)}
@@ -145,7 +144,7 @@ def test_saving_only_over_what_was_read(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_many_processes_save_at_once(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; from cleanset.studies.contest.answering import save_answer;"
+        "import sys, pathlib; from cleanset.studies.contest.judge_page.answers import save_answer;"
         " from tests.studies.contest.made import answer, day, sha, FRIDAY\n"
         "for number in range(10): save_answer(pathlib.Path(sys.argv[1]), 'a' * 8, day(FRIDAY),"
         " sha(sys.argv[2] + str(number)), answer(), None)"
@@ -156,7 +155,7 @@ def test_many_processes_save_at_once(tmp_path: Path) -> None:
 
 
 def test_a_draft_asks_step_by_step() -> None:
-    draft = Draft(image=sha("image"))
+    draft = JudgeDraft(image=sha("image"))
     steps = [draft.step(GROUPS)]
     draft.contains += ["definitely_no", "rather_yes"]
     steps.append(draft.step(GROUPS))
@@ -176,6 +175,6 @@ def test_a_draft_asks_step_by_step() -> None:
         {"contains": {"bicycle": "definitely_no", "bird": "rather_yes"}, "outline": [[0, 0], [5, 0], [10, 5]],
          "complete": True, "not_occluded": False, "real": True}
     )  # fmt: skip
-    assert Draft.of(draft.image, found, GROUPS) == draft
+    assert JudgeDraft.of(draft.image, found, GROUPS) == draft
     assert sum(iter(draft.take_back, False)) == 9
-    assert draft == Draft(image=draft.image)
+    assert draft == JudgeDraft(image=draft.image)

@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.judging import (
-    Answer,
-    Control,
+    ControlImage,
     ControlScore,
-    Verdict,
+    ImageVerdict,
+    JudgeAnswer,
     agreement_by_question,
     by_rule,
     control_score,
@@ -28,17 +28,17 @@ def rectangle(width: int, height: int) -> list[list[int]]:
     return [[0, 0], [width, 0], [width, height], [0, height]]
 
 
-def answer(bird: str = YES, bicycle: str = NO, **others: Any) -> Answer:
+def answer(bird: str = YES, bicycle: str = NO, **others: Any) -> JudgeAnswer:
     """An answer that makes an image an unambiguous bird, but for what is given."""
     asked = (bird == NO) != (bicycle == NO)
     given = {"outline": rectangle(80, 80), "complete": True, "not_occluded": True, "real": True} if asked else {}
     contains = {"bird": bird, "bicycle": bicycle}
-    return Answer.model_validate({"date": "2026-11-28", "contains": contains} | given | others)
+    return JudgeAnswer.model_validate({"date": "2026-11-28", "contains": contains} | given | others)
 
 
 def test_an_unambiguous_image() -> None:
-    assert verdict([answer()] * 3, SIDE, SIDE) == Verdict("bird")
-    assert verdict([answer(NO, YES)] * 4, SIDE, SIDE) == Verdict("bicycle")
+    assert verdict([answer()] * 3, SIDE, SIDE) == ImageVerdict("bird")
+    assert verdict([answer(NO, YES)] * 4, SIDE, SIDE) == ImageVerdict("bicycle")
     assert verdict([answer()] * 3, SIDE, SIDE).reason is None
 
 
@@ -66,11 +66,11 @@ def test_an_unambiguous_image() -> None:
         ),
     ],
 )
-def test_one_judge_rejects(other: Answer, reasons: tuple[str, ...]) -> None:
+def test_one_judge_rejects(other: JudgeAnswer, reasons: tuple[str, ...]) -> None:
     """In whatever order the judges come; of several reasons the first of the published order is the reason."""
     for order in permutations([answer(), answer(), other]):
         found = verdict(order, SIDE, SIDE)
-        assert found == Verdict(None, reasons)  # type: ignore[arg-type]
+        assert found == ImageVerdict(None, reasons)  # type: ignore[arg-type]
         assert found.reason == reasons[0]
 
 
@@ -135,7 +135,7 @@ def test_the_published_script_ignores_occlusion() -> None:
 def test_refused_answers(content: dict[str, object], message: str) -> None:
     valid = answer().model_dump() | {"date": "2026-11-28", "outline": rectangle(80, 80)}
     with pytest.raises(ValidationError) as caught:
-        Answer.model_validate(valid | content)
+        JudgeAnswer.model_validate(valid | content)
     assert message in first_problem(caught.value)
 
 
@@ -147,10 +147,10 @@ def test_an_outline_is_of_the_object_that_may_be_there() -> None:
 def test_control_images() -> None:
     """One of each is met, one with both groups, one with neither; an unsure answer is not correct."""
     controls = {
-        "a": Control(contains={"bird": True, "bicycle": False}),
-        "b": Control(contains={"bird": True, "bicycle": True}),
-        "c": Control(contains={"bird": False, "bicycle": False}),
-        "d": Control(contains={"bird": False, "bicycle": True}),
+        "a": ControlImage(contains={"bird": True, "bicycle": False}),
+        "b": ControlImage(contains={"bird": True, "bicycle": True}),
+        "c": ControlImage(contains={"bird": False, "bicycle": False}),
+        "d": ControlImage(contains={"bird": False, "bicycle": True}),
     }
     answers = {"a": answer(), "b": answer(YES, YES), "c": answer(NO, RATHER_NO), "x": answer()}
     assert control_score(answers, controls) == ControlScore(3, 2)

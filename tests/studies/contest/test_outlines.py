@@ -14,10 +14,10 @@ from cleanset.studies.contest.outlines import (
     box,
     box_area,
     check_inside,
-    checked_outline,
     doubled_area,
-    filled,
+    filled_pixels,
     overlap,
+    parse_outline,
 )
 from tests.properties import examples
 
@@ -32,7 +32,7 @@ L_SHAPE = ((2, 1), (8, 1), (8, 3), (4, 3), (4, 9), (2, 9))
 def test_area_and_box(outline: Outline, doubled: int, around: tuple[int, ...]) -> None:
     assert (doubled_area(outline), box(outline)) == (doubled, around)
     assert box_area(outline) == (around[2] - around[0]) * (around[3] - around[1])
-    assert checked_outline([list(point) for point in outline]) == outline
+    assert parse_outline([list(point) for point in outline]) == outline
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_area_and_box(outline: Outline, doubled: int, around: tuple[int, ...]) -
 )
 def test_refused(points: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        checked_outline(points)
+        parse_outline(points)
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_refused(points: object, message: str) -> None:
 )
 def test_refused_texts(text: str) -> None:
     with pytest.raises(ValueError, match=r"^expected an outline: the corners as text, x,y of each, such as "):
-        checked_outline(text)
+        parse_outline(text)
 
 
 def test_as_text() -> None:
     assert as_text(L_SHAPE) == "2,1 8,1 8,3 4,3 4,9 2,9"
-    assert checked_outline("2,1 8,1 8,3 4,3 4,9 2,9") == L_SHAPE
-    assert checked_outline("0,65535 65535,0 65535,65535") == ((0, 65535), (65535, 0), (65535, 65535))
+    assert parse_outline("2,1 8,1 8,3 4,3 4,9 2,9") == L_SHAPE
+    assert parse_outline("0,65535 65535,0 65535,65535") == ((0, 65535), (65535, 0), (65535, 65535))
 
 
 def test_outside_the_image() -> None:
@@ -141,7 +141,7 @@ def runs_back(outline: Outline) -> bool:
 
 def accepted(points: Outline) -> bool:
     try:
-        return checked_outline(points) == checked_outline(as_text(points)) == points
+        return parse_outline(points) == parse_outline(as_text(points)) == points
     except ValueError:
         return False
 
@@ -152,7 +152,7 @@ def test_simple_polygons_only(points: list[tuple[int, int]]) -> None:
     outline = tuple(points)
     assert accepted(outline) == (not crosses(outline) and not runs_back(outline))
     if accepted(outline):
-        inside = filled(outline, 8, 8)
+        inside = filled_pixels(outline, 8, 8)
         for x, y in product(range(8), range(8)):
             if not on_edge(outline, x + 0.5, y + 0.5):
                 assert inside[y, x] == (winding(outline, x + 0.5, y + 0.5) != 0)
@@ -167,7 +167,7 @@ def test_the_overlap_with_a_mask() -> None:
     mask = np.zeros((10, 10), np.bool_)
     mask[0:4, 0:4] = True
     square = ((2, 0), (6, 0), (6, 4), (2, 4))
-    assert filled(square, 10, 10).sum() == 16
+    assert filled_pixels(square, 10, 10).sum() == 16
     assert overlap(square, mask) == 8 / 24
     assert overlap(((0, 0), (4, 0), (4, 4), (0, 4)), mask) == 1
     assert overlap(((5, 5), (9, 5), (9, 9)), mask) == 0

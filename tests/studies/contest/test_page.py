@@ -15,14 +15,12 @@ from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.warning_record import Seen, WarningRecord
-from cleanset.studies.contest.attacked import attacked_images
-from cleanset.studies.contest.entries import Run, Sign
 from cleanset.studies.contest.files import ContestFiles
-from cleanset.studies.contest.history import days_of_change, history
-from cleanset.studies.contest.page import Thumbnail, Warnings, contest_page
+from cleanset.studies.contest.page import ModelWarnings, SmallImage, contest_page
 from cleanset.studies.contest.reading import read_contest
-from cleanset.studies.contest.standing import standing
-from cleanset.studies.contest.writing import read_image, shown_size, write_page
+from cleanset.studies.contest.runs import DefenceRun, WarningSign
+from cleanset.studies.contest.standing import days_of_change, history, standing
+from cleanset.studies.contest.writing import attacked_images, read_image, shown_size, write_page
 from tests.report.pages import opened, soup, tables, violations
 from tests.studies.contest.made import (
     BIRD,
@@ -64,8 +62,8 @@ def files(**others: Any) -> ContestFiles:
     return contest(IMAGES, ANSWERS, RUNS, **others)
 
 
-def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: Warnings | None = None) -> BeautifulSoup:
-    thumbnails = {sha(name): Thumbnail(f"{name}.jpg", 50, 40) for name in "xyz"}
+def page(found: ContestFiles, on: str = SECOND_SATURDAY, warnings: ModelWarnings | None = None) -> BeautifulSoup:
+    thumbnails = {sha(name): SmallImage(f"{name}.jpg", 50, 40) for name in "xyz"}
     return BeautifulSoup(contest_page(found, day(on), thumbnails, warnings or {}, {}), "html.parser")
 
 
@@ -155,8 +153,8 @@ def test_a_wrapped_model_has_the_warnings_of_its_runs_alone() -> None:
     wrapped = {"role": "standard", "wrapper": "uninteresting", "confidence": "max_logit", "threshold": 0}
     defences = {"gold/wall": defence(), "gold/veil": defence(model=wrapped)}
 
-    def seen(name: str, date: str, *signs: str) -> Run:
-        content = {"signs": [Sign(sign=each, text=f"{each} on {date}") for each in signs]}
+    def seen(name: str, date: str, *signs: str) -> DefenceRun:
+        content = {"signs": [WarningSign(sign=each, text=f"{each} on {date}") for each in signs]}
         return run({}, name, date).model_copy(update=content)
 
     runs = [
@@ -372,4 +370,10 @@ def test_which_files_an_attack_made(made: OnDisk) -> None:
 def test_results_of_an_attack_that_cannot_be_read(made: OnDisk) -> None:
     made.text(made.folder / ".." / "robustness" / "data" / "attacks" / "pgd" / "standard" / "attacked.parquet", "x")
     with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
+        write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
+
+
+def test_a_damaged_clean_image(made: OnDisk) -> None:
+    attack(made, "pgd", "standard", made.sha256, png((196, 0, 8))[:60])
+    with pytest.raises(CleansetError, match=r"a\.png: cannot be read .*; expected a whole PNG or JPEG"):
         write_page(made.folder, read_contest(made.folder), day("2026-11-14"))

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from cleanset.studies.contest.checking import run
-from cleanset.studies.contest.color_baseline import color_histogram, left_out_log_odds
-from cleanset.studies.contest.defending import eligibility_list, run_defence
+from cleanset.studies.contest.defending import run_defence
 from cleanset.studies.contest.judging import agreement_by_question, by_rule
-from cleanset.studies.contest.reading import read_contest, read_rules
+from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.standing import standing
 from tests.checkouts import Checkout
 from tests.documents import block
 from tests.studies.contest.made import day
+from tests.studies.contest.sample_copy import copy_with_data
 
 DEFENCES = ("tide/standard", "reef/corruption_robust", "reef/colors", "reef/uninteresting")
 
@@ -57,19 +57,9 @@ def test_its_images(contest: Path) -> None:
     assert agreement["fruit"].agreement == pytest.approx((3 + 1 / 3) / 4)  # one of three was unsure of one image
 
 
-def with_data(built: Checkout, contest: Path, folder: Path) -> Path:
-    """A copy of the contest in an edition with the built sample's sets."""
-    for name in ("params.yaml", "sample"):
-        (folder / name).symlink_to(built.folder / name)
-    (folder / "data").mkdir()
-    (folder / "data" / "export").symlink_to(built.folder / "data" / "export")
-    shutil.copytree(contest, folder / "studies" / "contest")
-    return folder / "studies" / "contest"
-
-
 def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
     """docs/contest.md, verbatim."""
-    with_data(built, contest, tmp_path)
+    copy_with_data(built, contest, tmp_path)
     lines = block(repository, "cleanset contest check --contest studies/contest")
     done = subprocess.run(["bash", "-ec", lines], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -84,7 +74,7 @@ def test_the_commands_of_its_documentation(built: Checkout, contest: Path, tmp_p
 
 def test_the_commands_of_the_readme(built: Checkout, contest: Path, tmp_path: Path, repository: Path) -> None:
     """Verbatim; they need neither a model nor the edition's data but the finished sets."""
-    copy = with_data(built, contest, tmp_path)
+    copy = copy_with_data(built, contest, tmp_path)
     shutil.rmtree(copy / "results" / "page_images")
     (copy / "results" / "page.html").unlink()
     lines = block(repository, "cleanset contest standing --contest studies/contest --on 2026-11-14")
@@ -98,24 +88,9 @@ def test_the_commands_of_the_readme(built: Checkout, contest: Path, tmp_path: Pa
 @pytest.mark.parametrize("name", DEFENCES)
 def test_its_defences_answer_as_recorded(name: str, built: Checkout, contest: Path, tmp_path: Path) -> None:
     """Only the rate differs from run to run."""
-    copy = with_data(built, contest, tmp_path)
+    copy = copy_with_data(built, contest, tmp_path)
     files = read_contest(copy)
     (recorded,) = [each for each in files.runs if (each.defence, each.date) == (name, day("2026-11-14"))]
     found = run_defence(copy, files, name, day("2026-11-14"))
     assert found.model_copy(update={"images_per_minute": 0.0}) == recorded.model_copy(update={"images_per_minute": 0.0})
     assert run(copy, None, day("2026-11-30")) == "4 defences, 3 submissions with 4 images"
-
-
-def test_what_colors_alone_get_right(built: Checkout, contest: Path) -> None:
-    """The figure in its README: 29 of 36."""
-    import numpy as np
-    from PIL import Image
-
-    from cleanset.edition.paths import Edition
-
-    groups = read_rules(contest).groups()
-    images = eligibility_list(Edition(built.folder), groups).values()
-    features = np.array([color_histogram(np.asarray(Image.open(each.path).convert("RGB"))) for each in images])
-    labels = np.array([groups.names.index(each.group) for each in images])
-    correct = (left_out_log_odds(features, labels) > 0) == (labels == 1)
-    assert f"correct on {correct.sum()} of the {len(labels)} clean images" in (contest / "README.md").read_text()

@@ -9,8 +9,8 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.days import week_of
-from cleanset.studies.contest.entries import Figures
 from cleanset.studies.contest.files import ContestFiles
+from cleanset.studies.contest.runs import EligibilityFigures
 from cleanset.studies.contest.standing import DefenceStanding, standing
 from tests.studies.contest.made import (
     BIRD,
@@ -238,7 +238,7 @@ def test_the_other_reading_of_eligible() -> None:
 
 def test_overfitting_is_shown() -> None:
     """9 of 10 on the published list, 15 of 20 on the other; of the first run over both."""
-    hidden = Figures(images=20, correct=15, mistakes=5, mistakes_at_80=0)
+    hidden = EligibilityFigures(images=20, correct=15, mistakes=5, mistakes_at_80=0)
     runs = [first_run(), run({}, date=STAKED).model_copy(update={"unpublished": hidden}), run({}, date=SATURDAY)]
     files = contest(runs=runs, first=False)
     assert on(files, "2026-11-01").overfitting is None

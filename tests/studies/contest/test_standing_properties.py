@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import Board, Run, Stake
-from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission, until
+from cleanset.studies.contest.entries import Board, Stake
+from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers, until
+from cleanset.studies.contest.runs import DefenceRun
 from cleanset.studies.contest.standing import Standing, standing
 from tests.properties import examples
 from tests.studies.contest.made import (
@@ -61,13 +62,13 @@ def contests(draw: st.DrawFn) -> ContestFiles:
     )  # fmt: skip
 
 
-def judges_of(pick: random.Random, name: str, one: Submission) -> list[JudgeAnswers]:
+def judges_of(pick: random.Random, name: str, one: Submission) -> list[WeekOfAnswers]:
     usual = pick.choice((BIRD, BIRD, BICYCLE, UNSURE))
     found = []
     for judge in JUDGES[: pick.randint(2, 5)]:
         content = usual if pick.random() < 0.9 else UNSURE
         date = str(one.week + datetime.timedelta(pick.randint(1, 12)))
-        found.append(JudgeAnswers(judge, one.week, {sha(name): answer(content, date)}))
+        found.append(WeekOfAnswers(judge, one.week, {sha(name): answer(content, date)}))
     return found
 
 
@@ -77,7 +78,7 @@ def stakes_of(pick: random.Random) -> list[Stake]:
     return [stake("gold/wall"), stake(*DEFENCES[1:], date="2026-11-20", batch="second")]
 
 
-def runs_of(pick: random.Random, submissions: list[Submission]) -> list[Run]:
+def runs_of(pick: random.Random, submissions: list[Submission]) -> list[DefenceRun]:
     """On the Saturday after each week, over all images that were submitted by then."""
     found = []
     for name in DEFENCES:
@@ -105,7 +106,8 @@ def shuffled(files: ContestFiles, pick: random.Random) -> ContestFiles:
     board = Board(**{key: other(getattr(files.board, key)) for key in Board.model_fields})
     names, answers = other(files.defences), files.answers
     mixed = [
-        JudgeAnswers(each.judge, each.week, {key: each.answers[key] for key in other(each.answers)}) for each in answers
+        WeekOfAnswers(each.judge, each.week, {key: each.answers[key] for key in other(each.answers)})
+        for each in answers
     ]
     return ContestFiles(
         files.rules, {name: files.defences[name] for name in names}, other(files.submissions), files.roster,

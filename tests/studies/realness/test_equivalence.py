@@ -9,20 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.equivalence import equivalence, interval
-from cleanset.studies.realness.mixed import Effect, Variances
-from cleanset.studies.realness.power import (
+from cleanset.studies.realness.equivalence import (
     PUBLISHED,
-    Design,
-    Question,
+    EquivalenceQuestion,
+    StudyDesign,
+    equivalence,
+    interval,
     people_needed,
     power,
     standard_error,
 )
+from cleanset.studies.realness.mixed import Effect, Variances
 from tests.properties import examples
 
-WHOLE = Design(2966, 2966, 50, 50)
-ASKED = Question(0.2, 0.05)
+WHOLE = StudyDesign(2966, 2966, 50, 50)
+ASKED = EquivalenceQuestion(0.2, 0.05)
 
 
 def test_by_hand() -> None:
@@ -65,9 +66,9 @@ def test_impossible_tests(bound: float, alpha: float) -> None:
 
 def test_the_standard_error_of_a_study() -> None:
     """100 people, 50 and 50 of 1,000 images: .376/100 + .928 * 2/5000 + (.501 + .143)/1000."""
-    found = standard_error(100, Design(1000, 1000, 50, 50), PUBLISHED)
+    found = standard_error(100, StudyDesign(1000, 1000, 50, 50), PUBLISHED)
     assert found == pytest.approx(math.sqrt(0.00376 + 0.0003712 + 0.000644), rel=1e-9)
-    few = standard_error(1, Design(1000, 1000, 50, 50), PUBLISHED)  # who use 50 images only
+    few = standard_error(1, StudyDesign(1000, 1000, 50, 50), PUBLISHED)  # who use 50 images only
     assert few == pytest.approx(math.sqrt(0.376 + 0.928 / 25 + 0.644 / 50), rel=1e-9)
 
 
@@ -75,13 +76,13 @@ def test_the_standard_error_of_a_study() -> None:
 def test_the_power_is_how_often_simulated_tests_succeed(effect: float, people: int) -> None:
     """People's own differences, normal: the mean and its t test. 20,000 studies, so that .01 are three deviations."""
     variances = Variances(0.2, 0.3, 0.0, 0.0, 0.0, 1.0)
-    design = Design(10**6, 10**6, 50, 50)
+    design = StudyDesign(10**6, 10**6, 50, 50)
     rng = np.random.default_rng(5)
     each = rng.normal(effect, math.sqrt(0.3 + 2 / 50), (20_000, people))
     mean, error = each.mean(axis=1), each.std(axis=1, ddof=1) / math.sqrt(people)
     critical = {40: 1.6849, 90: 1.6622, 120: 1.6578}[people]  # of a table of t, people - 1
     found = float((np.abs(mean) + critical * error < 0.2).mean())
-    assert power(people, design, variances, Question(0.2, 0.05, effect)) == pytest.approx(found, abs=0.012)
+    assert power(people, design, variances, EquivalenceQuestion(0.2, 0.05, effect)) == pytest.approx(found, abs=0.012)
 
 
 def test_how_many_people_the_published_bound_needs() -> None:
@@ -94,8 +95,8 @@ def test_how_many_people_the_published_bound_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("design", "question"), [(Design(30, 30, 10, 10), ASKED), (WHOLE, Question(0.2, 0.05, effect=0.2))]
+    ("design", "question"), [(StudyDesign(30, 30, 10, 10), ASKED), (WHOLE, EquivalenceQuestion(0.2, 0.05, effect=0.2))]
 )
-def test_what_no_number_of_people_can_show(design: Design, question: Question) -> None:
+def test_what_no_number_of_people_can_show(design: StudyDesign, question: EquivalenceQuestion) -> None:
     with pytest.raises(CleansetError, match=r"even 100,000 people .* take more images or a wider bound"):
         people_needed(design, PUBLISHED, question)

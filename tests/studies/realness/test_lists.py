@@ -9,24 +9,24 @@ from hypothesis import strategies as st
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.lists import (
-    Image,
-    Sizes,
+    ListSizes,
+    StudyImage,
     attention_places,
-    balanced,
-    rated,
-    shown_equally,
-    shuffled,
+    balanced_lists,
+    rated_lists,
+    seeded_order,
+    show_counts,
     sources_twice,
 )
-from cleanset.studies.realness.plan import made_plan, page_data, trials_csv
+from cleanset.studies.realness.plan import make_plan, page_data, trials_csv
 from tests.properties import examples
 
 
-def images(real: int, modified: int, sources: bool = True) -> list[Image]:
+def images(real: int, modified: int, sources: bool = True) -> list[StudyImage]:
     """So many of each kind; the modified ones are made of the first real ones."""
-    found = [Image("real", f"n/{number}.JPEG", f"id{number}") for number in range(real)]
+    found = [StudyImage("real", f"n/{number}.JPEG", f"id{number}") for number in range(real)]
     return found + [
-        Image("modified", f"a/{number}.png", f"id{number % real}" if sources else "") for number in range(modified)
+        StudyImage("modified", f"a/{number}.png", f"id{number % real}" if sources else "") for number in range(modified)
     ]
 
 
@@ -35,10 +35,10 @@ def test_an_order_is_that_of_digests() -> None:
     chosen = int.from_bytes(hashlib.sha256(b'[0, "study", "real", 0]').digest()[:4], "big")
     digest = {each: hashlib.sha256(f'[{chosen}, "{each}"]'.encode()).hexdigest() for each in "abcdef"}
     assert sorted(digest, key=digest.__getitem__) == SHUFFLED
-    assert shuffled(list("abcdef"), 0, "real") == SHUFFLED
-    assert shuffled(list("fedcba"), 0, "real") == SHUFFLED
-    assert shuffled(list("abcdef"), 1, "real") != SHUFFLED
-    assert [each for each in shuffled(list("abcdefgh"), 0, "real") if each < "g"] == SHUFFLED
+    assert seeded_order(list("abcdef"), 0, "real") == SHUFFLED
+    assert seeded_order(list("fedcba"), 0, "real") == SHUFFLED
+    assert seeded_order(list("abcdef"), 1, "real") != SHUFFLED
+    assert [each for each in seeded_order(list("abcdefgh"), 0, "real") if each < "g"] == SHUFFLED
 
 
 SHUFFLED = list("edfbac")
@@ -49,7 +49,7 @@ SHUFFLED = list("edfbac")
 def test_balance(names: int, people: int, seed: int, data: st.DataObject) -> None:
     """Nobody sees an image twice, and how often two images are shown differs by at most 1, after every person."""
     each = data.draw(st.integers(1, names))
-    lists = balanced([str(number) for number in range(names)], people, each, seed, "real")
+    lists = balanced_lists([str(number) for number in range(names)], people, each, seed, "real")
     assert len(lists) == people
     counts: Counter[str] = Counter({str(number): 0 for number in range(names)})
     for found in lists:
@@ -62,41 +62,41 @@ def test_balance(names: int, people: int, seed: int, data: st.DataObject) -> Non
 @given(st.integers(4, 25), st.integers(4, 25), st.integers(2, 20), st.integers(1, 4), st.integers(0, 3))
 def test_swaps_keep_the_balance(real: int, modified: int, people: int, each: int, seed: int) -> None:
     some = images(real, modified)
-    lists = rated(some, Sizes(people, each, min(each, modified)), seed)
+    lists = rated_lists(some, ListSizes(people, each, min(each, modified)), seed)
     for kind in ("real", "modified"):
         chosen = [[image.name for image in found if image.kind == kind] for found in lists]
         assert all(len(set(found)) == len(found) == each for found in chosen)
-    for low, high in shown_equally(lists, some).values():
+    for low, high in show_counts(lists, some).values():
         assert high - low <= 1
 
 
 def test_nobody_sees_an_image_and_what_was_made_of_it() -> None:
     """100 people, 50 and 50 of 300 images and their attacked versions: without swaps nearly everybody would."""
     some = images(300, 300)
-    lists = rated(some, Sizes(100), 0)
+    lists = rated_lists(some, ListSizes(100), 0)
     assert sources_twice(lists) == 0
-    unaware = rated(images(300, 300, sources=False), Sizes(100), 0)
+    unaware = rated_lists(images(300, 300, sources=False), ListSizes(100), 0)
     by_name = {(each.kind, each.name): each for each in some}
     assert sources_twice([[by_name[each.kind, each.name] for each in found] for found in unaware]) > 90
 
 
 def test_images_of_no_known_source_are_swapped_too() -> None:
     """And nobody gets one twice by that."""
-    some = [Image("real", f"n/{number}.JPEG", f"id{number}") for number in range(30)]
-    some += [Image("modified", f"a/{number}.png", f"id{number}" if number % 3 else "") for number in range(30)]
+    some = [StudyImage("real", f"n/{number}.JPEG", f"id{number}") for number in range(30)]
+    some += [StudyImage("modified", f"a/{number}.png", f"id{number}" if number % 3 else "") for number in range(30)]
     for seed in range(5):
-        lists = rated(some, Sizes(20, 20, 20), seed)
+        lists = rated_lists(some, ListSizes(20, 20, 20), seed)
         for found in lists:
             assert len({(each.kind, each.name) for each in found}) == 40
 
 
 def test_where_it_cannot_be_helped_it_is_counted() -> None:
-    assert sources_twice(rated(images(5, 5), Sizes(4, 5, 5), 0)) == 4
+    assert sources_twice(rated_lists(images(5, 5), ListSizes(4, 5, 5), 0)) == 4
 
 
 def test_too_few_images() -> None:
     with pytest.raises(CleansetError, match="49 real images; expected at least the 50 of a person"):
-        rated(images(49, 60), Sizes(3), 0)
+        rated_lists(images(49, 60), ListSizes(3), 0)
 
 
 @examples(60)
@@ -112,7 +112,7 @@ def test_attention_checks_are_spread(count: int, checks: int, person: int) -> No
 
 def test_a_plan_tells_people_nothing() -> None:
     """Neither name nor kind nor source is in what the page and the survey tool get."""
-    plan = made_plan(images(40, 40), Sizes(6, 10, 10, 2, 3), 7)
+    plan = make_plan(images(40, 40), ListSizes(6, 10, 10, 2, 3), 7)
     for text in (str(page_data(plan)), trials_csv(plan)):
         for word in ("JPEG", "n/", "a/", "id1", "'real'", ",real", "'modified'", ",modified"):
             assert word not in text
@@ -121,7 +121,7 @@ def test_a_plan_tells_people_nothing() -> None:
 
 
 def test_pairs_are_of_images_that_a_person_does_not_rate() -> None:
-    plan = made_plan(images(200, 200), Sizes(12, 10, 10, 0, 3), 7)
+    plan = make_plan(images(200, 200), ListSizes(12, 10, 10, 0, 3), 7)
     source = {plan.stimulus(each): each.source for each in plan.images}
     of_pair = {pair.stimulus: pair.image.source for pair in plan.pairs}
     for trials in plan.lists:
@@ -131,6 +131,6 @@ def test_pairs_are_of_images_that_a_person_does_not_rate() -> None:
 
 
 def test_another_seed_gives_other_lists_and_names() -> None:
-    one, same, other = (made_plan(images(20, 20), Sizes(4, 5, 5), seed) for seed in (0, 0, 1))
+    one, same, other = (make_plan(images(20, 20), ListSizes(4, 5, 5), seed) for seed in (0, 0, 1))
     assert trials_csv(one) == trials_csv(same)
     assert {each.stimulus for each in one.lists[0]}.isdisjoint(each.stimulus for each in other.lists[0])

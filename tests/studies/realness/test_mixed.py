@@ -10,8 +10,8 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness import crossed
-from cleanset.studies.realness.mixed import Random, fit
-from cleanset.studies.realness.power import PUBLISHED
+from cleanset.studies.realness.equivalence import PUBLISHED
+from cleanset.studies.realness.mixed import RandomTerms, fit
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, arguments, path_of, published
 
 R_FOUND = """
@@ -24,7 +24,7 @@ cadv intercepts 0.9234560 -2.5942726 0.0324131 1762.1976 0.0328354 0 0.2821817 0
 """
 """Study and random effects; intercept; effect, standard error, df; variances of person, slope, real, modified images,
 and residual; REML criterion."""
-FORMULAS: dict[Random, str] = {
+FORMULAS: dict[RandomTerms, str] = {
     "intercepts": "rating ~ type + (1 | pid) + (1 | image)",
     "slopes": "rating ~ type + (1 + type | pid) + (0 + r | image) + (0 + m | image)",
 }
@@ -64,7 +64,7 @@ def test_what_r_finds(line: str, repository: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("random", FORMULAS)
-def test_r_now(random: Random, repository: Path, rscript: str) -> None:
+def test_r_now(random: RandomTerms, repository: Path, rscript: str) -> None:
     """Twenty people of diffattack, here and in the R that is installed."""
     code = R_CODE.replace("FILE", str(path_of(repository, "diffattack"))).replace("FORMULA", FORMULAS[random])
     done = subprocess.run([rscript, "-e", code], capture_output=True, text=True, check=True)
@@ -96,7 +96,7 @@ def test_no_variance_of_modified_images(repository: Path) -> None:
 
 @pytest.mark.parametrize("random", FORMULAS)
 def test_a_search_that_ends_at_0_starts_again(
-    random: Random, repository: Path, monkeypatch: pytest.MonkeyPatch
+    random: RandomTerms, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0 is stationary in each ratio, and not the best; a search that starts there would stay."""
     ratings = arguments(published(repository, "aca"))

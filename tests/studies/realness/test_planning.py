@@ -13,7 +13,8 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.planning import STATIC, source_of
+from cleanset.studies.realness.planning import STATIC
+from cleanset.studies.realness.stimuli import source_of
 from tests.exports.conftest import FILES
 from tests.studies.realness.conftest import SIZES, command, path_of, rows
 

@@ -1,13 +1,22 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysing import texts_of
-from cleanset.studies.realness.described import agreements, by_image, summary, taken_for_modified
-from cleanset.studies.realness.exclusions import exclusions, without
-from cleanset.studies.realness.ratings import Answers, Check, Rating, parse_key, read_ratings
+from cleanset.studies.realness.analysis import agreements, by_image, summary, taken_for_modified
+from cleanset.studies.realness.ratings import (
+    CheckAnswer,
+    Rating,
+    StudyAnswers,
+    exclusions,
+    leave_out,
+    parse_key,
+    read_ratings,
+)
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
+from tests.time_limits import at_most
 
 HEADER = "rating,pid,image_type,image_id\n"
 ANSWERS = "person,list,position,stimulus,answer,milliseconds\n"
@@ -93,7 +102,7 @@ def test_answers_and_the_key_of_their_plan() -> None:
         Rating("ada", "real", "n01440764/one.JPEG", -1),
         Rating("ada", "modified", "two.png", 2),
     )
-    assert found.checks == (Check("ada", "pair", False), Check("ada", "attention", True))
+    assert found.checks == (CheckAnswer("ada", "pair", False), CheckAnswer("ada", "attention", True))
 
 
 def test_several_studies_share_real_images_alone() -> None:
@@ -151,16 +160,22 @@ def test_two_files_of_one_name(tmp_path: Path) -> None:
         texts_of([tmp_path / "one.csv", tmp_path / "b" / "one.csv"])
 
 
+def test_a_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ratings.csv")
+    with at_most(5), pytest.raises(CleansetError, match=r"ratings\.csv: a named pipe; expected a regular file"):
+        texts_of([tmp_path / "ratings.csv"])
+
+
 def test_who_is_excluded() -> None:
     """By default two failed attention checks, or one wrong pair; a rule is named, and a person may break both."""
     failed = {"a": ("attention",), "b": ("attention",) * 2, "c": ("pair",), "d": ("pair", "attention", "attention")}
-    checks = [Check(person, kind, False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
-    checks += [Check(person, "pair", True) for person in "abe"]
-    answers = Answers(tuple(Rating(person, "real", "x", 1) for person in "abcde"), tuple(checks))
+    checks = [CheckAnswer(person, kind, False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
+    checks += [CheckAnswer(person, "pair", True) for person in "abe"]
+    answers = StudyAnswers(tuple(Rating(person, "real", "x", 1) for person in "abcde"), tuple(checks))
     found = exclusions(answers)
     assert found.by_rule == {"attention": ("b", "d"), "comprehension": ("c", "d")}
     assert (found.checked, sorted(found.people)) == (5, ["b", "c", "d"])
-    assert [each.person for each in without(answers, found.people).ratings] == ["a", "e"]
+    assert [each.person for each in leave_out(answers, found.people).ratings] == ["a", "e"]
     assert exclusions(answers, {"attention": 0, "comprehension": 1}).by_rule == {
         "attention": ("a", "b", "d"),
         "comprehension": (),

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from cleanset.edition.params import Precision, Role, Section
+from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
+from cleanset.sections import Role, Section
 from cleanset.studies.attacks.wrapped import WrappedModel
 from cleanset.validation import check_known, first_problem, shown
 from cleanset.yaml_files import read_yaml

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
-from cleanset.edition.params import Role, Section
 from cleanset.errors import CleansetError
 from cleanset.scoring.groups import Groups
+from cleanset.sections import Role, Section
 from cleanset.validation import shown
 
 

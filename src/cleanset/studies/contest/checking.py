@@ -15,7 +15,7 @@ from cleanset.studies.contest.folder_checks import (
     check_unchanged,
     clean_pixels,
 )
-from cleanset.studies.contest.judge_checks import check_judges_folder
+from cleanset.studies.contest.judges_folder import check_judges_folder
 from cleanset.studies.contest.reading import DEFENCE_YAML, MANIFEST_YAML, read_contest
 from cleanset.studies.contest.standing import standing
 

@@ -56,7 +56,7 @@ def manifest(
     With their sizes and SHA-256; refuses what is no whole image. Whether the
     contest takes it, check says.
     """
-    from cleanset.studies.contest.submitting import manifest_yaml
+    from cleanset.studies.contest.folder_checks import manifest_yaml
 
     typer.echo(manifest_yaml(target, at, images), nl=False)
 
@@ -172,7 +172,7 @@ def judges(contest: Folder = HERE) -> None:
     """Show how each judge answers the control images. For organizers, not for judges."""
     from rich.console import Console
 
-    from cleanset.studies.contest.judge_scores import as_table, judge_scores, read_masks
+    from cleanset.studies.contest.judges_folder import as_table, judge_scores, read_masks
     from cleanset.studies.contest.reading import read_contest
 
     files = read_contest(contest)

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import Decision, Run
+from cleanset.studies.contest.entries import BoardDecision
 from cleanset.studies.contest.files import ContestFiles, Submission, team_of
 from cleanset.studies.contest.outlines import check_inside
-from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, Limits
+from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestLimits
+from cleanset.studies.contest.runs import DefenceRun
 from cleanset.validation import shown
 
 
@@ -93,7 +94,7 @@ def _check_target(files: ContestFiles, submission: Submission) -> None:
         raise CleansetError(f"{submission}: {target} is {found}; expected a target that is staked by {submission.day}")
 
 
-def _check_images(submission: Submission, limits: Limits, seen: dict[str, str]) -> None:
+def _check_images(submission: Submission, limits: ContestLimits, seen: dict[str, str]) -> None:
     for image in submission.manifest.images:
         where = f"{submission}/{image.file}"
         if max(image.width, image.height) > limits.max_side:
@@ -165,7 +166,7 @@ def _check_board(files: ContestFiles, images: dict[str, Submission]) -> None:
             )
 
 
-def _check_members(files: ContestFiles, decision: Decision, submission: Submission, where: str) -> None:
+def _check_members(files: ContestFiles, decision: BoardDecision, submission: Submission, where: str) -> None:
     """The attacker, the target's team and those who appealed are parties; nobody decides on a party of his."""
     appeals = (each.team for each in files.board.appeals if each.image == decision.image)
     parties = frozenset((submission.team, team_of(submission.manifest.target), *appeals))
@@ -206,7 +207,7 @@ def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
 
 
 def _check_complete(
-    run: Run, images: dict[str, Submission], by_week: dict[datetime.date, set[str]], where: str
+    run: DefenceRun, images: dict[str, Submission], by_week: dict[datetime.date, set[str]], where: str
 ) -> None:
     unknown = run.answers.keys() - images.keys()
     missing = set[str]().union(*(names - run.answers.keys() for week, names in by_week.items() if week < run.date))

@@ -15,19 +15,19 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import MANIFEST
-from cleanset.files import sha256, write_text
+from cleanset.files import read_bytes, sha256, write_text
 from cleanset.scoring.groups import Groups
 from cleanset.statistics.coverage import Flags, Floats, eligibility
 from cleanset.studies.contest.command_defence import answers_of
-from cleanset.studies.contest.entries import Defence, Run
+from cleanset.studies.contest.entries import Defence
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import check_defence
 from cleanset.studies.contest.model_defence import ModelDefence
 from cleanset.studies.contest.reading import IMAGES, visible
 from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.run_coverage import coverage_steps
+from cleanset.studies.contest.runs import DefenceRun, coverage_steps
 
-Answers = dict[str, str]
+DefenceAnswers = dict[str, str]
 """By the name of an image, a group or `abstain`."""
 
 
@@ -66,7 +66,7 @@ def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage
         if not paths:
             raise CleansetError(f"{folder / group}: no image; expected a folder of images for each of the two groups")
         for path in paths:
-            other = found.setdefault(sha256(path.read_bytes()), EligibilityImage(path, group))
+            other = found.setdefault(sha256(read_bytes(path)), EligibilityImage(path, group))
             if other.group != group:
                 raise CleansetError(f"{path}: the same image as {other.path}; expected each image in one group")
     return dict(sorted(found.items()))
@@ -85,7 +85,7 @@ def submitted_images(contest: Path, files: ContestFiles, on: datetime.date) -> d
 
 def run_defence(
     contest: Path, files: ContestFiles, name: str, on: datetime.date, unpublished: Path | None = None
-) -> Run:
+) -> DefenceRun:
     """One run of a defence, dated `on`: its files checked, all images answered, its rate measured.
 
     `unpublished`: a folder as `unpublished_list` reads it; of its images only the counts are kept.
@@ -126,20 +126,20 @@ def run_defence(
         "signs": answer.signs(groups_of, paths) if isinstance(answer, ModelDefence) else None,
         "answers": {sha: answers[sha] for sha in submitted},
     }
-    return Run.model_validate(content)
+    return DefenceRun.model_validate(content)
 
 
-Answering = Callable[[Mapping[str, Path]], tuple[Answers, Mapping[str, float] | None]]
+Answerer = Callable[[Mapping[str, Path]], tuple[DefenceAnswers, Mapping[str, float] | None]]
 """From the paths of images by their SHA-256 to the answers, and how confident each is, where that is known."""
 
 
-def _answering(contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups) -> Answering:
+def _answering(contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups) -> Answerer:
     if defence.model is not None:
         return ModelDefence(edition, defence.model, groups)
     command = defence.command or []
     folder = contest / "defences" / name
 
-    def answer(paths: Mapping[str, Path]) -> tuple[Answers, None]:
+    def answer(paths: Mapping[str, Path]) -> tuple[DefenceAnswers, None]:
         with tempfile.TemporaryDirectory() as scratch:
             for sha, path in paths.items():  # under a name that tells nothing
                 shutil.copyfile(path, Path(scratch, f"{sha}{_suffix(path)}"))
@@ -154,7 +154,7 @@ def _suffix(path: Path) -> str:
 
 
 def _flags(
-    known: Mapping[str, EligibilityImage], answers: Answers, confidences: Mapping[str, float] | None
+    known: Mapping[str, EligibilityImage], answers: DefenceAnswers, confidences: Mapping[str, float] | None
 ) -> tuple[Flags, Flags, Floats | None]:
     """Of each image, whether the answer is correct, whether there is none, and its confidence, if there is one."""
     correct = np.array([answers[sha] == each.group for sha, each in known.items()])
@@ -163,17 +163,17 @@ def _flags(
 
 
 def _figures(
-    known: Mapping[str, EligibilityImage], answers: Answers, confidences: Mapping[str, float] | None
+    known: Mapping[str, EligibilityImage], answers: DefenceAnswers, confidences: Mapping[str, float] | None
 ) -> dict[str, int]:
     return asdict(eligibility(*_flags(known, answers, confidences)))
 
 
-def run_json(run: Run) -> str:
+def run_json(run: DefenceRun) -> str:
     """A run as the file that it is kept in."""
     return json.dumps(run.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
 
 
-def write_run(contest: Path, run: Run) -> Path:
+def write_run(contest: Path, run: DefenceRun) -> Path:
     """Write a run to results/runs/<team>/<name>/<date>.json; the path."""
     path = contest / "results" / "runs" / run.defence / f"{run.date}.json"
     write_text(path, run_json(run))

@@ -4,11 +4,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cleanset.edition.params import Role, Section, Sha256
 from cleanset.images.codec import MAX_AREA
-from cleanset.statistics.coverage import Confidence, Eligibility
+from cleanset.sections import Role, Section, Sha256
+from cleanset.statistics.coverage import Confidence
 from cleanset.studies.contest.days import Day, Instant
-from cleanset.studies.contest.judging import MIN_JUDGES, Answer, Control
+from cleanset.studies.contest.judging import MIN_JUDGES, ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import Name
 
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
@@ -89,7 +89,7 @@ class SubmittedImage(Section):
         return self
 
 
-class Manifest(Section):
+class SubmissionManifest(Section):
     """All of a submission's manifest.yaml: when it came, at which defence it is aimed, its images."""
 
     submitted: Instant
@@ -109,31 +109,31 @@ class Roster(Section):
     judges: dict[JudgeId, JudgeEntry]
 
 
-class Controls(Section):
+class ControlsFile(Section):
     """All of judges/controls.yaml: by SHA-256, the images whose answers are known."""
 
-    controls: dict[Sha256, Control]
+    controls: dict[Sha256, ControlImage]
 
 
-class Example(Answer):
+class JudgeExample(JudgeAnswer):
     """An image shown to judges beforehand, with its answers and why they are correct."""
 
     because: Text
 
 
-class Examples(Section):
+class ExamplesFile(Section):
     """All of judges/examples.yaml: by SHA-256, in the order in which they are shown."""
 
-    examples: dict[Sha256, Example]
+    examples: dict[Sha256, JudgeExample]
 
 
 class AnswerFile(Section):
     """All of answers/<id>/<week>.yaml: one judge's answers, by the SHA-256 of the image."""
 
-    answers: dict[Sha256, Answer]
+    answers: dict[Sha256, JudgeAnswer]
 
 
-class Decision(Section):
+class BoardDecision(Section):
     """A decision of the board on an image, with its public reason: a verdict, or how many judges are to answer.
 
     `verdict`: the name of a group, or `invalid`.
@@ -185,60 +185,7 @@ class Acceptance(Section):
 class Board(Section):
     """The lists in the folder board/, a file for each."""
 
-    decisions: list[Decision] = Field(default_factory=list)
+    decisions: list[BoardDecision] = Field(default_factory=list)
     appeals: list[Appeal] = Field(default_factory=list)
     stakes: list[Stake] = Field(default_factory=list)
     accepted: list[Acceptance] = Field(default_factory=list)
-
-
-class Figures(Section):
-    """What a defence does on an eligibility list, as `coverage.Eligibility` has it."""
-
-    images: Annotated[int, Field(ge=1, le=1_000_000_000)]
-    correct: Count
-    mistakes: Count
-    mistakes_at_80: Count
-
-    def eligibility(self) -> Eligibility:
-        return Eligibility(self.images, self.correct, self.mistakes, self.mistakes_at_80)
-
-
-class Sign(Section):
-    """A sign that a defence only looks strong, and on what it is based, as a sentence."""
-
-    sign: Name
-    text: Text
-
-
-Step = Annotated[list[Count], Field(min_length=2, max_length=2)]
-
-
-class Run(Section):
-    """All of results/runs/<team>/<name>/<date>.json: one run of a defence over every submitted image.
-
-    `answers`: by SHA-256 of the image, the name of a group or `abstain`. `unpublished`: the same as `eligibility` on
-    a second list. `coverage`: images answered and mistakes among them, as `run_coverage.coverage_steps` has them.
-    `signs`: what was seen of a model in its answers and gradients; None of a command.
-    """
-
-    defence: DefenceName
-    date: Day
-    images_per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    eligibility: Figures
-    unpublished: Figures | None = None
-    coverage: list[Step] | None = None
-    signs: list[Sign] | None = None
-    answers: dict[Sha256, Name]
-
-    @model_validator(mode="after")
-    def _steps_that_end_at_all_answers(self) -> Self:
-        if self.coverage is None:
-            return self
-        last, found = [0, 0], self.eligibility
-        for step in self.coverage:
-            if step[0] <= last[0] or not last[1] <= step[1] <= last[1] + step[0] - last[0]:
-                raise ValueError(f"coverage: {step} after {last}; expected more images, and no more mistakes than they")
-            last = step
-        if last != [found.correct + found.mistakes, found.mistakes]:
-            raise ValueError(f"coverage: ends at {last}; expected all answers and mistakes of eligibility")
-        return self

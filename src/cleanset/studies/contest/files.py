@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.days import week_of
-from cleanset.studies.contest.entries import Board, Defence, Manifest, Run
-from cleanset.studies.contest.judging import Answer, Control
+from cleanset.studies.contest.entries import Board, Defence, SubmissionManifest
+from cleanset.studies.contest.judging import ControlImage, JudgeAnswer
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import DefenceRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Submission:
 
     team: str
     number: int
-    manifest: Manifest
+    manifest: SubmissionManifest
 
     @property
     def day(self) -> datetime.date:
@@ -33,12 +34,12 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeAnswers:
+class WeekOfAnswers:
     """The answers of one judge in one week, by the SHA-256 of the image."""
 
     judge: str
     week: datetime.date
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, JudgeAnswer]
 
     def __str__(self) -> str:
         return f"answers/{self.judge}/{self.week}.yaml"
@@ -52,10 +53,10 @@ class ContestFiles:
     defences: Mapping[str, Defence]
     submissions: Sequence[Submission] = ()
     roster: frozenset[str] = frozenset()
-    controls: Mapping[str, Control] = field(default_factory=dict)
-    answers: Sequence[JudgeAnswers] = ()
+    controls: Mapping[str, ControlImage] = field(default_factory=dict)
+    answers: Sequence[WeekOfAnswers] = ()
     board: Board = field(default_factory=Board)
-    runs: Sequence[Run] = ()
+    runs: Sequence[DefenceRun] = ()
 
 
 def team_of(defence: str) -> str:
@@ -67,7 +68,7 @@ def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
     """What the files held at the end of a day: everything that is dated later left out."""
     board = files.board
     answers = [
-        JudgeAnswers(each.judge, each.week, {key: one for key, one in each.answers.items() if one.date <= on})
+        WeekOfAnswers(each.judge, each.week, {key: one for key, one in each.answers.items() if one.date <= on})
         for each in files.answers
     ]
     return ContestFiles(

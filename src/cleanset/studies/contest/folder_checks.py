@@ -3,10 +3,11 @@
 import datetime
 import hashlib
 import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from PIL import Image
+from pydantic import ValidationError
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -15,7 +16,7 @@ from cleanset.exports.manifest import MANIFEST
 from cleanset.files import blocks_of, sha256
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
-from cleanset.studies.contest.entries import Defence, SubmittedImage
+from cleanset.studies.contest.entries import Defence, SubmissionManifest, SubmittedImage
 from cleanset.studies.contest.files import Submission
 from cleanset.studies.contest.reading import (
     DEFENCE_YAML,
@@ -27,6 +28,7 @@ from cleanset.studies.contest.reading import (
     visible,
 )
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.validation import first_problem
 
 MAX_IMAGE_BYTES = 100_000_000
 FORMATS = ("PNG", "JPEG")
@@ -72,7 +74,7 @@ def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collec
     data = path.read_bytes()
     if sha256(data) != image.sha256:
         raise CleansetError(f"{path}: SHA-256 {sha256(data)}; expected {image.sha256} of the manifest")
-    found = decoded(path, data)
+    found = decode_submitted(path, data)
     if max(found.size) > max_side:
         raise CleansetError(f"{path}: {found.width} x {found.height} pixels; expected at most {max_side} a side")
     if found.size != (image.width, image.height):
@@ -86,7 +88,7 @@ def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collec
         raise CleansetError(f"{path}: an image of the clean set; expected another: only new images are submitted")
 
 
-def decoded(path: Path, data: bytes) -> Image.Image:
+def decode_submitted(path: Path, data: bytes) -> Image.Image:
     """The image, which looks the same to people and models: no transparency, no second frame, not turned.
 
     Raises CleansetError for any other.
@@ -107,9 +109,31 @@ def decoded(path: Path, data: bytes) -> Image.Image:
 def manifest_entry(path: Path) -> dict[str, str | int]:
     """What a manifest says of an image: for those who write one. Raises CleansetError if it cannot be submitted."""
     data = path.read_bytes()
-    found = decoded(path, data)
+    found = decode_submitted(path, data)
     digests = {"sha256": sha256(data), "pixels_sha256": pixels_sha256(found)}
     return {"file": path.name, **digests, "width": found.width, "height": found.height}
+
+
+def manifest_yaml(target: str, submitted: str, images: Sequence[Path]) -> str:
+    """The manifest of a submission as YAML. Raises CleansetError for what cannot be submitted, in any contest."""
+    for path in images:
+        if not path.is_file():
+            raise CleansetError(f"{path}: no file; expected a PNG or JPEG")
+    entries = [manifest_entry(path) for path in images]
+    try:
+        SubmissionManifest.model_validate({"submitted": submitted, "target": target, "images": entries})
+    except ValidationError as error:
+        raise CleansetError(f"manifest: {first_problem(error)}") from None
+    lines = [f'submitted: "{submitted}"', f"target: {target}", "images:"]
+    for entry in entries:
+        first, *others = (f"{key}: {_quoted(value)}" for key, value in entry.items())
+        lines += [f"  - {first}", *(f"    {each}" for each in others)]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str | int) -> str:
+    """Text in quotes: a digest may look like a number."""
+    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def check_defence(folder: Path, defence: Defence) -> None:

@@ -11,11 +11,11 @@ from typing import Literal
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.days import after
-from cleanset.studies.contest.entries import Appeal, Decision, SubmittedImage
-from cleanset.studies.contest.judging import Answer, Reason, Verdict, verdict
+from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage
+from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, RejectionReason, verdict
 from cleanset.studies.contest.rules import INVALID, ContestRules
 
-Stage = Literal["open", "judged", "appealed", "final"]
+ImageStage = Literal["open", "judged", "appealed", "final"]
 """Fewer judges than needed; enough, and still to be appealed; appealed and not decided; nothing to wait for."""
 
 
@@ -27,8 +27,8 @@ class ImageState:
     last day for appeals.
     """
 
-    stage: Stage
-    verdict: Verdict | None = None
+    stage: ImageStage
+    verdict: ImageVerdict | None = None
     by_board: bool = False
     final_on: datetime.date | None = None
     confirmed: bool = False
@@ -42,7 +42,7 @@ class ImageState:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ImageCase:
     """All that is dated up to a day on one image.
 
     `attacker`: the team that submitted it. `defenders`: from the group of an image that was judged unambiguous to the
@@ -52,25 +52,25 @@ class Case:
     image: SubmittedImage
     attacker: str
     defenders: Callable[[str], Collection[str]]
-    answers: Sequence[tuple[str, Answer]]
+    answers: Sequence[tuple[str, JudgeAnswer]]
     appeals: Sequence[Appeal] = ()
-    decisions: Sequence[Decision] = ()
+    decisions: Sequence[BoardDecision] = ()
 
 
-def state_of(case: Case, rules: ContestRules, on: datetime.date) -> ImageState:
+def state_of(case: ImageCase, rules: ContestRules, on: datetime.date) -> ImageState:
     """The state of an image at the end of the day `on`.
 
     Raises CleansetError for an appeal of what is not the team's or that comes at another time than within the days
     for it, and for a decision that comes too late.
     """
     course = _Course(case, rules)
-    events: list[tuple[datetime.date, int, str, Answer | Appeal | Decision]] = []
+    events: list[tuple[datetime.date, int, str, JudgeAnswer | Appeal | BoardDecision]] = []
     events += [(answer.date, 0, judge, answer) for judge, answer in case.answers]
     events += [(appeal.date, 1, appeal.team, appeal) for appeal in case.appeals]
     events += [(decision.date, 2, "", decision) for decision in case.decisions]
     for date, _, _, event in sorted(events, key=lambda each: each[:3]):
         course.close(date)
-        if isinstance(event, Answer):
+        if isinstance(event, JudgeAnswer):
             course.answer(event)
         elif isinstance(event, Appeal):
             course.appeal(event)
@@ -81,13 +81,13 @@ def state_of(case: Case, rules: ContestRules, on: datetime.date) -> ImageState:
 
 
 class _Course:
-    def __init__(self, case: Case, rules: ContestRules) -> None:
+    def __init__(self, case: ImageCase, rules: ContestRules) -> None:
         self._case, self._rules = case, rules
-        self._answers: list[Answer] = []
+        self._answers: list[JudgeAnswer] = []
         self._needed = rules.judges.minimum
         self._closing: datetime.date | None = None
         self._appealed = self._more_judges = False
-        self._final: Verdict | None = None
+        self._final: ImageVerdict | None = None
         self._final_on: datetime.date | None = None
         self._by_board = self._confirmed = False
 
@@ -96,7 +96,7 @@ class _Course:
         if self._final is None and self._closing is not None and not self._appealed and self._closing < day:
             self._final, self._final_on = self._of_judges(), self._closing
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: JudgeAnswer) -> None:
         if self._final is not None:
             return
         self._answers.append(answer)
@@ -119,7 +119,7 @@ class _Course:
             )
         self._appealed = True
 
-    def decide(self, decision: Decision) -> None:
+    def decide(self, decision: BoardDecision) -> None:
         where = f"board/decisions.yaml: {decision.image[:12]}… on {decision.date}"
         if decision.judges is not None:
             if self._final is not None:
@@ -135,13 +135,13 @@ class _Course:
             )
         if self._final is None or self._final.group != group:
             reasons = self._reasons_of_judges() if group is None else ()
-            self._final, self._final_on, self._by_board = Verdict(group, reasons), decision.date, True
+            self._final, self._final_on, self._by_board = ImageVerdict(group, reasons), decision.date, True
         self._confirmed = group is None
 
-    def _reasons_of_judges(self) -> tuple[Reason, ...]:
+    def _reasons_of_judges(self) -> tuple[RejectionReason, ...]:
         return self._of_judges().reasons if len(self._answers) >= self._rules.judges.minimum else ()
 
-    def _of_judges(self) -> Verdict:
+    def _of_judges(self) -> ImageVerdict:
         image, judges = self._case.image, self._rules.judges
         return verdict(self._answers, image.width, image.height, judges.size, judges.minimum)
 
@@ -150,5 +150,5 @@ class _Course:
         if self._final is not None:
             return ImageState("final", self._final, self._by_board, self._final_on, self._confirmed, count)
         found = self._of_judges() if count >= self._rules.judges.minimum else None
-        stage: Stage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
+        stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
         return ImageState(stage, found, judges=count, appeals_until=self._closing if stage == "judged" else None)

@@ -15,7 +15,7 @@ SIDES = ("left", "right", "top", "bottom")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class JudgeTask:
     """An image that a judge is asked about, in the file of a week; `side`: of equally large objects, which one."""
 
     week: datetime.date
@@ -23,7 +23,7 @@ class Task:
     side: str
 
 
-def tasks(files: ContestFiles, judge: str, on: datetime.date) -> list[Task]:
+def tasks(files: ContestFiles, judge: str, on: datetime.date) -> list[JudgeTask]:
     """The images of one judge on a day, by week, oldest first; drawn by seed and judge within a week.
 
     They are the submitted images of weeks that have ended, without those on which a verdict is final and which this
@@ -34,7 +34,7 @@ def tasks(files: ContestFiles, judge: str, on: datetime.date) -> list[Task]:
     images = standing(until(files, on), on).images
     controls = _shuffled([each for each in files.controls if each not in images], seed, judge, "controls")
     asked_before = {sha256 for answers in own.values() for sha256 in answers}
-    found: list[Task] = []
+    found: list[JudgeTask] = []
     for week in sorted({each.week for each in files.submissions if each.week < on}):
         answered = own.get(week, {})
         submitted = [image.sha256 for each in files.submissions if each.week == week for image in each.manifest.images]
@@ -44,7 +44,7 @@ def tasks(files: ContestFiles, judge: str, on: datetime.date) -> list[Task]:
         mixed_in = (there + fresh)[: max(control_count(len(asked), share), len(there))]
         controls = [each for each in controls if each not in mixed_in]
         order = _shuffled([*asked, *mixed_in], seed, judge, str(week))
-        found += [Task(week, each, SIDES[_digest(seed, judge, each)[0] % len(SIDES)]) for each in order]
+        found += [JudgeTask(week, each, SIDES[_digest(seed, judge, each)[0] % len(SIDES)]) for each in order]
     return found
 
 

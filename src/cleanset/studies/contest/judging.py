@@ -11,16 +11,16 @@ from typing import Annotated, Literal, get_args
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
 from cleanset.review.agreement import Agreement, Counts, overall
+from cleanset.sections import Section
 from cleanset.studies.contest.days import Day
-from cleanset.studies.contest.outlines import Outline, box_area, checked_outline, doubled_area
+from cleanset.studies.contest.outlines import Outline, box_area, doubled_area, parse_outline
 
 Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]
 CONTAINS: tuple[str, ...] = get_args(Contains)
-Reason = Literal["too_small", "depiction", "occluded", "truncated", "ambiguous"]
-REASONS: tuple[Reason, ...] = get_args(Reason)
+RejectionReason = Literal["too_small", "depiction", "occluded", "truncated", "ambiguous"]
+REASONS: tuple[RejectionReason, ...] = get_args(RejectionReason)
 """Why an image is rejected, in the order of the published script; the first that applies is the reason."""
 SizeRule = Literal["half", "quarter_box", "box_16_percent"]
 SIZE_RULES: tuple[SizeRule, ...] = get_args(SizeRule)
@@ -28,7 +28,7 @@ STATEMENTS = ("complete", "not_occluded", "real")
 MIN_JUDGES = 3
 
 
-class Answer(Section):
+class JudgeAnswer(Section):
     """One judge's answers to one image.
 
     `contains`: by the name of each group, whether the image contains one of it or a depiction of one. The others are
@@ -38,13 +38,13 @@ class Answer(Section):
 
     date: Day
     contains: dict[str, Contains]
-    outline: Annotated[Outline, BeforeValidator(checked_outline)] | None = None
+    outline: Annotated[Outline, BeforeValidator(parse_outline)] | None = None
     complete: bool | None = None
     not_occluded: bool | None = None
     real: bool | None = None
 
     @model_validator(mode="after")
-    def _only_what_is_asked(self) -> "Answer":
+    def _only_what_is_asked(self) -> "JudgeAnswer":
         given = [name for name in ("outline", *STATEMENTS) if getattr(self, name) is not None]
         if given and self.object_of is None:
             raise ValueError(
@@ -66,14 +66,14 @@ class Answer(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ImageVerdict:
     """Of judges or the board: the group of an unambiguous image, else None and every reason, in their order."""
 
     group: str | None
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[RejectionReason, ...] = ()
 
     @property
-    def reason(self) -> Reason | None:
+    def reason(self) -> RejectionReason | None:
         """The first reason, as the published script names it; None for an unambiguous image, or where none is told."""
         return self.reasons[0] if self.reasons else None
 
@@ -98,8 +98,8 @@ _LARGE_ENOUGH: Mapping[str, Callable[[Outline, int], bool]] = {
 
 
 def verdict(
-    answers: Sequence[Answer], width: int, height: int, rule: SizeRule = "half", min_judges: int = MIN_JUDGES
-) -> Verdict:
+    answers: Sequence[JudgeAnswer], width: int, height: int, rule: SizeRule = "half", min_judges: int = MIN_JUDGES
+) -> ImageVerdict:
     """The verdict of several judges on an image of `width` x `height` pixels; their order does not matter.
 
     Unambiguous is what all of them call definitely one and definitely not the other group, and whose largest object
@@ -123,22 +123,22 @@ def verdict(
         "ambiguous": not all(each.is_certain for each in answers) or len({each.object_of for each in answers}) > 1,
     }
     reasons = tuple(reason for reason in REASONS if found[reason])
-    return Verdict(None, reasons) if reasons else Verdict(answers[0].object_of)
+    return ImageVerdict(None, reasons) if reasons else ImageVerdict(answers[0].object_of)
 
 
 def by_rule(
-    answers: Sequence[Answer], width: int, height: int, min_judges: int = MIN_JUDGES
-) -> dict[SizeRule, Verdict]:
+    answers: Sequence[JudgeAnswer], width: int, height: int, min_judges: int = MIN_JUDGES
+) -> dict[SizeRule, ImageVerdict]:
     """What each rule of size makes of an image."""
     return {rule: verdict(answers, width, height, rule, min_judges) for rule in SIZE_RULES}
 
 
-class Control(Section):
+class ControlImage(Section):
     """An image whose answers are known: by the name of each group, whether it is there."""
 
     contains: dict[str, bool]
 
-    def is_met_by(self, answer: Answer) -> bool:
+    def is_met_by(self, answer: JudgeAnswer) -> bool:
         """Whether a judge is certain of both groups, and correct."""
         expected = {name: "definitely_yes" if there else "definitely_no" for name, there in self.contains.items()}
         return dict(answer.contains) == expected
@@ -156,13 +156,13 @@ class ControlScore:
         return self.correct / self.answered if self.answered else None
 
 
-def control_score(answers: Mapping[str, Answer], controls: Mapping[str, Control]) -> ControlScore:
+def control_score(answers: Mapping[str, JudgeAnswer], controls: Mapping[str, ControlImage]) -> ControlScore:
     """A judge's answers to the control images, both by the SHA-256 of the image. For organizers, not for judges."""
     answered = sorted(set(answers) & set(controls))
     return ControlScore(len(answered), sum(controls[image].is_met_by(answers[image]) for image in answered))
 
 
-def question_counts(images: Iterable[Sequence[Answer]], groups: Sequence[str]) -> dict[str, Counts]:
+def question_counts(images: Iterable[Sequence[JudgeAnswer]], groups: Sequence[str]) -> dict[str, Counts]:
     """By question, how many judges gave each answer: a row for each image, a column for each possible answer.
 
     The questions are the two groups and the three statements; those who were not asked, or left one out, do not count.
@@ -181,6 +181,6 @@ def question_counts(images: Iterable[Sequence[Answer]], groups: Sequence[str]) -
     }
 
 
-def agreement_by_question(images: Iterable[Sequence[Answer]], groups: Sequence[str]) -> dict[str, Agreement]:
+def agreement_by_question(images: Iterable[Sequence[JudgeAnswer]], groups: Sequence[str]) -> dict[str, Agreement]:
     """Observed agreement and Fleiss' kappa of the judges, by question."""
     return {question: overall(counts) for question, counts in question_counts(images, groups).items()}

@@ -49,7 +49,9 @@ class ModelDefence:
         """The columns `image_id`, `group` (0 or 1) and `confidence`, a row for each image, without abstaining."""
         from cleanset.scoring.engine import score_few
 
-        found = score_few(self._model, Read(paths), self._settings, list(paths), read_off=ReadGroups(self._groups))
+        found = score_few(
+            self._model, ImageReader(paths), self._settings, list(paths), read_off=GroupReader(self._groups)
+        )
         return found.assign(confidence=confidences(found, self.wanted.confidence))
 
     def signs(self, known: Mapping[str, str], paths: Mapping[str, Path]) -> list[dict[str, str]]:
@@ -65,7 +67,7 @@ class ModelDefence:
         # towards which class of the group the gradient is taken does not matter: there is one, or none
         preprocessing, first_class = self._model.preprocessing, self._groups.first_class
         subjects = [
-            Subject(name, name, first_class(group), pixels_of(name, Read(paths), preprocessing))
+            Subject(name, name, first_class(group), pixels_of(name, ImageReader(paths), preprocessing))
             for name, group in list(known.items())[:PROBED]
         ]
         network = pixel_network(self._model, self._settings.devices[0], "float64", PROBED)
@@ -74,7 +76,7 @@ class ModelDefence:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ImageReader:
     """From the name of an image to the image."""
 
     paths: Mapping[str, Path]
@@ -85,7 +87,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadGroups:
+class GroupReader:
     """From logits of shape (n, 1000) to the columns that confidences are read from, and the predicted group."""
 
     groups: Groups

@@ -22,7 +22,7 @@ _EXPECTED = 'expected an outline: the corners as text, x,y of each, such as "10,
 _EXPECTED_POINT = f"expected x and y of each point as whole numbers from 0 to {MAX_COORDINATE:,}"
 
 
-def checked_outline(points: Any) -> Outline:
+def parse_outline(points: Any) -> Outline:
     """The outline in the text of a file, as `as_text` writes it, or in a list of [x, y].
 
     Raises ValueError unless it is a polygon that does not cross or touch itself.
@@ -99,7 +99,7 @@ def box_area(outline: Outline) -> int:
     return (right - left) * (bottom - top)
 
 
-def filled(outline: Outline, width: int, height: int) -> NDArray[np.bool_]:
+def filled_pixels(outline: Outline, width: int, height: int) -> NDArray[np.bool_]:
     """The pixels whose centers are inside the outline, shape (height, width)."""
     # odd numbers of edges to the right of a center, counted in half pixels; a center is on no corner's row
     centers_x, centers_y = np.arange(width) * 2 + 1, np.arange(height) * 2 + 1
@@ -115,7 +115,7 @@ def filled(outline: Outline, width: int, height: int) -> NDArray[np.bool_]:
 
 def overlap(outline: Outline, mask: NDArray[np.bool_]) -> float:
     """Intersection over union of an outline's pixels and a mask of shape (height, width), 0 to 1."""
-    pixels = filled(outline, mask.shape[1], mask.shape[0])
+    pixels = filled_pixels(outline, mask.shape[1], mask.shape[0])
     union = int((pixels | mask).sum())
     return int((pixels & mask).sum()) / union if union else 0.0
 

@@ -10,29 +10,28 @@ from typing import Any, NamedTuple
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.coverage_lines import limited
-from cleanset.studies.contest.entries import Appeal, Decision, Defence, Run, SubmittedImage
+from cleanset.studies.contest.entries import Appeal, BoardDecision, Defence, SubmittedImage
 from cleanset.studies.contest.files import ContestFiles, Submission, until
-from cleanset.studies.contest.history import history
 from cleanset.studies.contest.image_state import ImageState
 from cleanset.studies.contest.judging import (
     REASONS,
     SIZE_RULES,
     STATEMENTS,
-    Answer,
-    Reason,
-    Verdict,
+    ImageVerdict,
+    JudgeAnswer,
+    RejectionReason,
     agreement_by_question,
     by_rule,
 )
 from cleanset.studies.contest.outlines import box_area, doubled_area
 from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.run_coverage import points
-from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, standing
+from cleanset.studies.contest.runs import DefenceRun, points
+from cleanset.studies.contest.standing import DefenceStanding, Shares, Standing, history, standing
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-class Thumbnail(NamedTuple):
+class SmallImage(NamedTuple):
     """A small copy of an image: its path from the page, and its size in pixels."""
 
     file: str
@@ -40,7 +39,7 @@ class Thumbnail(NamedTuple):
     height: int
 
 
-class Attacked(NamedTuple):
+class AttackCard(NamedTuple):
     """What a submitted image is made of: an attack of the edition's study on the model of a role, and which image.
 
     `clean` and `difference`: that image and what was changed, enlarged so many times; None where it is not stored.
@@ -49,12 +48,12 @@ class Attacked(NamedTuple):
     attack: str
     role: str
     image_id: str
-    clean: Thumbnail | None
-    difference: Thumbnail | None
+    clean: SmallImage | None
+    difference: SmallImage | None
     factor: float
 
 
-Warnings = Mapping[str, Sequence[tuple[str, str]]]
+ModelWarnings = Mapping[str, Sequence[tuple[str, str]]]
 """By the role of a model of the edition, the signs that it only looks strong, and what each is based on."""
 
 
@@ -73,7 +72,7 @@ class JudgedBy:
     """A judge's answers to an image; the outline's area and that of its box are shares of the image."""
 
     judge: str
-    answer: Answer
+    answer: JudgeAnswer
     area: float | None
     box: float | None
 
@@ -85,13 +84,13 @@ class ImageCard:
     image: SubmittedImage
     submission: Submission
     state: ImageState
-    thumbnail: Thumbnail
-    attacked: Attacked | None
+    thumbnail: SmallImage
+    attacked: AttackCard | None
     given: Mapping[str, str]
     judged_by: Sequence[JudgedBy]
     appeals: Sequence[Appeal]
-    decisions: Sequence[Decision]
-    rules: Mapping[str, Verdict]
+    decisions: Sequence[BoardDecision]
+    rules: Mapping[str, ImageVerdict]
 
     def is_mistake(self, given: str) -> bool:
         """Whether a defence's answer is the other group than that of an unambiguous image."""
@@ -113,16 +112,16 @@ class DefenceCard:
 
     standing: DefenceStanding
     defence: Defence
-    run: Run | None
+    run: DefenceRun | None
     line: CoverageOfDefence | None
 
 
 def contest_page(
     files: ContestFiles,
     on: datetime.date,
-    thumbnails: Mapping[str, Thumbnail],
-    warnings: Warnings,
-    attacked: Mapping[str, Attacked],
+    thumbnails: Mapping[str, SmallImage],
+    warnings: ModelWarnings,
+    attacked: Mapping[str, AttackCard],
 ) -> str:
     """The page at the end of a day.
 
@@ -154,7 +153,7 @@ def contest_page(
     return page_environment(TEMPLATES, COVERAGE_TEMPLATES).get_template("contest.html").render(context)
 
 
-def warnings_by_defence(files: ContestFiles, warnings: Warnings) -> dict[str, list[tuple[str, str]]]:
+def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[str, list[tuple[str, str]]]:
     """By defence, the signs in its last run, and what the study saw of the model that it is; none without any.
 
     What the study saw of a model as it is says nothing of the model in a wrapper.
@@ -187,7 +186,7 @@ def history_rows(past: Sequence[Standing], names: Sequence[str]) -> list[History
 
 
 def image_cards(
-    files: ContestFiles, current: Standing, thumbnails: Mapping[str, Thumbnail], attacked: Mapping[str, Attacked]
+    files: ContestFiles, current: Standing, thumbnails: Mapping[str, SmallImage], attacked: Mapping[str, AttackCard]
 ) -> list[ImageCard]:
     """A card for each published image, in the order of submission."""
     submitted = {image.sha256: (image, each) for each in files.submissions for image in each.manifest.images}
@@ -209,7 +208,7 @@ def image_cards(
     ]
 
 
-def last_answers(runs: Sequence[Run]) -> dict[str, dict[str, str]]:
+def last_answers(runs: Sequence[DefenceRun]) -> dict[str, dict[str, str]]:
     """By image and defence, what the last run over the image answers."""
     found: dict[str, dict[str, str]] = {}
     for run in sorted(runs, key=lambda each: (each.defence, each.date)):
@@ -231,7 +230,7 @@ def judged_by(files: ContestFiles, image: SubmittedImage) -> list[JudgedBy]:
     return sorted(found, key=lambda each: (each.answer.date, each.judge))
 
 
-def rules_of(files: ContestFiles, image: SubmittedImage, answers: Sequence[Answer]) -> dict[str, Verdict]:
+def rules_of(files: ContestFiles, image: SubmittedImage, answers: Sequence[JudgeAnswer]) -> dict[str, ImageVerdict]:
     """What each rule of size makes of all answers to an image; nothing while there are too few."""
     minimum = files.rules.judges.minimum
     if len(answers) < minimum:
@@ -239,7 +238,7 @@ def rules_of(files: ContestFiles, image: SubmittedImage, answers: Sequence[Answe
     return {str(rule): each for rule, each in by_rule(answers, image.width, image.height, minimum).items()}
 
 
-def reason_counts(cards: Sequence[ImageCard]) -> list[tuple[Reason, int, int]]:
+def reason_counts(cards: Sequence[ImageCard]) -> list[tuple[RejectionReason, int, int]]:
     """How many rejected images have each reason as their first one, and at all."""
     rejected = [card.state.verdict for card in cards if card.state.verdict and card.state.verdict.group is None]
     first = Counter(each.reason for each in rejected)
@@ -258,13 +257,13 @@ def defence_cards(files: ContestFiles, current: Standing) -> list[DefenceCard]:
     return found
 
 
-def line_of(run: Run) -> CoverageOfDefence:
+def line_of(run: DefenceRun) -> CoverageOfDefence:
     """The accuracy over coverage that a run tells of."""
     steps = [(covered, mistakes) for covered, mistakes in run.coverage or []]
     return CoverageOfDefence(run.defence, limited(points(steps, run.eligibility.images)))
 
 
-def as_text(verdict: Verdict) -> str:
+def as_text(verdict: ImageVerdict) -> str:
     """The group of an unambiguous image, else every reason why it is rejected."""
     if verdict.group is not None:
         return verdict.group

@@ -8,27 +8,27 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.machine import without_garbage_collection
 from cleanset.parsing import parse_json
+from cleanset.sections import Section
 from cleanset.studies.contest.days import parse_day
 from cleanset.studies.contest.entries import (
     AnswerFile,
     Board,
-    Controls,
+    ControlsFile,
     Defence,
-    Example,
-    Examples,
+    ExamplesFile,
     JudgeEntry,
-    Manifest,
+    JudgeExample,
     Roster,
-    Run,
+    SubmissionManifest,
 )
-from cleanset.studies.contest.files import ContestFiles, JudgeAnswers, Submission
-from cleanset.studies.contest.judging import Control
+from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers
+from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.rules import ContestRules
+from cleanset.studies.contest.runs import DefenceRun
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
 
@@ -78,21 +78,21 @@ def read_submission(folder: Path) -> Submission:
     match = SUBMISSION.fullmatch(folder.name)
     if match is None:
         raise CleansetError(f"{folder}: no submission; expected a folder <date>-<n>, such as 2026-11-27-1: rename it")
-    found = Submission(folder.parent.name, int(match[2]), read_section(Manifest, folder / MANIFEST_YAML))
+    found = Submission(folder.parent.name, int(match[2]), read_section(SubmissionManifest, folder / MANIFEST_YAML))
     if str(found.day) != match[1]:
         raise CleansetError(f"{folder / MANIFEST_YAML}: submitted on {found.day}; expected {match[1]}, as its folder")
     return found
 
 
-def read_controls(folder: Path) -> Mapping[str, Control]:
+def read_controls(folder: Path) -> Mapping[str, ControlImage]:
     """The control images by their SHA-256; none where there is no file of them."""
-    found = _optional(Controls, folder / "judges" / "controls.yaml")
+    found = _optional(ControlsFile, folder / "judges" / "controls.yaml")
     return {} if found is None else found.controls
 
 
-def read_examples(folder: Path) -> Mapping[str, Example]:
+def read_examples(folder: Path) -> Mapping[str, JudgeExample]:
     """The examples for judges by their SHA-256; none where there is no file of them."""
-    found = _optional(Examples, folder / "judges" / "examples.yaml")
+    found = _optional(ExamplesFile, folder / "judges" / "examples.yaml")
     return {} if found is None else found.examples
 
 
@@ -134,7 +134,7 @@ def _judges(roster: Roster | None) -> Mapping[str, JudgeEntry]:
     return {} if roster is None else roster.judges
 
 
-def _check_joined(roster: Mapping[str, JudgeEntry], answers: Iterable[JudgeAnswers]) -> None:
+def _check_joined(roster: Mapping[str, JudgeEntry], answers: Iterable[WeekOfAnswers]) -> None:
     for each in answers:
         first = min((one.date for one in each.answers.values()), default=None)
         if each.judge in roster and first is not None and first < roster[each.judge].joined:
@@ -167,10 +167,10 @@ def _dated(path: Path, suffix: str) -> datetime.date:
     raise CleansetError(f"{path}: unexpected; expected a file <date>{suffix}, such as 2026-11-27{suffix}: rename it")
 
 
-def _answers(folder: Path) -> Iterator[JudgeAnswers]:
+def _answers(folder: Path) -> Iterator[WeekOfAnswers]:
     for judge in visible(folder):
         for path in visible(_folder(judge)):
-            yield JudgeAnswers(judge.name, _dated(path, ".yaml"), read_section(AnswerFile, path).answers)
+            yield WeekOfAnswers(judge.name, _dated(path, ".yaml"), read_section(AnswerFile, path).answers)
 
 
 def _board(folder: Path) -> Board:
@@ -188,11 +188,11 @@ def _board(folder: Path) -> Board:
     return Board.model_validate(lists)
 
 
-def _runs(folder: Path) -> Iterator[Run]:
+def _runs(folder: Path) -> Iterator[DefenceRun]:
     for team, defence in _of_teams(folder):
         for path in visible(defence):
             date = _dated(path, ".json")
-            found = _checked(Run, parse_json(read_text(path, REMEDY), str(path), "a run of a defence"), path)
+            found = _checked(DefenceRun, parse_json(read_text(path, REMEDY), str(path), "a run of a defence"), path)
             if (found.defence, found.date) != (f"{team}/{defence.name}", date):
                 raise CleansetError(
                     f"{path}: {found.defence} on {found.date}; expected {team}/{defence.name} on {date}, as its name"

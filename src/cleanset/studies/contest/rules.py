@@ -4,9 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cleanset.edition.params import Section
 from cleanset.errors import CleansetError
 from cleanset.scoring.groups import Groups
+from cleanset.sections import Section
 from cleanset.statistics.coverage import Reading
 from cleanset.studies.contest.judging import MIN_JUDGES, SizeRule
 
@@ -27,7 +27,7 @@ class JudgingRules(Section):
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
 
 
-class Limits(Section):
+class ContestLimits(Section):
     """The contest's numbers; the defaults are those of source 004, `appeal_days` is ours.
 
     `appeal_days`: after the last of the judges that are needed has answered. `unbroken_days`: after which a staked
@@ -41,7 +41,7 @@ class Limits(Section):
     images_per_minute: Annotated[float, Field(gt=0, le=1e9)] = 1.0
 
 
-class Member(Section):
+class BoardMember(Section):
     """A member of the board: the teams that are the member's own, and those that it has a conflict with."""
 
     teams: list[Name] = Field(default_factory=list)
@@ -62,11 +62,11 @@ class ContestRules(Section):
     classes: dict[Name, list[str]]
     teams: Annotated[list[Name], Field(min_length=1)]
     organizers: list[Name] = Field(default_factory=list)
-    board: Annotated[dict[Name, Member], Field(min_length=1)]
+    board: Annotated[dict[Name, BoardMember], Field(min_length=1)]
     eligibility: Reading = "accuracy_80"
     drawings_are_real: bool = False
     judges: JudgingRules = JudgingRules()
-    limits: Limits = Limits()
+    limits: ContestLimits = ContestLimits()
 
     @field_validator("classes")
     @classmethod

@@ -9,13 +9,14 @@ from typing import Literal
 from cleanset.statistics.coverage import overfitting
 from cleanset.studies.contest.consistency import check_files
 from cleanset.studies.contest.days import after
-from cleanset.studies.contest.entries import Appeal, Decision, Run, SubmittedImage
+from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage
 from cleanset.studies.contest.files import ContestFiles, Submission, team_of, until
-from cleanset.studies.contest.image_state import Case, ImageState, state_of
-from cleanset.studies.contest.judging import Answer
+from cleanset.studies.contest.image_state import ImageCase, ImageState, state_of
+from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.rules import ABSTAIN
+from cleanset.studies.contest.runs import DefenceRun
 
-Status = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
+DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
 """Not to be staked; to be staked; staked for less than the days; broken; staked so long, and `waits_for`; won."""
 Shares = dict[str, Fraction]
 """By team; of one stake, or of one batch."""
@@ -32,7 +33,7 @@ class DefenceStanding:
     """
 
     name: str
-    status: Status
+    status: DefenceStatus
     staked_on: datetime.date | None = None
     batch: str | None = None
     reasons: tuple[str, ...] = ()
@@ -85,7 +86,7 @@ class _Contest:
 
     def __init__(self, files: ContestFiles, on: datetime.date) -> None:
         self._files, self._on = files, on
-        self._runs: dict[str, list[Run]] = {name: [] for name in files.defences}
+        self._runs: dict[str, list[DefenceRun]] = {name: [] for name in files.defences}
         for run in sorted(files.runs, key=lambda each: each.date):
             self._runs[run.defence].append(run)
         self._stakes = {name: stake for stake in files.board.stakes for name in stake.defences}
@@ -106,19 +107,19 @@ class _Contest:
         self._open = [each for each in self._images if self.states[each.image.sha256].stage != "final"]
 
     def _states(self) -> dict[str, ImageState]:
-        answers: dict[str, list[tuple[str, Answer]]] = {}
+        answers: dict[str, list[tuple[str, JudgeAnswer]]] = {}
         for each in self._files.answers:
             for sha256, answer in each.answers.items():
                 answers.setdefault(sha256, []).append((each.judge, answer))
         appeals: dict[str, list[Appeal]] = {}
         for appeal in self._files.board.appeals:
             appeals.setdefault(appeal.image, []).append(appeal)
-        decisions: dict[str, list[Decision]] = {}
+        decisions: dict[str, list[BoardDecision]] = {}
         for decision in self._files.board.decisions:
             decisions.setdefault(decision.image, []).append(decision)
         return {
             (sha256 := each.image.sha256): state_of(
-                Case(
+                ImageCase(
                     each.image,
                     each.submission.team,
                     self._defenders_of(each),
@@ -222,7 +223,7 @@ class _Contest:
 class _Defenders:
     """The teams that may appeal against an image, once it is judged unambiguous."""
 
-    runs: Mapping[str, Sequence[Run]]
+    runs: Mapping[str, Sequence[DefenceRun]]
     sha256: str
     target_team: str
 
@@ -254,3 +255,29 @@ def _summed(shares: Iterable[Shares]) -> Shares:
         for team, share in each.items():
             total[team] = total.get(team, Fraction(0)) + share
     return dict(sorted(total.items()))
+
+
+def days_of_change(files: ContestFiles, on: datetime.date) -> list[datetime.date]:
+    """The days up to `on` on which anything is dated or due, sorted: no other day changes the standing."""
+    board, limits = files.board, files.rules.limits
+    answered = {one.date for each in files.answers for one in each.answers.values()}
+    found = answered | {after(day, limits.appeal_days) for day in answered}
+    found |= {each.submitted for each in files.defences.values()} | {each.date for each in files.runs}
+    found |= {day for each in files.submissions for day in (each.day, each.week)}
+    found |= {each.date for kind in (board.decisions, board.appeals, board.stakes, board.accepted) for each in kind}
+    found |= {after(each.date, limits.unbroken_days) for each in board.stakes}
+    return sorted(day for day in found if day <= on)
+
+
+def history(files: ContestFiles, on: datetime.date) -> list[Standing]:
+    """The standings up to `on` that differ from the one before in the state of a defence or in shares."""
+    found: list[Standing] = []
+    for day in days_of_change(files, on):
+        next_one = standing(files, day)
+        if not found or _shown(next_one) != _shown(found[-1]):
+            found.append(next_one)
+    return found
+
+
+def _shown(each: Standing) -> tuple[Sequence[tuple[str, str, tuple[str, ...]]], object, object]:
+    return [(one.name, one.status, one.waits_for) for one in each.defences], each.attackers, each.defenders

@@ -26,7 +26,7 @@ from cleanset.validation import check_known
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
+class ModelThreshold:
     """What a model does on the eligibility list when it abstains below a threshold that covers a share of it.
 
     `at`: by ranking, the accuracy at the wished and at the full coverage. `mistakes`: the covered images that it
@@ -42,7 +42,7 @@ class Thresholds:
 
 def thresholds(
     confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: Ranking
-) -> Thresholds:
+) -> ModelThreshold:
     """The threshold for a wished coverage, 0 to 1. Raises CleansetError as `coverage.threshold` does."""
     found = threshold(confidence, coverage, ranking)
     at = {
@@ -52,7 +52,7 @@ def thresholds(
         for each in RANKINGS
     }  # fmt: skip
     mistakes = confident_mistakes(confidence, correct, names, coverage, ranking)
-    return Thresholds(found, int((confidence >= found).sum()), len(names), at, mistakes)
+    return ModelThreshold(found, int((confidence >= found).sum()), len(names), at, mistakes)
 
 
 def run(contest: Path, role: str, confidence: Confidence, coverage: float, ranking: Ranking) -> str:
@@ -71,7 +71,7 @@ def run(contest: Path, role: str, confidence: Confidence, coverage: float, ranki
     return as_text(thresholds(sure, correct, names, coverage, ranking), role, confidence)
 
 
-def as_text(found: Thresholds, role: str, confidence: str) -> str:
+def as_text(found: ModelThreshold, role: str, confidence: str) -> str:
     """The threshold, the accuracy by ranking, and the confident mistakes by image."""
     lines = [
         f"{role}: {confidence} of at least {found.threshold!r} answers {found.answered} of {found.images} images of "

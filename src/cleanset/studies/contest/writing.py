@@ -1,9 +1,12 @@
 """What a contest writes: results/standing.json, results/notices/, and results/page.html with small images."""
 
 import datetime
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from PIL import Image
 
 from cleanset.errors import CleansetError
@@ -12,10 +15,9 @@ from cleanset.images.codec import decode, png
 from cleanset.images.differences import enlarged_difference
 from cleanset.images.encoding import jpeg
 from cleanset.studies.attacks.warning_record import read_warnings
-from cleanset.studies.contest.attacked import AttackedImage, attacked_images
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import FORMATS
-from cleanset.studies.contest.page import Attacked, Thumbnail, Warnings, contest_page
+from cleanset.studies.contest.page import AttackCard, ModelWarnings, SmallImage, contest_page
 from cleanset.studies.contest.reading import IMAGES
 from cleanset.studies.contest.report import as_json, notices
 from cleanset.studies.contest.standing import Standing
@@ -25,6 +27,48 @@ SHOWN_PIXELS, QUALITY = 320, 85
 THUMBNAILS = "page_images"
 STUDY = Path("..", "robustness")
 """The edition's study of robustness, from the folder of the contest."""
+NONE = "none"
+"""The attack that changes nothing: its files are what the models see of the images."""
+COLUMNS = ["image_id", "png", "png_sha256"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttackedImage:
+    """A file that an attack on a model made, of which image; `clean` is that image's file, if it is stored, too."""
+
+    attack: str
+    role: str
+    image_id: str
+    clean: Path | None
+
+
+def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedImage]:
+    """By SHA-256, those of the files that an attack of the study made; the first by attack and model.
+
+    Nothing where no attack has run. Raises CleansetError for a table that cannot be read.
+    """
+    found: dict[str, AttackedImage] = {}
+    attacks = study / "data" / "attacks"
+    for table in sorted(attacks.glob("*/*/attacked.parquet")) if wanted else []:
+        attack, role = table.parent.parent.name, table.parent.name
+        if attack == NONE:
+            continue
+        rows = read_attacked(table)
+        for image_id, file, digest in rows[rows["png_sha256"].isin(wanted)].itertuples(index=False):
+            clean = attacks / NONE / role / file
+            found.setdefault(digest, AttackedImage(attack, role, image_id, clean if clean.is_file() else None))
+    return found
+
+
+def read_attacked(table: Path) -> pd.DataFrame:
+    """The columns that say what a file is."""
+    try:
+        return pd.read_parquet(table, columns=COLUMNS)
+    except (OSError, ValueError) as error:
+        first = str(error).partition("\n")[0]
+        raise CleansetError(
+            f"{table}: cannot be read ({first}); expected the results of an attack: dvc checkout"
+        ) from None
 
 
 def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> None:
@@ -69,6 +113,10 @@ def read_image(path: Path, digest: str) -> Image.Image:
     """A submitted image. Raises CleansetError if it is missing, changed or cannot be read."""
     if not path.is_file() or sha256(data := path.read_bytes()) != digest:
         raise CleansetError(f"{path}: missing or changed; expected SHA-256 {digest}: run dvc pull, or git checkout it")
+    return _decoded(path, data)
+
+
+def _decoded(path: Path, data: bytes) -> Image.Image:
     try:
         return decode(data, FORMATS).convert("RGB")
     except ValueError as error:
@@ -81,23 +129,23 @@ class _Thumbnails:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def jpeg(self, name: str, image: Image.Image) -> Thumbnail:
+    def jpeg(self, name: str, image: Image.Image) -> SmallImage:
         """Write a copy of at most SHOWN_PIXELS a side."""
         small = image.resize(shown_size(image), Image.Resampling.BICUBIC)
         (self._folder / name).write_bytes(jpeg(np.asarray(small), QUALITY))
-        return Thumbnail(f"{THUMBNAILS}/{name}", *small.size)
+        return SmallImage(f"{THUMBNAILS}/{name}", *small.size)
 
-    def attacked(self, digest: str, image: Image.Image, found: AttackedImage) -> Attacked:
+    def attacked(self, digest: str, image: Image.Image, found: AttackedImage) -> AttackCard:
         """Write the clean image, where it is stored, and the difference."""
         if found.clean is None:
-            return Attacked(found.attack, found.role, found.image_id, None, None, 1)
-        clean = decode(found.clean.read_bytes(), FORMATS).convert("RGB")
+            return AttackCard(found.attack, found.role, found.image_id, None, None, 1)
+        clean = _decoded(found.clean, found.clean.read_bytes())
         shown, factor = enlarged_difference(np.asarray(clean), np.asarray(image), shown_size(image))
         name = f"{digest}_difference.png"
         (self._folder / name).write_bytes(png(shown))
-        difference = Thumbnail(f"{THUMBNAILS}/{name}", *shown.size)
+        difference = SmallImage(f"{THUMBNAILS}/{name}", *shown.size)
         small = self.jpeg(f"{digest}_clean.jpg", clean)
-        return Attacked(found.attack, found.role, found.image_id, small, difference, factor)
+        return AttackCard(found.attack, found.role, found.image_id, small, difference, factor)
 
 
 def shown_size(image: Image.Image) -> tuple[int, int]:
@@ -106,7 +154,7 @@ def shown_size(image: Image.Image) -> tuple[int, int]:
     return max(1, round(scale * image.width)), max(1, round(scale * image.height))
 
 
-def warnings_of(study: Path) -> Warnings:
+def warnings_of(study: Path) -> ModelWarnings:
     """What the stage attack_warnings of a study found, by the role of the model; nothing where it has not run."""
     records = [read_warnings(path) for path in sorted((study / "data" / "attack_warnings").glob("*.json"))]
     return {record.role: [(each.sign, each.text) for each in record.warnings] for record in records}

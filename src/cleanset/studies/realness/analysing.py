@@ -14,7 +14,7 @@ from rich.text import Text
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_text, write_text
 from cleanset.review.agreement import Agreement
-from cleanset.studies.realness.analysis import Analysis, Settings, analyse, images_csv
+from cleanset.studies.realness.analysis import Analysis, AnalysisSettings, analyse, images_csv
 from cleanset.studies.realness.equivalence import interval
 from cleanset.studies.realness.mixed import Effect
 from cleanset.studies.realness.ratings import KINDS, Stimulus, parse_key, read_ratings
@@ -29,7 +29,9 @@ MODELS = {
 }
 
 
-def run(paths: Sequence[Path], settings: Settings, plan: Path | None = None, out: Path | None = None) -> Analysis:
+def run(
+    paths: Sequence[Path], settings: AnalysisSettings, plan: Path | None = None, out: Path | None = None
+) -> Analysis:
     """Analyse the ratings in files; with `out`, a new or empty folder, write the results there."""
     key = None if plan is None else parse_key(read_text(plan / "key.csv", "expected a plan's folder"), "key.csv")
     analysis = analyse(read_ratings(texts_of(paths), key), settings)

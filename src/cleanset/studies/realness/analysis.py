@@ -2,31 +2,125 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from cleanset.review import look_again
-from cleanset.studies.realness.described import (
-    MIN_RATINGS,
-    Agreements,
-    ImageRatings,
-    Summary,
-    agreements,
-    by_image,
-    summary,
-    taken_for_modified,
-)
+from cleanset.review.agreement import Agreement, Counts, overall
+from cleanset.statistics.shares import wilson
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Equivalence, equivalence
-from cleanset.studies.realness.exclusions import ALLOWED, Exclusions, exclusions, without
-from cleanset.studies.realness.mixed import Degrees, Fit, Random, fit
-from cleanset.studies.realness.ratings import KINDS, Answers, Kind, Stimulus
+from cleanset.studies.realness.mixed import Degrees, MixedFit, RandomTerms, fit
+from cleanset.studies.realness.ratings import (
+    ALLOWED,
+    KINDS,
+    SCALE,
+    Exclusions,
+    ImageKind,
+    Rating,
+    Stimulus,
+    StudyAnswers,
+    exclusions,
+    leave_out,
+)
+
+MIN_RATINGS = 5
+"""Of an image, before people are said to take it for modified."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RatingSummary:
+    """Mean and standard deviation (of a sample: n - 1; None for one rating) of n ratings of one type."""
+
+    ratings: int
+    mean: float | None
+    deviation: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRatings:
+    """How an image was rated: how often, how often negatively (taken for modified), and the mean."""
+
+    kind: ImageKind
+    image: str
+    ratings: int
+    negative: int
+    mean: float
+
+    @property
+    def share(self) -> float:
+        """The share of negative ratings, 0 to 1."""
+        return self.negative / self.ratings
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the share, Wilson's."""
+        return wilson(self.negative, self.ratings)
+
+    @property
+    def is_taken_for_modified(self) -> bool:
+        """Whether more than half of the ratings are negative."""
+        return 2 * self.negative > self.ratings
+
+
+@dataclass(frozen=True, slots=True)
+class RatingAgreements:
+    """Agreement of people on images: on the rating, and on whether it is negative."""
+
+    rating: Agreement
+    negative: Agreement
+
+
+def summary(ratings: Iterable[int]) -> RatingSummary:
+    """Mean and deviation of some ratings, from sums of whole numbers: the same on any machine."""
+    values = list(ratings)
+    count, total, squares = len(values), sum(values), sum(value * value for value in values)
+    if not count:
+        return RatingSummary(0, None, None)
+    deviation = math.sqrt((squares - total * total / count) / (count - 1)) if count > 1 else None
+    return RatingSummary(count, total / count, deviation)
+
+
+def by_image(ratings: Sequence[Rating]) -> list[ImageRatings]:
+    """Each image's ratings: the real ones first, by name."""
+    found: dict[tuple[ImageKind, str], list[int]] = defaultdict(list)
+    for each in ratings:
+        found[each.kind, each.image].append(each.rating)
+    order = sorted(found, key=lambda key: (key[0] != "real", key[1]))
+    return [
+        ImageRatings(*key, len(values), sum(value < 0 for value in values), sum(values) / len(values))
+        for key in order
+        for values in [found[key]]
+    ]
+
+
+def taken_for_modified(images: Iterable[ImageRatings], min_ratings: int = MIN_RATINGS) -> list[ImageRatings]:
+    """The real images with a negative majority, of those with enough ratings; the largest share first, then by name."""
+    found = [each for each in images if each.kind == "real" and each.ratings >= min_ratings]
+    return sorted(
+        (each for each in found if each.is_taken_for_modified),
+        key=lambda each: (-each.share, -each.ratings, each.image),
+    )
+
+
+def agreements(ratings: Sequence[Rating]) -> RatingAgreements:
+    """The agreement on images that two people or more rated."""
+    images = {name: row for row, name in enumerate(sorted({(each.kind, each.image) for each in ratings}))}
+    counts: Counts = np.zeros((len(images), len(SCALE)), np.int64)
+    for each in ratings:
+        counts[images[each.kind, each.image], SCALE.index(each.rating)] += 1
+    negative = counts[:, : SCALE.index(0)].sum(axis=1)
+    return RatingAgreements(overall(counts), overall(np.stack([negative, counts.sum(axis=1) - negative], axis=1)))
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisSettings:
     """How ratings are analysed."""
 
-    random: Random = "slopes"
+    random: RandomTerms = "slopes"
     degrees: Degrees = "satterthwaite"
     bound: float = BOUND
     alpha: float = ALPHA
@@ -39,13 +133,13 @@ class Settings:
 class Analysis:
     """What the ratings show; `exclusions` are already applied to everything else."""
 
-    settings: Settings
+    settings: AnalysisSettings
     exclusions: Exclusions
     people: int
-    summaries: Mapping[Kind, Summary]
-    agreements: Mapping[Kind, Agreements]
+    summaries: Mapping[ImageKind, RatingSummary]
+    agreements: Mapping[ImageKind, RatingAgreements]
     images: tuple[ImageRatings, ...]
-    fit: Fit
+    fit: MixedFit
     equivalence: Equivalence
 
     @property
@@ -59,10 +153,10 @@ class Analysis:
         return taken_for_modified(self.images, self.settings.min_ratings)
 
 
-def analyse(answers: Answers, settings: Settings) -> Analysis:
+def analyse(answers: StudyAnswers, settings: AnalysisSettings) -> Analysis:
     """Analyse all answers. Raises CleansetError where no model can be fitted to what the exclusions leave."""
     excluded = exclusions(answers, {"attention": settings.attention, "comprehension": settings.comprehension})
-    ratings = without(answers, excluded.people).ratings
+    ratings = leave_out(answers, excluded.people).ratings
     of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in KINDS}
     model = fit(
         [each.rating for each in ratings],

@@ -59,10 +59,12 @@ def plan(
     lists for a survey tool), and for you alone key.csv and plan.json.
     """
     from cleanset.studies.realness import planning
-    from cleanset.studies.realness.power import Question
+    from cleanset.studies.realness.equivalence import EquivalenceQuestion
 
-    wish = planning.Wish(people, real, modified, attention, pairs, Question(bound, alpha, effect), power, side, seed)
-    typer.echo(planning.printed(planning.run(set_folder, attacked, out, wish, pilot), wish, out))
+    wish = planning.PlanRequest(
+        people, real, modified, attention, pairs, EquivalenceQuestion(bound, alpha, effect), power, side, seed
+    )
+    typer.echo(planning.plan_summary(planning.run(set_folder, attacked, out, wish, pilot), wish, out))
 
 
 @app.command()
@@ -106,9 +108,11 @@ def analyse(
     from rich.console import Console
 
     from cleanset.studies.realness import analysing
-    from cleanset.studies.realness.analysis import Settings
+    from cleanset.studies.realness.analysis import AnalysisSettings
 
-    settings = Settings(random.value, degrees.value, bound, alpha, min_ratings, max_attention, max_comprehension)
+    settings = AnalysisSettings(
+        random.value, degrees.value, bound, alpha, min_ratings, max_attention, max_comprehension
+    )
     analysis = analysing.run(ratings, settings, plan, out)
     if as_json:
         print(analysing.as_json(analysis))

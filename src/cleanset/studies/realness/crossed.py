@@ -1,8 +1,9 @@
 """The REML criterion of crossed random effects of person and image; `mixed` says what the model is."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ from scipy.optimize import Bounds, minimize
 from scipy.sparse import csr_array
 
 from cleanset.errors import CleansetError
-from cleanset.studies.realness.derivatives import derivatives
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -20,10 +20,12 @@ START, AT_ZERO, BESIDE_ZERO, MAX_RATIO = 0.5, 1e-3, 0.2, 1e4
 """Ratios to the residual's standard deviation: the first ones, taken for 0, tried instead of it, and too large."""
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """From the means of real and modified images to the intercept and the effect, modified minus real."""
+STEP = 3e-4
+"""Of the numerical derivatives: their error is of its square, the criterion's rounding is divided by that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class RemlSolution:
     """For given ratios, V being relative to the residual variance.
 
     The means of real and of modified images, the inverse of X'V^-1X, the sum of squares y'V^-1(y - X beta), and
@@ -56,7 +58,7 @@ class _Type:
         chosen = [csr_array(sums[np.flatnonzero(counts == each)]) for each in self.counts]
         self.of_images = np.stack([(each.T @ each).toarray() for each in chosen])
 
-    def reduced(self, ratio: float) -> Floats:
+    def reduced_products(self, ratio: float) -> Floats:
         """The products with the images eliminated (Woodbury's formula), for the images' ratio to the residual."""
         weights = ratio**2 / (1 + self.counts * ratio**2)
         return np.asarray(self.products - np.tensordot(weights, self.of_images, axes=1))
@@ -66,7 +68,7 @@ class _Type:
         return float(self.images @ np.log1p(self.counts * ratio**2))
 
 
-class Problem:
+class RemlProblem:
     """The data, and the criterion as a function of the ratios `theta`.
 
     theta, with `slopes`: the lower triangle of the Cholesky factor of the covariance of a person's mean ratings of real
@@ -94,10 +96,10 @@ class Problem:
         """The images' ratios, of real and of modified."""
         return (float(theta[-2]), float(theta[-1])) if self.slopes else (float(theta[-1]), float(theta[-1]))
 
-    def solve(self, theta: Floats) -> Solution:
+    def solve(self, theta: Floats) -> RemlSolution:
         """The estimates for given ratios. Raises LinAlgError where the ratings do not determine them."""
         ratios, count = self.ratios(theta), self.people
-        real, modified = (each.reduced(ratio) for each, ratio in zip(self.types, ratios, strict=True))
+        real, modified = (each.reduced_products(ratio) for each, ratio in zip(self.types, ratios, strict=True))
         block, side = self._people(theta, real[:count], modified[:count])
         rest = np.zeros((3, 3))  # real, modified, ratings
         for place, each in enumerate((real, modified)):
@@ -111,7 +113,7 @@ class Problem:
         beta = inverse @ rest[:2, 2]
         logs = sum(each.log_determinant(ratio) for each, ratio in zip(self.types, ratios, strict=True))
         logs += 2 * float(np.log(np.diag(lower)).sum() + np.log(np.diag(fixed)).sum())
-        return Solution(beta, inverse, float(rest[2, 2] - beta @ rest[:2, 2]), logs)
+        return RemlSolution(beta, inverse, float(rest[2, 2] - beta @ rest[:2, 2]), logs)
 
     def _people(self, theta: Floats, real: Floats, modified: Floats) -> tuple[Floats, Floats]:
         """The people's block and their products with means and ratings, scaled by the factor of their covariance."""
@@ -127,7 +129,7 @@ class Problem:
         block = np.block([[a * a * real + b * b * modified, across], [across, c * c * modified]])
         return block, np.vstack([a * on_real + b * on_modified, c * on_modified])
 
-    def profiled(self, theta: Floats) -> float:
+    def profiled_criterion(self, theta: Floats) -> float:
         """The REML criterion, -2 log likelihood, at the residual variance that is best for these ratios."""
         found = self.solve(theta)
         residual = found.squares / self.freedom
@@ -143,7 +145,7 @@ class Problem:
         """The variances of the two effects for these parameters."""
         return np.asarray(np.diag(EFFECTS @ self.solve(parameters[:-1]).inverse @ EFFECTS.T) * parameters[-1] ** 2)
 
-    def minimized(self) -> Floats:
+    def minimize(self) -> Floats:
         """The ratios at which the criterion is least. Raises CleansetError where none is found."""
         try:
             best, least = self._minimum(START * (np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)))
@@ -162,7 +164,7 @@ class Problem:
         bounded = self._bounded()
         bounds = Bounds(np.array([0.0 if place in bounded else -np.inf for place in range(len(start))]))
         found = minimize(
-            self.profiled, start, method="L-BFGS-B", jac=self._gradient, bounds=bounds,
+            self.profiled_criterion, start, method="L-BFGS-B", jac=self._gradient, bounds=bounds,
             options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-6},
         )  # fmt: skip
         return np.asarray(found.x, np.float64), float(found.fun)
@@ -172,7 +174,7 @@ class Problem:
         return (0, 2, 3, 4) if self.slopes else (0, 1)
 
     def _gradient(self, theta: Floats) -> Floats:
-        return np.asarray(derivatives(lambda point: np.array([self.profiled(point)]), theta)[0])
+        return np.asarray(derivatives(lambda point: np.array([self.profiled_criterion(point)]), theta)[0])
 
 
 _UNIDENTIFIED = (
@@ -189,3 +191,22 @@ def _check(y: Floats, people: Sequence[str], images: Sequence[str], modified: np
         raise CleansetError(f"the ratings: none of {missing} images; expected ratings of real and of modified images")
     if len(set(people)) < 2 or np.ptp(y) == 0:
         raise CleansetError(_UNIDENTIFIED)
+
+
+def derivatives(function: Callable[[Floats], Floats], point: Floats) -> Floats:
+    """Numerical derivatives, of second order: a row for each value of the function, a column for each parameter."""
+    steps = np.eye(len(point)) * STEP
+    return np.stack([function(point + step) - function(point - step) for step in steps], axis=1) / (2 * STEP)
+
+
+def second_derivatives(function: Callable[[Floats], float], point: Floats) -> Floats:
+    """The second derivatives of a function."""
+    steps = np.eye(len(point)) * STEP
+    middle = function(point)
+    ends = [function(point + step) + function(point - step) - 2 * middle for step in steps]
+    hessian = np.diag(ends)
+    for row, column in combinations(range(len(point)), 2):
+        both = steps[row] + steps[column]
+        mixed = function(point + both) + function(point - both) - 2 * middle
+        hessian[row, column] = hessian[column, row] = (mixed - ends[row] - ends[column]) / 2
+    return np.asarray(hessian / STEP**2)

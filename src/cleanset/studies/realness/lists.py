@@ -10,23 +10,23 @@ from itertools import pairwise
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.realness.ratings import KINDS, Kind
+from cleanset.studies.realness.ratings import KINDS, ImageKind
 
 MAX_FAILED = 100
 """Searches for a swap in vain, each through all lists, before the rest is left as it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class StudyImage:
     """An image to be rated; `source` is the id of the image that it was made from, or its own ("": not known)."""
 
-    kind: Kind
+    kind: ImageKind
     name: str
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ListSizes:
     """How many people there are, and what each is shown."""
 
     people: int
@@ -36,13 +36,13 @@ class Sizes:
     pairs: int = 4
 
 
-def shuffled(names: Sequence[str], seed: int, purpose: str, step: int = 0) -> list[str]:
+def seeded_order(names: Sequence[str], seed: int, purpose: str, step: int = 0) -> list[str]:
     """Distinct names in an order that depends on the seed, the purpose and the step, and on no other name."""
     chosen = change_seed(seed, "study", purpose, step)
     return sorted(names, key=lambda name: (image_seed(chosen, name), name))
 
 
-def balanced(names: Sequence[str], people: int, each: int, seed: int, purpose: str) -> list[list[str]]:
+def balanced_lists(names: Sequence[str], people: int, each: int, seed: int, purpose: str) -> list[list[str]]:
     """For each of so many people `each` different names; how often two names occur differs by at most 1.
 
     A deck of all names is dealt, then the next one; who gets the end of a deck takes from the next what they have not.
@@ -57,7 +57,7 @@ def balanced(names: Sequence[str], people: int, each: int, seed: int, purpose: s
         chosen = deck[:each]
         deck = deck[each:]
         if len(chosen) < each:
-            following = shuffled(names, seed, purpose, decks)
+            following = seeded_order(names, seed, purpose, decks)
             decks += 1
             taken = set(chosen)
             chosen += [name for name in following if name not in taken][: each - len(chosen)]
@@ -66,8 +66,8 @@ def balanced(names: Sequence[str], people: int, each: int, seed: int, purpose: s
     return lists
 
 
-def without_sources_twice(
-    real: Sequence[Sequence[str]], modified: Sequence[Sequence[str]], source_of: Mapping[tuple[Kind, str], str]
+def separate_sources(
+    real: Sequence[Sequence[str]], modified: Sequence[Sequence[str]], source_of: Mapping[tuple[ImageKind, str], str]
 ) -> list[list[str]]:
     """The lists of modified images, swapped between people so that nobody sees an image and what was made of it.
 
@@ -91,7 +91,7 @@ class _Swaps:
         self,
         real: Sequence[Sequence[str]],
         modified: Sequence[Sequence[str]],
-        source_of: Mapping[tuple[Kind, str], str],
+        source_of: Mapping[tuple[ImageKind, str], str],
     ) -> None:
         self.lists = [list(each) for each in modified]
         self.source = {name: source for (kind, name), source in source_of.items() if kind == "modified"}
@@ -128,29 +128,31 @@ class _Swaps:
         self.lists[person][place] = name
 
 
-def sources_twice(lists: Sequence[Sequence[Image]]) -> int:
+def sources_twice(lists: Sequence[Sequence[StudyImage]]) -> int:
     """How many people see two images of one source."""
     counts = (Counter(image.source for image in each if image.source) for each in lists)
     return sum(max(count.values(), default=0) > 1 for count in counts)
 
 
-def rated(images: Sequence[Image], sizes: Sizes, seed: int) -> list[list[Image]]:
+def rated_lists(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> list[list[StudyImage]]:
     """The images that each person rates, in the order in which they are shown: real and modified ones mixed."""
     of_kind = {kind: [each.name for each in images if each.kind == kind] for kind in KINDS}
     by_name = {(each.kind, each.name): each for each in images}
     source_of = {key: each.source for key, each in by_name.items()}
-    real = balanced(of_kind["real"], sizes.people, sizes.real, seed, "real")
-    modified = balanced(of_kind["modified"], sizes.people, sizes.modified, seed, "modified")
-    modified = without_sources_twice(real, modified, source_of)
+    real = balanced_lists(of_kind["real"], sizes.people, sizes.real, seed, "real")
+    modified = balanced_lists(of_kind["modified"], sizes.people, sizes.modified, seed, "modified")
+    modified = separate_sources(real, modified, source_of)
     lists = []
     for person, (some, others) in enumerate(zip(real, modified, strict=True)):
         names = [f"real {name}" for name in some] + [f"modified {name}" for name in others]
-        keys = (name.split(" ", 1) for name in shuffled(names, seed, "order", person))
+        keys = (name.split(" ", 1) for name in seeded_order(names, seed, "order", person))
         lists.append([by_name[kind, name] for kind, name in keys])  # type: ignore[index]
     return lists
 
 
-def shown_equally(lists: Sequence[Sequence[Image]], images: Sequence[Image]) -> dict[Kind, tuple[int, int]]:
+def show_counts(
+    lists: Sequence[Sequence[StudyImage]], images: Sequence[StudyImage]
+) -> dict[ImageKind, tuple[int, int]]:
     """The least and the greatest number of people who see an image of each kind."""
     counts = Counter((image.kind, image.name) for each in lists for image in each)
     of_kind = {kind: [counts[each.kind, each.name] for each in images if each.kind == kind] for kind in KINDS}
@@ -161,6 +163,6 @@ def attention_places(images: int, checks: int, seed: int, person: int) -> list[i
     """Before which image (from 0) each attention check comes: one in each of as many equal parts of a list."""
     edges = [part * images // checks for part in range(checks + 1)] if checks else []
     return [
-        start + int(shuffled([str(place) for place in range(max(end - start, 1))], seed, "attention", person)[0])
+        start + int(seeded_order([str(place) for place in range(max(end - start, 1))], seed, "attention", person)[0])
         for start, end in pairwise(edges)
     ]

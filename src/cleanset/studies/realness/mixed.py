@@ -26,11 +26,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from cleanset.studies.realness.crossed import EFFECTS, Problem
-from cleanset.studies.realness.derivatives import derivatives, second_derivatives
+from cleanset.studies.realness.crossed import EFFECTS, RemlProblem, derivatives, second_derivatives
 
 Floats = npt.NDArray[np.float64]
-Random = Literal["slopes", "intercepts"]
+RandomTerms = Literal["slopes", "intercepts"]
 Degrees = Literal["satterthwaite", "normal"]
 
 MIN_EIGENVALUE = 1e-8
@@ -63,7 +62,7 @@ class Variances:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class MixedFit:
     """A fitted model: mean rating of real images, modified minus real, variances, and the REML criterion."""
 
     intercept: Effect
@@ -80,16 +79,18 @@ def fit(
     people: Sequence[str],
     images: Sequence[str],
     modified: Sequence[bool],
-    random: Random = "slopes",
+    random: RandomTerms = "slopes",
     degrees: Degrees = "satterthwaite",
-) -> Fit:
+) -> MixedFit:
     """Fit the model to ratings; of each, the person, the image, and whether that is modified.
 
     An image is its name together with its type. Raises CleansetError where one of the two types has no ratings, or
     there are too few people, images or ratings to tell the variances apart.
     """
-    problem = Problem(np.asarray(ratings, np.float64), people, images, np.asarray(modified, bool), random == "slopes")
-    theta = problem.minimized()
+    problem = RemlProblem(
+        np.asarray(ratings, np.float64), people, images, np.asarray(modified, bool), random == "slopes"
+    )
+    theta = problem.minimize()
     solution = problem.solve(theta)
     residual = solution.squares / problem.freedom
     parameters = np.append(theta, math.sqrt(residual))
@@ -99,11 +100,11 @@ def fit(
         Effect(float(estimate), float(error), df)
         for estimate, error, df in zip(EFFECTS @ solution.beta, errors, freedom, strict=True)
     )
-    variances, criterion = _variances(problem, theta, residual), problem.profiled(theta)
-    return Fit(intercept, effect, variances, criterion, problem.ratings, problem.people, problem.images)
+    variances, criterion = _variances(problem, theta, residual), problem.profiled_criterion(theta)
+    return MixedFit(intercept, effect, variances, criterion, problem.ratings, problem.people, problem.images)
 
 
-def _variances(problem: Problem, theta: Floats, residual: float) -> Variances:
+def _variances(problem: RemlProblem, theta: Floats, residual: float) -> Variances:
     """The variance components for these ratios and the residual variance."""
     real, modified = (residual * ratio**2 for ratio in problem.ratios(theta))
     if not problem.slopes:
@@ -113,7 +114,7 @@ def _variances(problem: Problem, theta: Floats, residual: float) -> Variances:
     return Variances(float(people[0, 0]), float(people[1, 1]), float(people[0, 1]), real, modified, residual)
 
 
-def _satterthwaite(problem: Problem, parameters: Floats) -> tuple[float, float]:
+def _satterthwaite(problem: RemlProblem, parameters: Floats) -> tuple[float, float]:
     """Degrees of freedom of the two effects: 2 v^2 / (g' A g), v the variance of an estimate, g its gradient.
 
     A is the covariance of the parameters, twice the inverse of the criterion's Hessian. Directions in which the

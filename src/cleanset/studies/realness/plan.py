@@ -6,29 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cleanset.files import sha256
 from cleanset.studies.realness.lists import (
-    Image,
-    Sizes,
+    ListSizes,
+    StudyImage,
     attention_places,
-    rated,
-    shown_equally,
-    shuffled,
+    rated_lists,
+    seeded_order,
+    show_counts,
     sources_twice,
 )
-from cleanset.studies.realness.ratings import KEY_COLUMNS, LABELS, SCALE, SIDES, Kind
-from cleanset.studies.realness.stimuli import stimulus_name
+from cleanset.studies.realness.ratings import KEY_COLUMNS, LABELS, SCALE, SIDES, ImageKind
 
+NAME_DIGITS = 16
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
 PAIRS_FOR_EACH = 3
 """How many images are made into pairs for each pair of a list, so that a list has pairs of images that it lacks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ComprehensionPair:
     """A comprehension pair: an image and what is modified of it beyond doubt; `modified` is the side of that."""
 
     stimulus: str
-    image: Image
+    image: StudyImage
     left: str
     right: str
     modified: str
@@ -49,59 +50,66 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StudyPlan:
     """All stimuli and lists of a study. `shown`: the least and greatest number of lists with an image, by kind."""
 
-    images: tuple[Image, ...]
-    pairs: tuple[Pair, ...]
+    images: tuple[StudyImage, ...]
+    pairs: tuple[ComprehensionPair, ...]
     lists: tuple[tuple[Trial, ...], ...]
-    shown: dict[Kind, tuple[int, int]]
+    shown: dict[ImageKind, tuple[int, int]]
     sources_twice: int
     seed: int
 
-    def stimulus(self, image: Image) -> str:
+    def stimulus(self, image: StudyImage) -> str:
         """The name of an image's stimulus."""
         return stimulus_name(self.seed, image.kind, image.name)
 
 
-def made_plan(images: Sequence[Image], sizes: Sizes, seed: int) -> Plan:
+def stimulus_name(seed: int, *parts: str) -> str:
+    """The name of a stimulus: digits that tell nothing of what it is without the seed."""
+    return sha256("\n".join((str(seed), *parts)).encode())[:NAME_DIGITS]
+
+
+def make_plan(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> StudyPlan:
     """The plan for these images. Raises CleansetError for fewer images of a kind than a person is shown."""
-    lists = rated(images, sizes, seed)
+    lists = rated_lists(images, sizes, seed)
     pairs = _pairs([each for each in images if each.kind == "real"], sizes.pairs * PAIRS_FOR_EACH, seed)
     trials = tuple(
         (*_pair_trials(pairs, chosen, sizes.pairs, seed, person), *_mixed(chosen, sizes.attention, seed, person))
         for person, chosen in enumerate(lists)
     )
-    return Plan(tuple(images), tuple(pairs), trials, shown_equally(lists, images), sources_twice(lists), seed)
+    return StudyPlan(tuple(images), tuple(pairs), trials, show_counts(lists, images), sources_twice(lists), seed)
 
 
-def _pairs(real: Sequence[Image], count: int, seed: int) -> list[Pair]:
+def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[ComprehensionPair]:
     by_name = {each.name: each for each in real}
     pairs = []
-    for place, name in enumerate(shuffled(list(by_name), seed, "pairs")[:count]):
+    for place, name in enumerate(seeded_order(list(by_name), seed, "pairs")[:count]):
         files = [f"{stimulus_name(seed, 'pair', name, part)}.png" for part in ("plain", "modified")]
-        side = shuffled(SIDES, seed, "side", place)[0]
+        side = seeded_order(SIDES, seed, "side", place)[0]
         left, right = files if side == "right" else files[::-1]
-        pairs.append(Pair(stimulus_name(seed, "pair", name), by_name[name], left, right, side))
+        pairs.append(ComprehensionPair(stimulus_name(seed, "pair", name), by_name[name], left, right, side))
     return pairs
 
 
-def _pair_trials(pairs: Sequence[Pair], chosen: Sequence[Image], count: int, seed: int, person: int) -> list[Trial]:
+def _pair_trials(
+    pairs: Sequence[ComprehensionPair], chosen: Sequence[StudyImage], count: int, seed: int, person: int
+) -> list[Trial]:
     """Pairs of images that this person does not rate, as far as there are such."""
     seen = {each.source for each in chosen if each.source} | {each.name for each in chosen if each.kind == "real"}
     by_name = {each.stimulus: each for each in pairs}
-    order = [by_name[name] for name in shuffled(list(by_name), seed, "pairs of a list", person)]
+    order = [by_name[name] for name in seeded_order(list(by_name), seed, "pairs of a list", person)]
     order.sort(key=lambda pair: pair.image.name in seen or pair.image.source in seen)
     return [Trial("pair", pair.stimulus, pair.left, pair.right) for pair in order[:count]]
 
 
-def _mixed(chosen: Sequence[Image], checks: int, seed: int, person: int) -> list[Trial]:
+def _mixed(chosen: Sequence[StudyImage], checks: int, seed: int, person: int) -> list[Trial]:
     """The images in their order, and the attention checks between them."""
     places = attention_places(len(chosen), checks, seed, person)
     trials = []
     for place, image in enumerate(chosen):
         for check in (number for number, at in enumerate(places) if at == place):
-            ends = shuffled([str(SCALE[0]), str(SCALE[-1])], seed, "attention answer", person)
+            ends = seeded_order([str(SCALE[0]), str(SCALE[-1])], seed, "attention answer", person)
             trials.append(attention(seed, int(ends[check % 2])))
         name = stimulus_name(seed, image.kind, image.name)
         trials.append(Trial("image", name, f"{name}.png"))
@@ -113,7 +121,9 @@ def attention(seed: int, rating: int) -> Trial:
     return Trial("attention", stimulus_name(seed, "attention", str(rating)), choose=LABELS[SCALE.index(rating)])
 
 
-def key_csv(plan: Plan, wnid_of: dict[tuple[Kind, str], str], sha256_of: dict[tuple[Kind, str], str]) -> str:
+def key_csv(
+    plan: StudyPlan, wnid_of: dict[tuple[ImageKind, str], str], sha256_of: dict[tuple[ImageKind, str], str]
+) -> str:
     """What each stimulus is; whoever has it knows the answers, and people must not."""
     rows: list[tuple[str, ...]] = [
         (plan.stimulus(each), each.kind, each.name, "", wnid_of.get((each.kind, each.name), ""),
@@ -125,7 +135,7 @@ def key_csv(plan: Plan, wnid_of: dict[tuple[Kind, str], str], sha256_of: dict[tu
     return _csv(KEY_COLUMNS, sorted(rows))
 
 
-def trials_csv(plan: Plan) -> str:
+def trials_csv(plan: StudyPlan) -> str:
     """The lists as a table that survey tools take: a line for each thing shown, nothing that tells what is real."""
     return _csv(
         TRIAL_COLUMNS,
@@ -137,7 +147,7 @@ def trials_csv(plan: Plan) -> str:
     )
 
 
-def page_data(plan: Plan) -> dict[str, Any]:
+def page_data(plan: StudyPlan) -> dict[str, Any]:
     """What the page knows: the scale, and the trials of each list."""
     return {
         "scale": [{"rating": rating, "label": label} for rating, label in zip(SCALE, LABELS, strict=True)],

@@ -1,51 +1,38 @@
 """`cleanset study plan`: reads a finished set and attacked images, writes lists, stimuli, key and page."""
 
 import json
-import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from PIL import Image as Pillow
-
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_entries, read_image, read_regular_file
-from cleanset.exports.manifest import Entry
-from cleanset.files import new_folder, sha256, write_text
-from cleanset.images.codec import decode
-from cleanset.progress import tracked
+from cleanset.exports.folder import read_entries
+from cleanset.files import new_folder, write_text
 from cleanset.studies.realness.analysing import texts_of
-from cleanset.studies.realness.lists import Image, Sizes
-from cleanset.studies.realness.mixed import Variances, fit
-from cleanset.studies.realness.plan import Plan, key_csv, made_plan, page_data, trials_csv
-from cleanset.studies.realness.power import (
+from cleanset.studies.realness.equivalence import (
     POWER,
     PUBLISHED,
-    Design,
-    Question,
+    EquivalenceQuestion,
+    StudyDesign,
     people_needed,
     power,
     standard_error,
 )
-from cleanset.studies.realness.ratings import Kind, read_ratings
-from cleanset.studies.realness.stimuli import FORMATS, Size, beyond_doubt, encoded, shown_image
+from cleanset.studies.realness.lists import ListSizes, StudyImage
+from cleanset.studies.realness.mixed import Variances, fit
+from cleanset.studies.realness.plan import StudyPlan, key_csv, make_plan, page_data, trials_csv
+from cleanset.studies.realness.ratings import ImageKind, read_ratings
+from cleanset.studies.realness.stimuli import Size, attacked_images, common_size, source_of, write_stimuli
 
 PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
 """What a plan's folder has: the page for people, and for the organiser the key, the lists as a table, and the plan."""
 STATIC = (
     "index.html", "study.css", "study.js", "jspsych.min.js", "html-button-response.min.js", "jspsych.LICENSE",
 )  # fmt: skip
-ENDINGS = (".jpeg", ".jpg", ".png")
-MAX_SIDE = 2048
-
-_SOURCE = re.compile(r"ILSVRC2012_val_[0-9]{8}")
-
-Found = dict[tuple[Kind, str], bytes | Path]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlanRequest:
     """What the organiser asks for; people None: as many as the bound needs."""
 
     people: int | None
@@ -53,44 +40,44 @@ class Wish:
     modified: int
     attention: int
     pairs: int
-    question: Question
+    question: EquivalenceQuestion
     power: float = POWER
     side: int | None = None
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlanOutcome:
     """The plan with its size in pixels, how many people the bound needs (None: any number is too small), its power."""
 
-    plan: Plan
+    plan: StudyPlan
     size: Size
     needed: int | None
     power: float
     standard_error: float
 
 
-def run(set_folder: Path, attacked: Path, out: Path, wish: Wish, pilot: Path | None = None) -> Outcome:
+def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: Path | None = None) -> PlanOutcome:
     """Write the plan into `out`, a new or empty folder. Raises CleansetError for images that cannot be read."""
     entries = {entry.file: entry for entry in sorted(read_entries(set_folder), key=lambda entry: entry.file)}
     made = attacked_images(attacked)
-    images = [Image("real", name, entry.image_id) for name, entry in entries.items()]
-    images += [Image("modified", name, source_of(name)) for name in made]
+    images = [StudyImage("real", name, entry.image_id) for name, entry in entries.items()]
+    images += [StudyImage("modified", name, source_of(name)) for name in made]
     variances = PUBLISHED if pilot is None else variances_of(pilot)
-    design = Design(len(entries), len(made), wish.real, wish.modified)
+    design = StudyDesign(len(entries), len(made), wish.real, wish.modified)
     needed = _needed(design, variances, wish)
     people = wish.people or needed
     if people is None:
         people_needed(design, variances, wish.question, wish.power)  # says why
         raise AssertionError("no number of people")
-    plan = made_plan(images, Sizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
+    plan = make_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
-    outcome = Outcome(
+    outcome = PlanOutcome(
         plan, size, needed, power(people, design, variances, wish.question), standard_error(people, design, variances)
     )
     with new_folder(out) as folder:
-        digests = _write_stimuli(folder / PAGE / "images", plan, size, set_folder, entries, attacked)
-        wnids: dict[tuple[Kind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
+        digests = write_stimuli(folder / PAGE / "images", plan, size, set_folder, entries, attacked)
+        wnids: dict[tuple[ImageKind, str], str] = {("real", name): entry.wnid for name, entry in entries.items()}
         write_text(folder / KEY, key_csv(plan, wnids, digests))
         write_text(folder / TRIALS, trials_csv(plan))
         write_text(folder / PLAN, json.dumps(record(outcome, wish, variances), indent=2) + "\n")
@@ -101,38 +88,6 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: Wish, pilot: Path | N
     return outcome
 
 
-def attacked_images(folder: Path) -> list[str]:
-    """The JPEGs and PNGs in a folder, at any depth, by their path in it, sorted; hidden ones are left out."""
-    if not folder.is_dir():
-        raise CleansetError(f"{folder}: no folder; expected one with attacked images")
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
-    names = sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
-    if not names:
-        raise CleansetError(f"{folder}: no images; expected attacked images as JPEGs or PNGs")
-    return names
-
-
-def source_of(name: str) -> str:
-    """The id of the validation image that an attacked one was made from, by its file's name; "" without one."""
-    found = _SOURCE.findall(name)
-    return str(found[-1]) if found else ""
-
-
-def common_size(paths: Mapping[str, Path]) -> Size:
-    """The width and height of all images. Raises CleansetError if they differ."""
-    sizes = {name: _decoded(path).size for name, path in paths.items()}
-    first = next(iter(sizes))
-    for name, size in sizes.items():
-        if size != sizes[first]:
-            found = f"{name} has {size[0]} x {size[1]} pixels, {first} {sizes[first][0]} x {sizes[first][1]}"
-            raise CleansetError(f"{found}; expected attacked images of one size: choose one for all with --side")
-    if max(sizes[first]) > MAX_SIDE:
-        raise CleansetError(
-            f"{first}: {sizes[first]} pixels; expected at most {MAX_SIDE} a side: choose one with --side"
-        )
-    return sizes[first]
-
-
 def variances_of(pilot: Path) -> Variances:
     """The variance components of a pilot study's ratings."""
     ratings = read_ratings(texts_of([pilot])).ratings
@@ -141,7 +96,7 @@ def variances_of(pilot: Path) -> Variances:
     return fit(values, [each.person for each in ratings], [each.image for each in ratings], kinds).variances
 
 
-def record(outcome: Outcome, wish: Wish, variances: Variances) -> dict[str, object]:
+def record(outcome: PlanOutcome, wish: PlanRequest, variances: Variances) -> dict[str, object]:
     """What the plan was made with, for the organiser."""
     plan = outcome.plan
     kinds = [image.kind for image in plan.images]
@@ -160,54 +115,14 @@ def record(outcome: Outcome, wish: Wish, variances: Variances) -> dict[str, obje
     }
 
 
-def _needed(design: Design, variances: Variances, wish: Wish) -> int | None:
+def _needed(design: StudyDesign, variances: Variances, wish: PlanRequest) -> int | None:
     try:
         return people_needed(design, variances, wish.question, wish.power)
     except CleansetError:
         return None
 
 
-def _decoded(path: Path) -> Pillow.Image:
-    try:
-        return decode(read_regular_file(path), FORMATS)
-    except ValueError as error:
-        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG") from None
-
-
-def _write_stimuli(
-    folder: Path, plan: Plan, size: Size, set_folder: Path, entries: Mapping[str, Entry], attacked: Path
-) -> dict[tuple[Kind, str], str]:
-    """Write all images in the order of their new names; the SHA-256 of the bytes that each was made from."""
-    folder.mkdir(parents=True)
-    digests = {}
-
-    def read(image: Image) -> bytes:
-        if image.kind == "real":
-            return read_image(set_folder, entries[image.name])
-        return read_regular_file(attacked / image.name)
-
-    def shown(image: Image, data: bytes) -> Pillow.Image:
-        try:
-            return shown_image(data, size)
-        except ValueError as error:
-            name = (set_folder if image.kind == "real" else attacked) / image.name
-            raise CleansetError(f"{name}: cannot be read ({error}); expected a whole JPEG or PNG") from None
-
-    order = sorted(plan.images, key=plan.stimulus)
-    for image in tracked(order, len(order), "images"):
-        data = read(image)
-        digests[image.kind, image.name] = sha256(data)
-        (folder / f"{plan.stimulus(image)}.png").write_bytes(encoded(shown(image, data)))
-    for pair in plan.pairs:
-        plain = shown(pair.image, read(pair.image))
-        sides = {"left": pair.left, "right": pair.right}
-        for side, file in sides.items():
-            content = beyond_doubt(plain, plan.seed) if side == pair.modified else plain
-            (folder / file).write_bytes(encoded(content))
-    return digests
-
-
-def printed(outcome: Outcome, wish: Wish, out: Path) -> str:
+def plan_summary(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:
     """The plan in a few lines."""
     plan, test = outcome.plan, wish.question
     shown = "; ".join(

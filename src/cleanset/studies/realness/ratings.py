@@ -5,6 +5,7 @@ them: without types, which come from the plan's key.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,8 +14,8 @@ from cleanset.errors import CleansetError
 from cleanset.parsing import parse_csv
 from cleanset.validation import check_known, shown
 
-Kind = Literal["real", "modified"]
-KINDS: tuple[Kind, ...] = ("real", "modified")
+ImageKind = Literal["real", "modified"]
+KINDS: tuple[ImageKind, ...] = ("real", "modified")
 SCALE = (-2, -1, 0, 1, 2)
 LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "surely real")
 """What the ratings of SCALE mean."""
@@ -34,13 +35,13 @@ class Rating:
     """One person's rating of one image, -2 (surely modified) to 2 (surely real)."""
 
     person: str
-    kind: Kind
+    kind: ImageKind
     image: str
     rating: int
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckAnswer:
     """One person's answer to an attention check or a comprehension pair."""
 
     person: str
@@ -59,32 +60,32 @@ class Stimulus:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class StudyAnswers:
     """All that people answered: ratings, and checks."""
 
     ratings: tuple[Rating, ...]
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckAnswer, ...] = ()
 
 
-def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None) -> Answers:
+def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None) -> StudyAnswers:
     """The ratings in files, from their texts by name; `key` is the plan's, by stimulus.
 
     Of several files of ratings, people and modified images of one are others than those of the next, real images are
     the same by their id. Raises CleansetError for the first value that is not valid, and for an image rated twice.
     """
     ratings: list[Rating] = []
-    checks: list[Check] = []
+    checks: list[CheckAnswer] = []
     for name, text in sorted(texts.items()):
         if _header(text) == ANSWER_COLUMNS:
             if key is None:
                 raise CleansetError(f"{name}: answers of the study's page; expected --plan with the folder of the plan")
             found = list(_answers(text, name, key))
             ratings += [each for each in found if isinstance(each, Rating)]
-            checks += [each for each in found if isinstance(each, Check)]
+            checks += [each for each in found if isinstance(each, CheckAnswer)]
         else:
             ratings += _published(text, name, f"{name}:" if len(texts) > 1 else "")
     _check_once(ratings)
-    return Answers(tuple(ratings), tuple(checks))
+    return StudyAnswers(tuple(ratings), tuple(checks))
 
 
 def parse_key(text: str, where: str) -> dict[str, Stimulus]:
@@ -115,7 +116,7 @@ def _published(text: str, where: str, prefix: str) -> Iterable[Rating]:
         )
 
 
-def _answers(text: str, where: str, key: Mapping[str, Stimulus]) -> Iterable[Rating | Check]:
+def _answers(text: str, where: str, key: Mapping[str, Stimulus]) -> Iterable[Rating | CheckAnswer]:
     for line, row in parse_csv(text, ANSWER_COLUMNS, where):
         at = f"{where}, line {line}"
         person = _name(row["person"], "person", at)
@@ -126,16 +127,16 @@ def _answers(text: str, where: str, key: Mapping[str, Stimulus]) -> Iterable[Rat
         stimulus = key[row["stimulus"]]
         if stimulus.kind == "pair":
             check_known(f"answer ({at})", row["answer"], SIDES)
-            yield Check(person, "pair", row["answer"] == stimulus.expected)
+            yield CheckAnswer(person, "pair", row["answer"] == stimulus.expected)
         elif stimulus.kind == "attention":
-            yield Check(person, "attention", str(_rating(row["answer"], at)) == stimulus.expected)
+            yield CheckAnswer(person, "attention", str(_rating(row["answer"], at)) == stimulus.expected)
         else:
             yield Rating(
                 person, "real" if stimulus.kind == "real" else "modified", stimulus.image, _rating(row["answer"], at)
             )
 
 
-def _kind(text: str, at: str) -> Kind:
+def _kind(text: str, at: str) -> ImageKind:
     for kind in KINDS:
         if text == kind:
             return kind
@@ -164,3 +165,44 @@ def _check_once(ratings: Sequence[Rating]) -> None:
                 f"expected once: remove one, or name the files of different studies apart"
             )
         seen.add(rated)
+
+
+RULES = {
+    "attention": "failed more attention checks than allowed",
+    "comprehension": "gave more wrong answers to comprehension pairs than allowed",
+}
+"""What a person did whom a rule excludes, by its name."""
+_CHECK_OF = {"attention": "attention", "comprehension": "pair"}
+ALLOWED: Mapping[str, int] = {"attention": 1, "comprehension": 0}
+"""Failed checks that do not exclude a person yet, by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """The people excluded by each rule, sorted; a person may break several. `checked`: who answered any check."""
+
+    by_rule: dict[str, tuple[str, ...]]
+    checked: int
+
+    @property
+    def people(self) -> frozenset[str]:
+        """All that are excluded."""
+        return frozenset(person for people in self.by_rule.values() for person in people)
+
+
+def exclusions(answers: StudyAnswers, allowed: Mapping[str, int] = ALLOWED) -> Exclusions:
+    """Who failed more checks than allowed, by rule. Ratings without checks exclude nobody."""
+    by_rule = {}
+    for rule in RULES:
+        failed = Counter(each.person for each in answers.checks if each.kind == _CHECK_OF[rule] and not each.passed)
+        by_rule[rule] = tuple(sorted(person for person, count in failed.items() if count > allowed[rule]))
+    return Exclusions(by_rule, len({each.person for each in answers.checks}))
+
+
+def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
+    """The answers of everyone else."""
+    left_out = frozenset(people)
+    return StudyAnswers(
+        tuple(each for each in answers.ratings if each.person not in left_out),
+        tuple(each for each in answers.checks if each.person not in left_out),
+    )

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from cleanset.edition.params import Model, Role, Section
+from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
+from cleanset.sections import Role, Section
 from cleanset.studies.attacks.settings import AttackSettings
 from cleanset.studies.attacks.wrapped import check_wrapped
 from cleanset.studies.robustness.mask_formats import FORMATS

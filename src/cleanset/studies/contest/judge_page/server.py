@@ -1,16 +1,87 @@
-"""The judge page as a server."""
+"""The judge page as a server: NiceGUI's element around the HTML of `view`, its keys, and the images."""
 
 import asyncio
 import datetime
+import sys
 from pathlib import Path
 
 from fastapi import FastAPI
+from nicegui import events, ui
+from starlette.responses import PlainTextResponse, Response
 
-from cleanset.studies.contest.judge_page import page
+from cleanset.errors import CleansetError
 from cleanset.studies.contest.judge_page.session import JudgeSession, open_session
+from cleanset.studies.contest.judge_page.tab import JudgeTab
+from cleanset.studies.contest.judge_page.view import render
+from cleanset.studies.contest.outlines import MAX_COORDINATE, Point
 from cleanset.web.pages import run_page, serve_page, usual_port
 
 STATIC = Path(__file__).parent / "static"
+_HEAD = """
+<link rel="stylesheet" href="/static/judge.css">
+<script type="module" src="/static/judge.js"></script>
+"""
+_KEPT = {"Cache-Control": "private, max-age=86400, immutable"}
+_FRESH = {"Cache-Control": "no-store"}
+
+
+class JudgeElements:
+    """The element in a browser that shows one tab, and the keys that come from there."""
+
+    def __init__(self, session: JudgeSession, lock: asyncio.Lock) -> None:
+        self._lock, self._tab = lock, JudgeTab(session)
+        self._html = ui.html(render(self._tab), sanitize=False)
+        ui.on("key", self._press)
+
+    async def _press(self, event: events.GenericEventArguments) -> None:
+        """Answer a key once, however often it is sent: a browser without an answer sends it again."""
+        sent = event.args if isinstance(event.args, dict) else {}
+        key, number, seen = sent.get("key"), sent.get("number"), sent.get("seen")
+        if not isinstance(key, str) or not isinstance(number, int) or not isinstance(seen, list):
+            return
+
+        def press() -> str:
+            if number > self._tab.pressed:
+                self._tab.press(key, [str(each) for each in seen], _point(sent.get("point")))
+                self._tab.pressed = number
+            return render(self._tab)
+
+        async with self._lock:
+            self._html.set_content(await asyncio.to_thread(press))
+
+
+def _point(point: object) -> Point | None:
+    """A corner as the browser sends it; None for anything else."""
+    if isinstance(point, list) and len(point) == 2 and all(type(each) is int for each in point):
+        x, y = point
+        return (x, y) if max(abs(x), abs(y)) <= MAX_COORDINATE else None
+    return None
+
+
+def build(session: JudgeSession, lock: asyncio.Lock) -> None:
+    """Make the page that each tab opens; `lock` is held while the session is used."""
+
+    @ui.page("/", title="Judging images")
+    async def page() -> None:
+        ui.add_head_html(_HEAD)
+        async with lock:
+            JudgeElements(session, lock)
+
+
+def serve_images(app: FastAPI, session: JudgeSession) -> None:
+    """Add /image/<token> to an application: encoded anew, so that no byte of the file itself is sent."""
+    digests = {token: digest for digest, token in session.tokens.items()}
+
+    @app.get("/image/{token}")
+    def image(token: str) -> Response:
+        if token not in digests:
+            return PlainTextResponse("no such image\n", 404)
+        try:
+            data = session.photos.encoded(digests[token])
+        except (CleansetError, OSError, ValueError) as error:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+            return PlainTextResponse("the image cannot be shown\n", 500, _FRESH)
+        return Response(data, media_type="image/png" if data.startswith(b"\x89PNG") else "image/jpeg", headers=_KEPT)
 
 
 def run(contest: Path, judge: str, on: datetime.date, host: str, port: int | None, browser: bool) -> None:
@@ -24,7 +95,7 @@ def run(contest: Path, judge: str, on: datetime.date, host: str, port: int | Non
 def application(session: JudgeSession) -> FastAPI:
     """Page, images and static files."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    page.serve_images(app, session)
-    page.build(session, asyncio.Lock())
+    serve_images(app, session)
+    build(session, asyncio.Lock())
     serve_page(app, STATIC, "Judging images")
     return app

@@ -11,13 +11,11 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
-from cleanset.studies.contest.answering import answer_file, check_judge, save_answer
-from cleanset.studies.contest.entries import AnswerFile, Example
-from cleanset.studies.contest.judge_checks import checked_examples
-from cleanset.studies.contest.judge_images import FORMATS, image_paths, read_image
-from cleanset.studies.contest.judge_page.draft import Draft
-from cleanset.studies.contest.judge_plan import Task, tasks
-from cleanset.studies.contest.judging import Answer
+from cleanset.studies.contest.entries import AnswerFile, JudgeExample
+from cleanset.studies.contest.judge_page.answers import JudgeDraft, answer_file, check_judge, save_answer
+from cleanset.studies.contest.judge_plan import JudgeTask, tasks
+from cleanset.studies.contest.judges_folder import FORMATS, image_paths, read_checked_examples, read_image
+from cleanset.studies.contest.judging import JudgeAnswer
 from cleanset.studies.contest.reading import read_contest, read_section
 from cleanset.web.images import Photos
 
@@ -38,35 +36,35 @@ class JudgeSession:
     on: datetime.date
     groups: tuple[str, ...]
     drawings_are_real: bool
-    tasks: list[Task]
-    examples: Mapping[str, Example]
+    tasks: list[JudgeTask]
+    examples: Mapping[str, JudgeExample]
     photos: Photos
     tokens: dict[str, str]
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, JudgeAnswer] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
-    draft: Draft | None = None
+    draft: JudgeDraft | None = None
     sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def refresh(self) -> None:
         """Read the judge's answers again. Raises CleansetError for a file that is not valid."""
-        found: dict[str, Answer] = {}
+        found: dict[str, JudgeAnswer] = {}
         for week in sorted({task.week for task in self.tasks}):
             path = answer_file(self.contest, self.judge, week)
             if path.exists():
                 found |= read_section(AnswerFile, path).answers
         self.answers = found
 
-    def current(self) -> Task | None:
+    def current(self) -> JudgeTask | None:
         """The image that is asked about: the one of the draft, else the first without an answer, skipped ones last."""
         left = [task for task in self.tasks if task.sha256 not in self.answers]
         left.sort(key=lambda task: self.skipped.index(task.sha256) + 1 if task.sha256 in self.skipped else 0)
         drafted = [task for task in left if self.draft and task.sha256 == self.draft.image]
         return next(iter(drafted or left), None)
 
-    def draft_of(self, task: Task) -> Draft:
+    def draft_of(self, task: JudgeTask) -> JudgeDraft:
         """The answers to an image so far."""
         if self.draft is None or self.draft.image != task.sha256:
-            self.draft = Draft(image=task.sha256)
+            self.draft = JudgeDraft(image=task.sha256)
         return self.draft
 
     def keep_draft(self) -> None:
@@ -76,7 +74,7 @@ class JudgeSession:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / DRAFT, self.draft.model_dump_json() + "\n")
 
-    def save(self, task: Task) -> None:
+    def save(self, task: JudgeTask) -> None:
         """Write the draft as the answers to its image, of which there were none."""
         draft = self.draft_of(task)
         answer = draft.answer(self.groups, self.on)
@@ -97,7 +95,7 @@ class JudgeSession:
             return False
         last, answer = weeks[today[-1]], self.answers[today[-1]]
         before = self.draft
-        self.draft = Draft.of(last.sha256, answer, self.groups)
+        self.draft = JudgeDraft.of(last.sha256, answer, self.groups)
         self.draft.take_back()
         try:
             self.keep_draft()
@@ -124,7 +122,7 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
     """The session of a judge of the roster. Raises CleansetError for another, and for files that are not valid."""
     files = read_contest(contest)
     check_judge(judge, files.roster)
-    asked, examples = tasks(files, judge, on), checked_examples(contest, files)
+    asked, examples = tasks(files, judge, on), read_checked_examples(contest, files)
     digests = list(dict.fromkeys([*examples, *(task.sha256 for task in asked)]))
     paths = image_paths(contest, files, digests)
     session = JudgeSession(
@@ -139,8 +137,8 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
     return session
 
 
-def _read_draft(path: Path) -> Draft | None:
+def _read_draft(path: Path) -> JudgeDraft | None:
     try:
-        return Draft.model_validate_json(path.read_bytes())
+        return JudgeDraft.model_validate_json(path.read_bytes())
     except ValueError:  # half an image's answers: asked again
         return None

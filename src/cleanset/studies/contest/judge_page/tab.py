@@ -7,9 +7,9 @@ from typing import Literal
 
 from cleanset.errors import CleansetError
 from cleanset.saving import ChangedMeanwhileError
-from cleanset.studies.contest.judge_page.draft import Draft
+from cleanset.studies.contest.judge_page.answers import JudgeDraft
 from cleanset.studies.contest.judge_page.session import JudgeSession
-from cleanset.studies.contest.judge_plan import Task
+from cleanset.studies.contest.judge_plan import JudgeTask
 from cleanset.studies.contest.judging import CONTAINS, Contains
 from cleanset.studies.contest.outlines import MAX_POINTS, Point
 
@@ -17,7 +17,7 @@ ANSWERS: dict[str, Contains] = dict(zip("1234", CONTAINS, strict=True))  # type:
 STATED = {"y": True, "n": False}
 UNDO = ("z", "Backspace")
 
-Mode = Literal["instructions", "image", "end"]
+TabMode = Literal["instructions", "image", "end"]
 
 
 @dataclass
@@ -37,11 +37,11 @@ class JudgeTab:
         self.instructions = not self.session.answers and self.session.draft is None
 
     @property
-    def task(self) -> Task | None:
+    def task(self) -> JudgeTask | None:
         return self.session.current()
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> TabMode:
         return "instructions" if self.instructions else "image" if self.task else "end"
 
     def press(self, key: str, seen: Collection[str], point: Point | None = None) -> None:
@@ -80,7 +80,7 @@ class JudgeTab:
         else:
             self._answer(task, self.session.draft_of(task), key, point)
 
-    def _answer(self, task: Task, draft: Draft, key: str, point: Point | None) -> None:
+    def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, point: Point | None) -> None:
         groups = self.session.groups
         step = draft.step(groups)
         before = draft.model_copy(deep=True)
@@ -103,28 +103,28 @@ class JudgeTab:
             self.session.draft = before
             raise
 
-    def _add_corner(self, draft: Draft, point: Point, size: tuple[int, int]) -> None:
+    def _add_corner(self, draft: JudgeDraft, point: Point, size: tuple[int, int]) -> None:
         x, y = (max(0, min(each, most)) for each, most in zip(point, size, strict=True))
         if len(draft.corners) == MAX_POINTS:
             self.notice = f"An outline has at most {MAX_POINTS} corners."
         elif (x, y) not in draft.corners:
             draft.corners.append((x, y))
 
-    def _close(self, draft: Draft, size: tuple[int, int]) -> None:
+    def _close(self, draft: JudgeDraft, size: tuple[int, int]) -> None:
         try:
             draft.close_outline(*size)
         except ValueError as error:
             text = str(error)
             self.notice, self.is_error = f"{text[:1].upper()}{text[1:]}.", True
 
-    def _skip(self, task: Task) -> None:
+    def _skip(self, task: JudgeTask) -> None:
         if task.sha256 in self.session.skipped:
             self.session.skipped.remove(task.sha256)
         self.session.skipped.append(task.sha256)
         self.session.draft = None
         self.notice = "Later: the image comes again after the others."
 
-    def _undo(self, task: Task | None) -> None:
+    def _undo(self, task: JudgeTask | None) -> None:
         if task is not None and self.session.draft_of(task).take_back():
             self.session.keep_draft()
         elif not self.session.reopen_last():

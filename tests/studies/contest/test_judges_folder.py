@@ -2,19 +2,24 @@
 
 import datetime
 import io
+import os
+import re
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest import judge_images
+from cleanset.studies.contest import judges_folder
 from cleanset.studies.contest.checking import run
+from cleanset.studies.contest.commands import judges
 from cleanset.studies.contest.folder_checks import file_sha256
 from cleanset.studies.contest.judge_page.session import open_session
 from tests.studies.contest.made import BIRD, JUDGES
 from tests.studies.contest.on_disk import OnDisk, digest, png
+from tests.time_limits import at_most
 
 CONTROL, EXAMPLE = png((0, 90, 0), (30, 20)), png((0, 0, 90), (30, 20))
 BOTH = {"bird": True, "bicycle": False}
@@ -68,7 +73,7 @@ def test_each_file_is_hashed_once(made: OnDisk, monkeypatch: pytest.MonkeyPatch)
         hashed.append(path.name)
         return file_sha256(path)
 
-    monkeypatch.setattr(judge_images, "file_sha256", counted)
+    monkeypatch.setattr(judges_folder, "file_sha256", counted)
     run(made.folder, None, None)
     assert hashed == ["control.png", "example.png"]
 
@@ -87,6 +92,44 @@ def test_an_outline_may_touch_the_border(made: OnDisk) -> None:
     assert run(made.folder, None, None)
 
 
+def test_judges_are_scored_by_masks(made: OnDisk) -> None:
+    """A mask of all 30 x 20 pixels, and an outline of the upper right half of them."""
+    made.judge(JUDGES[3], "2026-11-06", {digest(CONTROL): outlined(30, 20) | {"date": "2026-11-07"}})
+    shown = table_of_judges(made)
+    assert re.search(f"{JUDGES[3]} *│ *0 *│ *1 *│ *1 *│ *1.00 *│ *0.50 ", shown)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (mask((3, 3)), r": 3 x 3 pixels; expected those of its image, 30 x 20$"),
+        (mask()[:40], r"\.png: .*; expected a PNG, white where the object is$"),
+        (b"no image", r"\.png: .*; expected a PNG, white where the object is$"),
+        (mask(value=100), r": nothing in it is white; expected white where the object is$"),
+    ],
+)
+def test_judges_are_not_scored_by_a_mask_that_does_not_fit(made: OnDisk, data: bytes, message: str) -> None:
+    made.path(OF_CONTROL).write_bytes(data)
+    with pytest.raises(CleansetError, match=message):
+        table_of_judges(made)
+
+
+def test_a_pipe_in_place_of_a_mask(made: OnDisk) -> None:
+    made.path(OF_CONTROL).unlink()
+    os.mkfifo(made.path(OF_CONTROL))
+    with at_most(5), pytest.raises(CleansetError, match="a named pipe; expected a regular file"):
+        table_of_judges(made)
+    with at_most(5), pytest.raises(CleansetError, match="a named pipe; expected a regular file"):
+        run(made.folder, None, None)
+
+
+def table_of_judges(made: OnDisk) -> str:
+    """What `cleanset contest judges` prints."""
+    with redirect_stdout(io.StringIO()) as out:
+        judges(made.folder)
+    return out.getvalue()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -96,7 +139,7 @@ def test_an_outline_may_touch_the_border(made: OnDisk) -> None:
         ),
         (write("judges/images/more.png", png((1, 1, 1))), r"more\.png: no control and no example"),
         (write("judges/masks/more.png", mask()), r"more\.png: the mask of no control"),
-        (write(OF_CONTROL, mask((20, 30))), r"20 x 30 pixels; expected those of its image, \(30, 20\)"),
+        (write(OF_CONTROL, mask((20, 30))), r"20 x 30 pixels; expected those of its image, 30 x 20"),
         (write(OF_CONTROL, mask(value=100)), r"nothing in it is white"),
         (write(OF_CONTROL, mask()[:40]), r"expected a PNG, white where the object is"),
         (

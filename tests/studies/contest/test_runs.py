@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cleanset.studies.contest.entries import Run
-from cleanset.studies.contest.run_coverage import coverage_steps, points
+from cleanset.studies.contest.runs import DefenceRun, coverage_steps, points
 from cleanset.validation import first_problem
 from tests.properties import examples
 
@@ -70,7 +69,7 @@ def test_every_confidence_is_found_again(drawn: list[tuple[float, bool, bool]]) 
 def test_steps_that_cannot_be(coverage: list[list[int]], message: str) -> None:
     content: dict[str, Any] = {"defence": "gold/wall", "date": "2026-11-01", "images_per_minute": 1.0, "answers": {}}
     content["eligibility"] = {"images": 10, "correct": 8, "mistakes": 1, "mistakes_at_80": 1}
-    assert Run.model_validate(content | {"coverage": [[4, 0], [9, 1]]}).coverage == [[4, 0], [9, 1]]
+    assert DefenceRun.model_validate(content | {"coverage": [[4, 0], [9, 1]]}).coverage == [[4, 0], [9, 1]]
     with pytest.raises(ValidationError) as caught:
-        Run.model_validate(content | {"coverage": coverage})
+        DefenceRun.model_validate(content | {"coverage": coverage})
     assert re.search(message, first_problem(caught.value))

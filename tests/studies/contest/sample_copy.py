@@ -1,0 +1,25 @@
+"""The sample's contest with the data of a built sample, and its defence that is trained on colors."""
+
+import runpy
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.checkouts import Checkout
+
+CONTEST = Path(__file__).parents[3] / "studies" / "contest"
+
+
+def copy_with_data(built: Checkout, contest: Path, folder: Path) -> Path:
+    """A copy of the contest in an edition with the built sample's sets."""
+    for name in ("params.yaml", "sample"):
+        (folder / name).symlink_to(built.folder / name)
+    (folder / "data").mkdir()
+    (folder / "data" / "export").symlink_to(built.folder / "data" / "export")
+    shutil.copytree(contest, folder / "studies" / "contest")
+    return folder / "studies" / "contest"
+
+
+def colors() -> dict[str, Any]:
+    """The functions of the training code of reef/colors; leaves no compiled file in the defence's folder."""
+    return runpy.run_path(str(CONTEST / "defences" / "reef" / "colors" / "train.py"))
