@@ -193,7 +193,7 @@ def test_comments_within_a_field_are_not_dropped_unseen(fields: str) -> None:
         f"{TENCH}:\n  {FIRST}:\n    verdict: crop\n    reason: text\n{fields}"
         f"    object_fully_visible: true\n    sha256: {SHA}\n"
     )
-    other = CROPPED.model_copy(update={"crop": [1, 2, 3, 4], "note": "softer"})
+    other = CROPPED.model_copy(update={"crop": (1, 2, 3, 4), "note": "softer"})
     with pytest.raises(CleansetError, match=rf"yaml: written in a way in which {FIRST} cannot be changed alone"):
         changed(text, FIRST, other)
     without = re.sub(r" # (mine|left.*)", "", text)

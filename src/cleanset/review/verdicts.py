@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import Box
+from cleanset.images.boxes import Box, parse_box
 from cleanset.validation import first_problem
 from cleanset.vocabulary import Basis, Reason, Verdict
 
@@ -17,21 +17,16 @@ OFFICIAL = "official"
 UNKNOWN = "unknown"
 """In place of a crop box: the image is to be cropped, but the box is not known."""
 
-_Edge = Annotated[int, Field(ge=0)]
 
-
-_edges = TypeAdapter[list[int] | None](
-    Annotated[list[_Edge], Field(min_length=4, max_length=4)] | None, config=ConfigDict(strict=True)
-)
-
-
-def _crop(crop: object) -> list[int] | str | None:
+def _crop(crop: object) -> Box | str | None:
     """Check a crop; as a union of types, every message would name the types instead of the key."""
+    if crop is None:
+        return None
     if isinstance(crop, str):
         if crop != UNKNOWN:
             raise ValueError(f"expected left, top, right, bottom in pixels, or {UNKNOWN}")
         return crop
-    return _edges.validate_python(crop)
+    return parse_box(crop)
 
 
 class Review(BaseModel):
@@ -41,7 +36,7 @@ class Review(BaseModel):
 
     verdict: Verdict
     reason: Reason | None = None
-    crop: Annotated[list[int] | Literal["unknown"] | None, PlainValidator(_crop)] = None
+    crop: Annotated[Box | Literal["unknown"] | None, PlainValidator(_crop)] = None
     object_fully_visible: bool | None = None
     basis: Basis | None = None
     sha256: Annotated[str, Field(pattern=rf"^([0-9a-f]{{64}}|{OFFICIAL})$")]
@@ -55,22 +50,14 @@ class Review(BaseModel):
             raise ValueError("verdict clean with a reason; a reason says what is wrong with the image")
         if (self.verdict == "crop") != (self.crop is not None):
             raise ValueError("a crop box is needed for verdict crop, and for no other")
-        if self.crop is not None:
-            self._check_crop(self.crop)
-        return self
-
-    def _check_crop(self, crop: list[int] | str) -> None:
-        if isinstance(crop, list):
-            left, top, right, bottom = crop
-            if left >= right or top >= bottom:
-                raise ValueError(f"crop {crop} has no area; expected left < right and top < bottom")
-        if self.object_fully_visible is not True:
+        if self.crop is not None and self.object_fully_visible is not True:
             raise ValueError("a crop without object_fully_visible: true; the object must remain fully visible")
+        return self
 
     @property
     def box(self) -> Box | None:
         """The crop box; None where there is none, or it is not known."""
-        return (self.crop[0], self.crop[1], self.crop[2], self.crop[3]) if isinstance(self.crop, list) else None
+        return self.crop if isinstance(self.crop, tuple) else None
 
     @property
     def box_unknown(self) -> bool:

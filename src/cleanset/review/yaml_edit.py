@@ -197,7 +197,7 @@ def _entry(image_id: str, review: Review, column: int, within: int, newline: str
 
 def _field(name: str, value: Any) -> str:
     """`name: value` on one line; quoted only where it must be."""
-    if isinstance(value, list):
+    if isinstance(value, tuple):  # a box
         return f"{name}: [{', '.join(map(str, value))}]"
     shown = _dumped({name: value})
     if len(shown.splitlines()) > 1:
