@@ -16,7 +16,7 @@ def test_four_whole_numbers_are_a_box(edges: object) -> None:
     [None, 5, "1 2 30 40", [], [1, 2, 30], [1, 2, 30, 40, 50], [-1, 2, 30, 40], [1, 2, 30.0, 40], [False, 2, 30, 40]],
 )
 def test_what_is_not_four_whole_numbers_is_refused(edges: object) -> None:
-    with pytest.raises(ValueError, match="^expected four whole numbers from 0: left, top, right, bottom in pixels$"):
+    with pytest.raises(ValueError, match=r"^expected four whole numbers from 0: left, top, right, bottom in pixels$"):
         parse_box(edges)
 
 
