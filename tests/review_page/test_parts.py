@@ -219,7 +219,7 @@ def saved_crop(tab: Tab, *keys: tuple[str, Box | None]) -> bool:
 
 def test_the_object_is_visible_in_one_box_only(edition: Path, library: Library) -> None:
     """Any change of the box takes the statement back, also one that is undone."""
-    first, second = [0, 0, 300, 200], [0, 0, 300, 201]
+    first, second = (0, 0, 300, 200), (0, 0, 300, 201)
     tab = tab_of(edition, library)
     assert not saved_crop(tab, ("v", first), ("Enter", second))
     assert tab.notice is not None
@@ -240,7 +240,7 @@ def test_the_object_is_visible_in_one_box_only(edition: Path, library: Library) 
 @pytest.mark.parametrize(
     ("box", "is_saved"), [((5, 5, 37, 36), False), ((5, 5, 36, 37), False), ((5, 5, 37, 37), True)]
 )
-def test_a_crop_has_a_smallest_size(edition: Path, library: Library, box: list[int], is_saved: bool) -> None:
+def test_a_crop_has_a_smallest_size(edition: Path, library: Library, box: Box, is_saved: bool) -> None:
     tab = tab_of(edition, library)
     assert saved_crop(tab, ("v", box), ("Enter", box)) == is_saved
     assert (reviews(edition) != {}) == is_saved
