@@ -1,5 +1,6 @@
 """The values that stages and DVC read from params.yaml are the same, or there are none."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+import cleanset
 from cleanset.errors import CleansetError
-from cleanset.yaml_files import parse_yaml, read_yaml
+from cleanset.yaml_files import is_plain_text, parse_yaml, parse_yaml_with_lines, read_yaml
 from tests.properties import examples
 
 
@@ -46,7 +48,7 @@ def test_values(text: str, value: Any) -> None:
      "2001-01-01", "2001-99-99", "<<", "=", "9" * 19, "09", "1.", "-.5", "-_1"],
 )  # fmt: skip
 def test_scalars_that_the_versions_of_yaml_read_differently(text: str) -> None:
-    with pytest.raises(CleansetError, match="without quotes, which is no text to every YAML reader") as error:
+    with pytest.raises(CleansetError, match="without quotes, which YAML readers read differently") as error:
         parse_yaml(f"b: 1\na: {text}", "params.yaml")
     assert str(error.value).startswith(f"params.yaml, line 2: '{text}' without quotes")
     assert parse_yaml(f"a: '{text}'", "x") == {"a": text}
@@ -62,7 +64,7 @@ def test_scalars_that_the_versions_of_yaml_read_differently(text: str) -> None:
         ("a: !x [1]", "line 1: a tag, '!x'"),
         ("a: &b 1", "line 1: an anchor or alias; expected the values themselves"),
         ("a: *b", "line 1: an anchor or alias"),
-        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' a second time; expected it once: remove one"),
+        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' a second time, first in line 1; expected it once: remove one"),
         ("1: a", "line 1: the key 1; expected text: put it in quotes"),
         ("[a]: b", "line 1: the key ['a']; expected text"),
         ("a: 1\n---\nb: 2", "line 2: a second document; expected one"),
@@ -86,7 +88,46 @@ def test_a_long_value_is_cut_in_the_middle() -> None:
     with pytest.raises(CleansetError) as error:
         parse_yaml(f"{'x' * 998}: 1\n{'x' * 998}: 2", "params.yaml")
     key = "'" + "x" * 29 + "…" + "x" * 29 + "' (1,000 characters)"
-    assert str(error.value) == f"params.yaml, line 2: the key {key} a second time; expected it once: remove one"
+    assert (
+        str(error.value)
+        == f"params.yaml, line 2: the key {key} a second time, first in line 1; expected it once: remove one"
+    )
+
+
+ELSEWHERE = {
+    "edition/locks.py",  # dvc.lock and dvc.yaml, as DVC wrote them
+    "edition/rot.py",
+    "edition/round_trip.py",  # the layout of params.yaml and dvc.yaml, to change an entry
+    "fetching/dvc_files.py",
+    "pipelines/relock.py",
+    "review/yaml_edit.py",  # where the nodes of a text stand; their values are read here
+}
+
+
+def test_no_other_reader_of_yaml() -> None:
+    source = Path(cleanset.__file__).parent
+    reading = re.compile(r"yaml\.(safe_load|load|full_load|compose|parse|scan|CSafeLoader|SafeLoader)|YAML\(typ")
+    found = {
+        path.relative_to(source).as_posix() for path in source.rglob("*.py") if reading.search(path.read_text("utf-8"))
+    }
+    assert found - {"yaml_files.py"} == ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("text", "is_plain"),
+    [("blur", True), ("a note of words", True), ("0f3c9d", True), ("yes", False), ("1e9", False), ("012", False),
+     ("30", False), ("true", False), ("", False), ("2012-07-01", False), ("1:30", False)],
+)  # fmt: skip
+def test_what_is_text_without_quotes(text: str, is_plain: bool) -> None:
+    assert is_plain_text(text) == is_plain
+
+
+def test_the_lines_of_keys() -> None:
+    text = "a:\n  b: 1\n  c:\n  - d: 2\n  - {e: 3}\n\nf: {g: 4,\n  h: 5}\n"
+    assert parse_yaml_with_lines(text, "x") == (
+        {"a": {"b": 1, "c": [{"d": 2}, {"e": 3}]}, "f": {"g": 4, "h": 5}},
+        {("a",): 1, ("a", "b"): 2, ("a", "c"): 3, ("f",): 7, ("f", "g"): 7, ("f", "h"): 8},
+    )
 
 
 scalars = st.text("0123456789_.:eExXobBaAfFinN+-~yY=<", max_size=8) | st.sampled_from(

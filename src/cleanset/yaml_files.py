@@ -1,11 +1,12 @@
-"""Reading params.yaml and dvc.yaml, so that the stages and DVC read the same from them.
+"""The one reader of every YAML file that people write: params.yaml, dvc.yaml, reviews, the files of a contest.
 
-PyYAML reads YAML 1.1, DVC (by ruamel.yaml) 1.2: `012` is 10 to the one and 12 to the other. What the
-versions read differently is refused here, and so is what such files do not need: tags, anchors, dates.
+PyYAML reads YAML 1.1, DVC (by ruamel.yaml) 1.2: `012` is 10 to the one and 12 to the other, `yes` true to the one and
+text to the other. Whatever the versions read differently is refused here, and so is what such files do not need: tags,
+anchors, dates.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from cleanset.validation import shown
 
 MAX_DEPTH = 20
 MAX_CHARACTERS = 2**20
+
+Lines = Mapping[tuple[str, ...], int]
+"""The line of each key, by the keys that lead to it from the top; keys of tables inside lists are left out."""
 
 _NULL = re.compile(r"~|null|Null|NULL|")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
@@ -41,6 +45,14 @@ def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS) -> 
 def parse_yaml(text: str, where: str) -> object:
     """Dicts with text as keys, lists, text, whole and decimal numbers, booleans and None from one YAML document.
 
+    Raises CleansetError as `parse_yaml_with_lines` does.
+    """
+    return parse_yaml_with_lines(text, where)[0]
+
+
+def parse_yaml_with_lines(text: str, where: str) -> tuple[object, Lines]:
+    """The content of one YAML document, as `parse_yaml` reads it, and the lines of its keys.
+
     Raises CleansetError, naming `where` and the line, for anything else: bad syntax, a key twice, deep
     nesting, a tag, an anchor, and a plain scalar that YAML 1.1 and 1.2 read differently.
     """
@@ -48,7 +60,8 @@ def parse_yaml(text: str, where: str) -> object:
     if found:
         raise CleansetError(f"{where}: the character {found[0]!a}; expected it escaped, in double quotes")
     try:
-        return _Reader(yaml.CSafeLoader(text).get_event, where).document()
+        reader = _Reader(yaml.CSafeLoader(text).get_event, where)
+        return reader.document(), reader.lines
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
@@ -64,20 +77,22 @@ class _Reader:
     def __init__(self, next_event: Callable[[], Any], where: str) -> None:
         self._next = next_event
         self._where = where
+        self.lines: dict[tuple[str, ...], int] = {}
         self._plain_values: dict[str, object] = {}  # many a text comes often, and costs ten times an entry
 
     def document(self) -> object:
         self._next()  # the stream
         if isinstance(self._next(), yaml.StreamEndEvent):
             return None
-        content = self._value(self._next(), 0)
+        content = self._value(self._next(), 0, ())
         self._next()  # the document's end
         after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
             raise self._error(after, "a second document; expected one")
         return content
 
-    def _value(self, event: Any, depth: int) -> object:
+    def _value(self, event: Any, depth: int, path: tuple[str, ...] | None) -> object:
+        """The value that begins with an event; `path`: the keys that lead to it, None inside a list."""
         if event.anchor is not None:
             raise self._error(event, "an anchor or alias; expected the values themselves")
         if event.tag is not None:
@@ -90,23 +105,31 @@ class _Reader:
             return event.value if event.style else self._plain(event)
         if depth == MAX_DEPTH:
             raise self._error(event, f"lists or tables more than {MAX_DEPTH} deep")
-        return self._mapping(depth) if type(event) is yaml.MappingStartEvent else self._list(depth)
+        return self._mapping(depth, path) if type(event) is yaml.MappingStartEvent else self._list(depth)
 
     def _list(self, depth: int) -> list[object]:
         items = []
         while type(event := self._next()) is not yaml.SequenceEndEvent:
-            items.append(self._value(event, depth + 1))
+            items.append(self._value(event, depth + 1, None))
         return items
 
-    def _mapping(self, depth: int) -> dict[str, object]:
+    def _mapping(self, depth: int, path: tuple[str, ...] | None) -> dict[str, object]:
         entries: dict[str, object] = {}
+        lines: dict[str, int] = {}
         while type(event := self._next()) is not yaml.MappingEndEvent:
-            key = self._value(event, depth + 1)
+            key = self._value(event, depth + 1, None)
             if not isinstance(key, str):
                 raise self._error(event, f"the key {shown(key)}; expected text: put it in quotes")
             if key in entries:
-                raise self._error(event, f"the key {shown(key)} a second time; expected it once: remove one")
-            entries[key] = self._value(self._next(), depth + 1)
+                raise self._error(
+                    event,
+                    f"the key {shown(key)} a second time, first in line {lines[key]}; expected it once: remove one",
+                )
+            lines[key] = event.start_mark.line + 1
+            below = None if path is None else (*path, key)
+            if below is not None:
+                self.lines[below] = lines[key]
+            entries[key] = self._value(self._next(), depth + 1, below)
         return entries
 
     def _plain(self, event: yaml.ScalarEvent) -> object:
@@ -125,17 +148,26 @@ class _Reader:
             return int(text)
         if _FLOAT.fullmatch(text):
             return float(text)
-        if _NUMBER_IN_1_2.fullmatch(text) or _tag_in_1_1(text) != "tag:yaml.org,2002:str":
+        if not _is_text(text):
             raise self._error(
                 event,
-                f"{shown(text)} without quotes, which is no text to every YAML reader; expected a plain decimal "
-                "number, true, false or null: put it in quotes if it is text",
+                f"{shown(text)} without quotes, which YAML readers read differently; expected a decimal number "
+                "without leading zeros, such as 30, true, false or null: put it in quotes if it is text",
             )
         return text
 
     def _error(self, event: yaml.Event, what: str) -> CleansetError:
         line = event.start_mark.line + 1 if event.start_mark else 1
         return CleansetError(f"{self._where}, line {line}: {what}")
+
+
+def is_plain_text(text: str) -> bool:
+    """Whether a scalar of these characters, written without quotes, is text to every YAML reader."""
+    return not any(each.fullmatch(text) for each in (_NULL, _BOOL, _INT, _FLOAT)) and _is_text(text)
+
+
+def _is_text(text: str) -> bool:
+    return not _NUMBER_IN_1_2.fullmatch(text) and _tag_in_1_1(text) == "tag:yaml.org,2002:str"
 
 
 _resolver = yaml.resolver.Resolver()

@@ -177,7 +177,7 @@ def test_differences_in_verdict_and_box_but_not_in_reason() -> None:
 
 
 def test_the_report_says_which_of_several_boxes_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
-    boxes = {"ann": [0, 0, 90, 80], "bob": [0, 0, 90, 81]}
+    boxes = {"ann": (0, 0, 90, 80), "bob": (0, 0, 90, 81)}
     reviewed = {
         name: Review(verdict="crop", reason="text", crop=box, object_fully_visible=True, sha256="0" * 64)
         for name, box in boxes.items()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleanset.images.boxes import parse_box
 from cleanset.review.consensus import Policy, consensus
 from cleanset.review.verdicts import Review
 from cleanset.selection.decision import Decision
@@ -123,7 +124,7 @@ def test_the_order_of_the_reviewers_does_not_matter(
 
 
 def cropped(*box: int) -> Review:
-    return Review(verdict="crop", reason="watermark", crop=list(box), object_fully_visible=True, sha256=SHA)
+    return Review(verdict="crop", reason="watermark", crop=parse_box(box), object_fully_visible=True, sha256=SHA)
 
 
 NEAR: list[tuple[list[tuple[int, ...]], Policy, tuple[int, ...] | None]] = [

@@ -122,7 +122,7 @@ def test_whole_pixels_come_back_exactly(data: st.DataObject, width: int, height:
     task = {"data": TASK["data"]}
     text = json.dumps([answered(task, 1, [drawn, CROP, TEXT, VISIBLE])])
     [vote] = read_votes(text, "f", None, {IMAGE: (width, height)})
-    assert vote.review.crop == box
+    assert vote.review.box == tuple(box)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_whole_pixels_come_back_exactly(data: st.DataObject, width: int, height:
 )
 def test_a_box_becomes_the_pixels_that_it_touches(value: Json, box: list[int]) -> None:
     drawn = BOX | {"value": value | {"rectanglelabels": ["keep"]}}
-    assert read_one(drawn, CROP, TEXT, VISIBLE).crop == box
+    assert read_one(drawn, CROP, TEXT, VISIBLE).box == tuple(box)
 
 
 # Refusals

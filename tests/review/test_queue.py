@@ -334,7 +334,7 @@ def test_reviewers_who_agree_are_each_asked_the_fewest(
 ) -> None:
     """As many as are needed, in turns that chance decides; nobody is asked twice, or of more than must be asked."""
     ranked, truth = models[0]
-    crop = Review(verdict="crop", reason="watermark", crop=[0, 0, 9, 9], object_fully_visible=True, sha256=SHA256)
+    crop = Review(verdict="crop", reason="watermark", crop=(0, 0, 9, 9), object_fully_visible=True, sha256=SHA256)
     answers = {"clean": CLEAN, "crop": crop, "reject": REJECT}
     votes: dict[str, dict[str, Review]] = {name: {} for name in ("ann", "bob", "cy")[:min_reviewers]}
     while still := {

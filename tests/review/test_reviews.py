@@ -1,6 +1,10 @@
 """Review files: what they may hold, and what is refused in which words."""
 
+from pathlib import Path
+
 import pytest
+import yaml
+from ruamel.yaml import YAML
 
 from cleanset.errors import CleansetError
 from cleanset.review.verdicts import Review, parse_reviews
@@ -9,7 +13,7 @@ from tests.review.texts import GOLDFISH, IMAGE, SHA, TENCH, clean, crop, entry
 CROP = {
     "verdict": "crop",
     "reason": "watermark",
-    "crop": [0, 0, 480, 330],
+    "crop": (0, 0, 480, 330),
     "object_fully_visible": True,
     "sha256": SHA,
 }
@@ -68,69 +72,95 @@ def test_text_that_yaml_could_take_for_something_else_is_quoted() -> None:
     assert [review.note for review in parsed(clean(note='"2012-07-01"'))] == ["2012-07-01"]
 
 
+FOUR_EDGES = "crop: expected four whole numbers from 0: left, top, right, bottom in pixels; found "
+
 REFUSED = {
     # not YAML
     "a colon too many": (clean(note="a: b"), "line 5: not YAML: mapping values are not allowed in this context"),
     "a tab": (f"{TENCH}:\n\tP: {{}}\n", "line 2: not YAML: found character that cannot start any token"),
     "an open bracket": (crop(crop="[0, 0"), "line 6: not YAML: did not find expected ',' or ']'"),
-    "an unknown alias": (clean(note="*missing"), "line 5: not YAML: found undefined alias"),
-    "two documents": (clean() + "---\n" + clean(), "line 5: not YAML: but found another document"),
+    "an unknown alias": (clean(note="*missing"), "line 5: an anchor or alias; expected the values themselves"),
+    "two documents": (clean() + "---\n" + clean(), "line 5: a second document; expected one"),
     "a control character": (clean(note="a\x00b"), "not YAML: unacceptable character #x0000"),
     # tags
     "python object": (
         clean(note="!!python/object:os.system {}"),
-        "line 5: a value of type tag:yaml.org,2002:python/object:os.system; expected text, numbers and lists",
+        "line 5: a tag, '!!python/object:os.system'; expected text, numbers, lists and tables",
     ),
     "python call": (
         clean(note="!!python/object/apply:os.system ['true']"),
-        "line 5: a value of type tag:yaml.org,2002:python/object/apply:os.system; expected text",
+        "line 5: a tag, '!!python/object/apply:os.system'; expected text",
     ),
     "python object as entry": (
         f"{TENCH}:\n  {IMAGE}: !!python/object:builtins.dict\n    verdict: clean\n",
-        "line 2: a value of type tag:yaml.org,2002:python/object:builtins.dict; expected text",
+        "line 2: a tag, '!!python/object:builtins.dict'; expected text",
     ),
     "python object as file": (
         f"!!python/object:builtins.dict {{{TENCH}: {{}}}}",
-        "line 1: a value of type tag:yaml.org,2002:python/object:builtins.dict; expected text",
+        "line 1: a tag, '!!python/object:builtins.dict'; expected text",
     ),
     "tagged key": (
         clean() + "    !!python/name:os.system note: x\n",
-        "line 5: a value of type tag:yaml.org,2002:python/name:os.system; expected text",
+        "line 5: a tag, '!!python/name:os.system'; expected text",
     ),
-    "own tag": (clean(note="!mine x"), "line 5: a value of type !mine; expected text, numbers and lists"),
-    "tag inside a list": (crop(crop="[0, 0, 480, !mine 330]"), "line 5: a value of type !mine; expected text"),
+    "own tag": (clean(note="!mine x"), "line 5: a tag, '!mine'; expected text, numbers, lists and tables"),
+    "tag inside a list": (crop(crop="[0, 0, 480, !mine 330]"), "line 5: a tag, '!mine'; expected text"),
     "unquoted date": (
         clean(note="2012-07-01"),
-        "line 5: a value of type tag:yaml.org,2002:timestamp; expected text, numbers and lists: "
-        "put it in quotes if it is meant as text",
+        "line 5: '2012-07-01' without quotes, which YAML readers read differently; expected a decimal number without "
+        "leading zeros, such as 30, true, false or null: put it in quotes if it is text",
     ),
     "merge key": (
         f"{TENCH}:\n  <<: {{verdict: clean, sha256: {SHA}}}\n",
-        "line 2: a value of type tag:yaml.org,2002:merge; expected text",
+        "line 2: '<<' without quotes, which YAML readers read differently",
     ),
-    "no truth value": (clean(object_fully_visible="!!bool maybe"), "line 5: found 'maybe'; expected text, a number"),
-    "no number": (clean(note="!!int ''"), "line 5: found ''; expected text, a number or a list"),
-    "no table": (clean(note="!!map x"), "line 5: found 'x'; expected text, a number or a list"),
-    # aliases that contain themselves
-    "alias of the file": (f"&a {{{TENCH}: *a}}", "line 1: found a list or table; expected text, a number or a list"),
-    "alias of the class": (f"{TENCH}: &a {{P: *a}}", "line 1: found a list or table; expected text, a number"),
-    "alias of the entry": (f"{TENCH}: {{P: &a {{note: *a}}}}", "line 1: found a list or table; expected text"),
-    "alias of the list": (f"{TENCH}: {{P: {{crop: &a [*a]}}}}", "line 1: found a list or table; expected text"),
+    "no truth value": (clean(object_fully_visible="!!bool maybe"), "line 5: a tag, '!!bool'; expected text"),
+    "no number": (clean(note="!!int ''"), "line 5: a tag, '!!int'; expected text"),
+    "no table": (clean(note="!!map x"), "line 5: a tag, '!!map'; expected text"),
+    # what YAML 1.1 reads as another value than YAML 1.2
+    "leading zeros": (
+        crop(crop="[030, 030, 478, 326]"),
+        "line 5: '030' without quotes, which YAML readers read differ",
+    ),
+    "leading zeros without octal digits": (crop(crop="[0, 0, 480, 089]"), "line 5: '089' without quotes"),
+    "octal edge": (crop(crop="[0o30, 0, 478, 326]"), "line 5: '0o30' without quotes"),
+    "hexadecimal edge": (crop(crop="[0x1e, 0, 478, 326]"), "line 5: '0x1e' without quotes"),
+    "binary edge": (crop(crop="[0b11, 0, 478, 326]"), "line 5: '0b11' without quotes"),
+    "sexagesimal edge": (crop(crop="[1:30, 0, 478, 326]"), "line 5: '1:30' without quotes"),
+    "edge with an underscore": (crop(crop="[0, 0, 4_78, 326]"), "line 5: '4_78' without quotes"),
+    "yes as a truth value": (crop(object_fully_visible="yes"), "line 6: 'yes' without quotes"),
+    "on as a truth value": (crop(object_fully_visible="on"), "line 6: 'on' without quotes"),
+    "a number as sha256": (
+        entry(verdict="clean", sha256="1" * 62 + "e9"),
+        "line 4: '1111111111",
+    ),
+    "half of a number as a note": (clean(note="1e5"), "line 5: '1e5' without quotes"),
+    # anchors
+    "alias of the file": (f"&a {{{TENCH}: *a}}", "line 1: an anchor or alias; expected the values themselves"),
+    "alias of the class": (f"{TENCH}: &a {{P: *a}}", "line 1: an anchor or alias; expected the values themselves"),
+    "alias of the entry": (
+        f"{TENCH}: {{P: &a {{note: *a}}}}",
+        "line 1: an anchor or alias; expected the values themselves",
+    ),
+    "alias of the list": (
+        f"{TENCH}: {{P: {{crop: &a [*a]}}}}",
+        "line 1: an anchor or alias; expected the values themselves",
+    ),
     # shape
-    "a list": ("- a\n", "line 1: found a list or table; expected the wnid of the file, n01440764:"),
+    "a list": ("- a\n", "line 1: found a list; expected the wnid of the file, n01440764:"),
     "a text": ("clean\n", "line 1: found 'clean'; expected the wnid of the file, n01440764:"),
-    "no images": (f"{TENCH}:\n", "line 1: found ''; expected image ids"),
-    "images as a list": (f"{TENCH}:\n- {IMAGE}\n", "line 2: found a list or table; expected image ids"),
-    "no fields": (f"{TENCH}:\n  {IMAGE}:\n", "line 2: found ''; expected verdict: …"),
+    "no images": (f"{TENCH}:\n", "line 1: found nothing; expected image ids"),
+    "images as a list": (f"{TENCH}:\n- {IMAGE}\n", "line 1: found a list; expected image ids"),
+    "no fields": (f"{TENCH}:\n  {IMAGE}:\n", "line 2: found nothing; expected verdict: …"),
     "verdict without its key": (f"{TENCH}:\n  {IMAGE}: clean\n", "line 2: found 'clean'; expected verdict: …"),
     "a truth value as key": (
         f"{TENCH}:\n  !!bool {IMAGE}: {{verdict: clean, sha256: {SHA}}}\n",
-        f"line 2: found '{IMAGE}' as a key; expected image ids",
+        "line 2: a tag, '!!bool'; expected text",
     ),
-    "a list as key": (f"{TENCH}:\n  [a, b]: clean\n", "line 2: found a list or table as a key; expected image ids"),
-    "a table as value": (clean(note="{a: b}"), "line 5: found a list or table; expected text, a number or a list"),
-    "a list in a list": (clean(note="[[a]]"), "line 5: a list or table too deep; a review has text, numbers, a crop"),
-    "deeper than the stack": ("[" * 50_000, "line 1: a list or table too deep; a review has text, numbers, a crop"),
+    "a list as key": (f"{TENCH}:\n  [a, b]: clean\n", "line 2: the key ['a', 'b']; expected text: put it in quotes"),
+    "a table as value": (clean(note="{a: b}"), f"line 2, {IMAGE}: note: expected a string"),
+    "a list in a list": (clean(note="[[a]]"), f"line 2, {IMAGE}: note: expected a string; found [['a']]"),
+    "deeper than the stack": ("[" * 50_000, "line 1: lists or tables more than 20 deep"),
     "another class": (
         clean().replace(TENCH, GOLDFISH),
         "line 1: found n01443537; expected one entry, n01440764, the file's name",
@@ -142,15 +172,15 @@ REFUSED = {
     "no class": ("{}", "line 1: found nothing; expected one entry, n01440764, the file's name"),
     "doubled class": (
         clean() * 2,
-        "line 5: n01440764 a second time, first in line 1; expected one entry: remove one of the two",
+        "line 5: the key 'n01440764' a second time, first in line 1; expected it once: remove one",
     ),
     "doubled image": (
         clean() + f"  {IMAGE}:\n    verdict: reject\n",
-        "line 5: ILSVRC2012_val_00002138 a second time, first in line 2; expected one entry: remove one of the two",
+        "line 5: the key 'ILSVRC2012_val_00002138' a second time, first in line 2; expected it once: remove one",
     ),
     "doubled field": (
         clean() + "    verdict: unsure\n",
-        "line 5: verdict a second time, first in line 3; expected one entry: remove one of the two",
+        "line 5: the key 'verdict' a second time, first in line 3; expected it once: remove one",
     ),
     # values
     "unknown key": (
@@ -163,7 +193,10 @@ REFUSED = {
         entry(verdict="ok", sha256=SHA),
         "verdict: expected 'clean', 'crop', 'reject' or 'unsure'; found 'ok'",
     ),
-    "yes as verdict": (entry(verdict="yes", sha256=SHA), "verdict: expected 'clean', 'crop', 'reject' or"),
+    "yes as verdict": (
+        entry(verdict="yes", sha256=SHA),
+        "line 3: 'yes' without quotes, which YAML readers read differently",
+    ),
     "unknown reason": (
         entry(verdict="reject", reason="ugly", sha256=SHA),
         "reason: expected 'watermark', 'text'",
@@ -191,13 +224,13 @@ REFUSED = {
         "crop [0, 330, 480, 330] has no area; expected left < right",
     ),
     "crop upside down": (crop(crop="[0, 330, 480, 0]"), "crop [0, 330, 480, 0] has no area; expected left < right and"),
-    "negative crop": (crop(crop="[-1, 0, 480, 330]"), "crop.0: expected greater than or equal to 0; found -1"),
-    "crop of three": (crop(crop="[0, 0, 480]"), "crop: List should have at least 4 items"),
-    "crop of five": (crop(crop="[0, 0, 480, 330, 1]"), "crop: List should have at most 4 items"),
-    "crop of fractions": (crop(crop="[0, 0, 480.0, 330]"), "crop.2: expected an integer"),
-    "crop of truth values": (crop(crop="[0, false, 480, 330]"), "crop.1: expected an integer"),
+    "negative crop": (crop(crop="[-1, 0, 480, 330]"), FOUR_EDGES + "[-1, 0, 480, 330]"),
+    "crop of three": (crop(crop="[0, 0, 480]"), FOUR_EDGES + "[0, 0, 480]"),
+    "crop of five": (crop(crop="[0, 0, 480, 330, 1]"), FOUR_EDGES + "[0, 0, 480, 330, 1]"),
+    "crop of fractions": (crop(crop="[0, 0, 480.0, 330]"), FOUR_EDGES + "[0, 0, 480.0, 330]"),
+    "crop of truth values": (crop(crop="[0, false, 480, 330]"), FOUR_EDGES + "[0, False, 480, 330]"),
     "crop as text": (crop(crop="0 0 480 330"), "crop: expected left, top, right, bottom in pixels, or unknown; found"),
-    "crop as a number": (crop(crop="480"), "crop: expected a list; found 480"),
+    "crop as a number": (crop(crop="480"), FOUR_EDGES + "480"),
     "clean with unknown box": (clean(crop="unknown"), "a crop box is needed for verdict crop, and for no other"),
     "object cut off by an unknown box": (
         crop(crop="unknown", object_fully_visible="false"),
@@ -225,3 +258,16 @@ def test_refused(text: str, message: str) -> None:
     assert words.startswith("reviews/ann/n01440764.yaml")
     assert message in words
     assert "\n" not in words
+
+
+@pytest.mark.slow
+def test_the_committed_files_read_alike_in_both_versions_of_yaml(repository: Path) -> None:
+    """As PyYAML (1.1) reads them, which was the reader of reviews, and as ruamel.yaml (1.2)."""
+    files = sorted(path for edition in ("", "imagenet") for path in (repository / edition / "reviews").rglob("*.yaml"))
+    assert len(files) >= 1011
+    for path in files:
+        text = path.read_text("utf-8")
+        votes = parse_reviews(text, path.stem, str(path))
+        found = {path.stem: {vote.image_id: vote.review.model_dump(mode="json", exclude_unset=True) for vote in votes}}
+        assert found == yaml.load(text, Loader=yaml.CSafeLoader)
+        assert found == YAML(typ="safe").load(text)

@@ -18,6 +18,7 @@ from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
+from cleanset.images.boxes import Box
 from cleanset.review.queue import Candidate
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review
@@ -153,9 +154,9 @@ def test_a_verdict_beneath_an_open_crop_is_not_overwritten(edition: Path, librar
     tab.press("x", [focus])
     save(edition / "reviews", "ada", GOLDFISH, focus, Review(verdict="clean", sha256=library.images[focus].sha256))
     for key in ("w", "v"):
-        tab.press(key, [focus], [0, 0, 300, 200])
+        tab.press(key, [focus], (0, 0, 300, 200))
         render(tab)  # the cards are hidden
-    tab.press("Enter", [focus], [0, 0, 300, 200])
+    tab.press("Enter", [focus], (0, 0, 300, 200))
     assert tab.notice is not None
     assert "changed meanwhile" in tab.notice.text
     assert reviews(edition) == {GOLDFISH: {focus: {"verdict": "clean"}}}
@@ -207,7 +208,7 @@ def test_no_verdict_on_what_was_not_shown(edition: Path, library: Library) -> No
     assert reviews(edition) == {}
 
 
-def saved_crop(tab: Tab, *keys: tuple[str, list[int] | None]) -> bool:
+def saved_crop(tab: Tab, *keys: tuple[str, Box | None]) -> bool:
     """Whether a crop is saved of the image in focus with these keys, each with the box that is drawn then."""
     assert tab.focus is not None
     focus = tab.focus
@@ -218,7 +219,7 @@ def saved_crop(tab: Tab, *keys: tuple[str, list[int] | None]) -> bool:
 
 def test_the_object_is_visible_in_one_box_only(edition: Path, library: Library) -> None:
     """Any change of the box takes the statement back, also one that is undone."""
-    first, second = [0, 0, 300, 200], [0, 0, 300, 201]
+    first, second = (0, 0, 300, 200), (0, 0, 300, 201)
     tab = tab_of(edition, library)
     assert not saved_crop(tab, ("v", first), ("Enter", second))
     assert tab.notice is not None
@@ -233,19 +234,19 @@ def test_the_object_is_visible_in_one_box_only(edition: Path, library: Library) 
     assert saved_crop(tab, ("v", first), ("box", first), ("Enter", first))
     tab.focus = focus
     assert not saved_crop(tab, ("Enter", first))  # opened again, it is not stated
-    assert reviews(edition)[GOLDFISH][focus or ""]["crop"] == first
+    assert reviews(edition)[GOLDFISH][focus or ""]["crop"] == list(first)
 
 
 @pytest.mark.parametrize(
-    ("box", "is_saved"), [([5, 5, 37, 36], False), ([5, 5, 36, 37], False), ([5, 5, 37, 37], True)]
+    ("box", "is_saved"), [((5, 5, 37, 36), False), ((5, 5, 36, 37), False), ((5, 5, 37, 37), True)]
 )
-def test_a_crop_has_a_smallest_size(edition: Path, library: Library, box: list[int], is_saved: bool) -> None:
+def test_a_crop_has_a_smallest_size(edition: Path, library: Library, box: Box, is_saved: bool) -> None:
     tab = tab_of(edition, library)
     assert saved_crop(tab, ("v", box), ("Enter", box)) == is_saved
     assert (reviews(edition) != {}) == is_saved
     if not is_saved:
         assert tab.notice is not None
-        assert f"it is {box[2] - 5} × {box[3] - 5} pixels, and no edge may be shorter than 32" in tab.notice.text
+        assert f"is {box[2] - 5} x {box[3] - 5} pixels; expected edges of at least 32" in tab.notice.text
 
 
 def test_a_class_that_waits_for_others_is_not_called_settled(edition: Path) -> None:
@@ -330,9 +331,9 @@ def test_hints_name_cards(edition: Path, library: Library) -> None:
 
 
 @pytest.mark.parametrize(
-    "box", [None, [0, 0, 407, 254], [5, 5, 5, 9], [-1, 0, 9, 9], [0, 0, 9, 9999], [9, 9, 2, 2], [0, 0, 10**30, 3]]
+    "box", [None, (0, 0, 407, 254), (5, 5, 5, 9), (-1, 0, 9, 9), (0, 0, 9, 9999), (9, 9, 2, 2), (0, 0, 10**30, 3)]
 )
-def test_no_box_that_is_none(edition: Path, library: Library, box: list[int] | None) -> None:
+def test_no_box_that_is_none(edition: Path, library: Library, box: Box | None) -> None:
     tab = tab_of(edition, library)
     for key in ("x", "w", "v", "Enter"):
         tab.press(key, tab.images(), box)
@@ -347,7 +348,7 @@ def test_a_crop_that_is_misclassified(edition: Path, library: Library) -> None:
     focus = tab.focus
     assert focus is not None
     for key in ("x", "w", "v", "Enter"):
-        tab.press(key, tab.images(), [0, 0, 300, 200])
+        tab.press(key, tab.images(), (0, 0, 300, 200))
     assert "misclassified by" not in render(tab)["view"]
     kept = dict(tab.status.kept)
     score_as_misclassified(tab, focus, edition / "elsewhere")
@@ -378,7 +379,7 @@ def test_a_misclassified_crop_that_is_accepted(edition: Path) -> None:
     focus = tab.focus
     assert focus is not None
     for key in ("x", "w", "v", "Enter"):
-        tab.press(key, tab.images(), [0, 0, 300, 200])
+        tab.press(key, tab.images(), (0, 0, 300, 200))
     kept = dict(tab.status.kept)
     assert kept["standard"] > 0
     score_as_misclassified(tab, focus, edition / "elsewhere")
@@ -396,7 +397,7 @@ def test_an_own_misclassified_crop_is_out_while_it_waits_for_others(edition: Pat
     tab.session.library = replace(library, classes={**library.classes, tab.class_index: {"standard": ranked}})
     tab.focus = first
     for key in ("x", "w", "v", "Enter"):
-        tab.press(key, tab.images(), [0, 0, 300, 200])
+        tab.press(key, tab.images(), (0, 0, 300, 200))
     assert [(each.image_id, each.certain) for each in tab.status.questions] == list(
         zip(others, (True, True, False), strict=True)
     )

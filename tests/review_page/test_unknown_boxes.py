@@ -16,7 +16,7 @@ from cleanset.review_page.view import render
 from .conftest import Open, Serve
 from .reviewing import REASONS, reviews
 
-BOX = [4, 4, 60, 60]
+BOX = (4, 4, 60, 60)
 WHY = "To be cropped, but nobody has drawn the box"
 
 
@@ -66,7 +66,7 @@ def test_the_page_opens_the_crop_of_an_image_whose_box_is_asked_for(edition: Pat
     assert "scooter" not in parts["view"].split("</figure>")[0]  # whose verdict it is, is no matter
     tab.press("x", [second])
     draw(tab)
-    assert reviews(edition)[wnid][second]["crop"] == BOX
+    assert reviews(edition)[wnid][second]["crop"] == list(BOX)
     assert tab.mode == "class"
     assert tab.focus != second
     assert not tab.is_box_asked()
@@ -85,7 +85,7 @@ def test_the_reviewer_without_a_box_is_asked_for_it(edition: Path, library: Libr
         tab.press(key, [], BOX)
     assert tab.notice is None
     assert reviews(edition, "scooter")[wnid][first] == {
-        "verdict": "crop", "reason": "border", "crop": BOX, "object_fully_visible": True,
+        "verdict": "crop", "reason": "border", "crop": list(BOX), "object_fully_visible": True,
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices
 from cleanset.dataset.label_names import label_names
-from cleanset.images.boxes import Box
+from cleanset.images.boxes import Box, has_area
 from cleanset.vocabulary import Tier
 
 MANIFEST = "manifest.csv"
@@ -131,7 +131,7 @@ class Entry(BaseModel):
             raise ValueError(f"encoder {self.encoder} of a whole image; expected none")
 
     def _check_cropped(self, left: int, top: int, right: int, bottom: int) -> None:
-        if not (left < right and top < bottom):
+        if not has_area((left, top, right, bottom)):
             raise ValueError(f"crop box {left} {top} {right} {bottom}; expected left < right and top < bottom")
         if not self.encoder:
             raise ValueError("no encoder of a cropped image; expected Pillow <version> with zlib <version>")

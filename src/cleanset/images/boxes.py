@@ -1,6 +1,6 @@
-"""Crop boxes: their one shape, and the check against an image."""
+"""Crop boxes: their one type, its conversions and its checks."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import NamedTuple
 
 Box = tuple[int, int, int, int]
@@ -17,16 +17,46 @@ class Crop(NamedTuple):
         return f"{self.image_id} cropped to {list(self.box)}"
 
 
-def box_of(crop: Collection[float] | None) -> Box | None:
-    """A value of a column `crop` as a box; beside missing boxes pandas reads the edges as floats."""
-    if crop is None:
-        return None
-    left, top, right, bottom = map(int, crop)
+def parse_box(edges: object) -> Box:
+    """The box with these edges. Raises ValueError unless they are four whole numbers from 0 that enclose an area."""
+    if not isinstance(edges, list | tuple) or len(edges) != 4 or any(type(e) is not int or e < 0 for e in edges):
+        raise ValueError("expected four whole numbers from 0: left, top, right, bottom in pixels")
+    left, top, right, bottom = edges
+    if not has_area((left, top, right, bottom)):
+        raise ValueError(f"crop {list(edges)} has no area; expected left < right and top < bottom")
     return left, top, right, bottom
+
+
+def box_of(crop: Iterable[float] | None) -> Box | None:
+    """A value of a column `crop` as a box; None for a whole image."""
+    # pandas turns the edges into floats where other rows of the column have no box
+    return None if crop is None else parse_box([int(edge) for edge in crop])
+
+
+def has_area(box: Box) -> bool:
+    """Whether there is any pixel inside a box."""
+    left, top, right, bottom = box
+    return left < right and top < bottom
 
 
 def check_box(box: Box, width: int, height: int) -> None:
     """Raise ValueError unless a box has an area and lies inside an image of `width` x `height` pixels."""
     left, top, right, bottom = box
-    if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+    if not (has_area(box) and left >= 0 and top >= 0 and right <= width and bottom <= height):
         raise ValueError(f"crop {list(box)} in an image of {width} x {height} pixels; expected a box inside it")
+
+
+def check_crop(box: Box, width: int, height: int, min_side: int) -> None:
+    """Raise ValueError unless an image of `width` x `height` pixels may be cropped to a box.
+
+    The box must lie inside the image, be smaller than it, and have no side of fewer than `min_side` pixels.
+    """
+    check_box(box, width, height)
+    left, top, right, bottom = box
+    if box == (0, 0, width, height):
+        raise ValueError(f"crop {list(box)} is the whole image; expected a box smaller than it")
+    if min(right - left, bottom - top) < min_side:
+        raise ValueError(
+            f"crop {list(box)} is {right - left} x {bottom - top} pixels; expected edges of at least {min_side} "
+            "(review.min_crop_pixels): draw a larger box, or give another verdict"
+        )

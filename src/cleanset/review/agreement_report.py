@@ -83,7 +83,7 @@ def as_json(report: AgreementReport) -> str:
 
 
 def _review_json(review: Review) -> dict[str, Any]:
-    return review.model_dump(include={"verdict", "reason", "crop", "note"}, exclude_none=True)
+    return review.model_dump(mode="json", include={"verdict", "reason", "crop", "note"}, exclude_none=True)
 
 
 def as_table(report: AgreementReport) -> Group:
@@ -140,7 +140,8 @@ def _differences(report: AgreementReport) -> Table:
 
 
 def _described(review: Review) -> str:
-    return " ".join([review.verdict, *(_plain(review.reason)), *([str(review.crop)] if review.crop else [])])
+    crop = [str(list(review.box) if review.box else review.crop)] if review.crop else []
+    return " ".join([review.verdict, *_plain(review.reason), *crop])
 
 
 def _decided(decision: Decision, found: Difference) -> str:

@@ -60,4 +60,5 @@ def save(
 def _shown(review: Review | None) -> str:
     if review is None:
         return "no verdict"
-    return ", ".join(f"{name} {value}" for name, value in review.model_dump(exclude={"sha256"}).items() if value)
+    fields = review.model_dump(mode="json", exclude={"sha256"})
+    return ", ".join(f"{name} {value}" for name, value in fields.items() if value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
-from cleanset.images.boxes import Crop, check_box
+from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
 
 if TYPE_CHECKING:
@@ -149,7 +149,6 @@ def drawn(votes: Votes) -> set[Crop]:
 
 def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: int, official_images: bool) -> None:
     real_classes, expected = image.real_classes, image.sha256  # type: ignore[attr-defined]
-    width, height = image.width, image.height  # type: ignore[attr-defined]
     if class_index not in real_classes:
         raise CleansetError(
             f"{vote.where}: reviewed for {vote.wnid}, which is not among the image's reassessed labels; "
@@ -165,20 +164,11 @@ def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: in
             f"{vote.where}: sha256 {vote.review.sha256}, but the image has {expected}: other bytes were "
             "reviewed; look at the image again"
         )
-    box = vote.review.box
-    if box is None:
-        return
-    try:
-        check_box(box, width, height)
-    except ValueError as error:
-        raise CleansetError(f"{vote.where}: {error}") from None
-    if box == (0, 0, width, height):
-        raise CleansetError(f"{vote.where}: crop {list(box)} is the whole image; expected a box smaller than it")
-    if min(box[2] - box[0], box[3] - box[1]) < min_crop_pixels:
-        raise CleansetError(
-            f"{vote.where}: crop {list(box)} is {box[2] - box[0]} x {box[3] - box[1]} pixels; expected edges of at "
-            f"least {min_crop_pixels} (review.min_crop_pixels): draw a larger box, or give another verdict"
-        )
+    if vote.review.box is not None:
+        try:
+            check_crop(vote.review.box, image.width, image.height, min_crop_pixels)  # type: ignore[attr-defined]
+        except ValueError as error:
+            raise CleansetError(f"{vote.where}: {error}") from None
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -8,6 +8,7 @@ import yaml
 
 from cleanset.errors import CleansetError
 from cleanset.review.verdicts import Review, Vote, parse_reviews
+from cleanset.yaml_files import is_plain_text
 
 FIELDS = tuple(Review.model_fields)
 """The keys of an entry, in the order in which they are written."""
@@ -33,7 +34,7 @@ def with_review(text: str, votes: Iterable[Vote], wnid: str, image_id: str, revi
         changed = _changed(text, wnid, image_id, review, before.get(image_id))
     except (ValueError, IndexError):
         changed = text
-    if _reviews(changed, wnid, where) != wanted:  # anchors, a table in {…}, an explicit key
+    if _reviews(changed, wnid, where) != wanted:  # a table in {…}, an explicit key
         if "#" in text:
             raise CleansetError(
                 f"{where}: written in a way in which {image_id} cannot be changed alone; "
@@ -197,11 +198,15 @@ def _entry(image_id: str, review: Review, column: int, within: int, newline: str
 
 def _field(name: str, value: Any) -> str:
     """`name: value` on one line; quoted only where it must be."""
-    if isinstance(value, list):
+    if isinstance(value, tuple):  # a box
         return f"{name}: [{', '.join(map(str, value))}]"
     shown = _dumped({name: value})
     if len(shown.splitlines()) > 1:
-        shown = f"{name}: " + _dumped(value, style='"')
+        return f"{name}: " + _dumped(value, style='"')
+    if (
+        isinstance(value, str) and shown == f"{name}: {value}" and not is_plain_text(value)
+    ):  # 1e9: text to PyYAML, a number to others
+        return f"{name}: " + _dumped(value, style="'")
     return shown
 
 

@@ -1,12 +1,11 @@
 """A verdict that is being made, until nothing is missing any more."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import Box, check_box
+from cleanset.images.boxes import Box, check_crop
 from cleanset.review.verdicts import Review
 from cleanset.review_page.library import IndexedImage
 from cleanset.validation import first_problem
@@ -25,42 +24,35 @@ class Draft:
     box: Box | None = None
     visible_in: Box | None = None
 
-    def toggle_visible(self, drawn: Sequence[int] | None) -> None:
+    def toggle_visible(self, drawn: Box | None) -> None:
         """State for the box that is drawn that the object stays fully visible, or take that back."""
         if self.visible_in is not None:
             self.visible_in = None
         elif drawn is None:
             raise CleansetError("draw the box first: v states that the object stays fully visible in it")
         else:
-            self.visible_in = _box(drawn)
+            self.visible_in = drawn
 
-    def change_box(self, drawn: Sequence[int] | None) -> None:
+    def change_box(self, drawn: Box | None) -> None:
         """Drop the statement that the object stays fully visible if it was made for another box."""
-        if drawn is None or _box(drawn) != self.visible_in:
+        if drawn is None or drawn != self.visible_in:
             self.visible_in = None
 
-    def missing(self, drawn: Sequence[int] | None, image: IndexedImage, min_pixels: int) -> list[str]:
+    def missing(self, drawn: Box | None, image: IndexedImage, min_pixels: int) -> list[str]:
         """What a crop with this box still lacks, in words."""
         lacking = []
-        if drawn is None or list(drawn) == [0, 0, image.width, image.height]:
+        if drawn is None:
             lacking.append("draw a box smaller than the image")
-        elif min(drawn[2] - drawn[0], drawn[3] - drawn[1]) < min_pixels:
-            size = f"{drawn[2] - drawn[0]} × {drawn[3] - drawn[1]} pixels"
-            lacking.append(f"make the box larger: it is {size}, and no edge may be shorter than {min_pixels}")
+        else:
+            try:
+                check_crop(drawn, image.width, image.height, min_pixels)
+            except ValueError as error:
+                lacking.append(str(error))
         if self.reason is None:
             lacking.append("choose the reason, by its key")
         if self.visible_in is None:
             lacking.append("state that the object stays fully visible, by v")
         return lacking
-
-    def take_box(self, drawn: Sequence[int], image: IndexedImage) -> None:
-        """Take the box that is drawn. Raises CleansetError for one that has no area or is not inside the image."""
-        box = _box(drawn)
-        try:
-            check_box(box, image.width, image.height)
-        except ValueError as error:
-            raise CleansetError(str(error)) from None
-        self.box = box
 
     def review(self, image: IndexedImage, note: str | None) -> Review:
         """The verdict as it is to be written."""
@@ -68,15 +60,10 @@ class Draft:
             return Review(
                 verdict=self.verdict,  # type: ignore[arg-type]  # checked right here
                 reason=self.reason,  # type: ignore[arg-type]
-                crop=list(self.box) if self.box else None,
+                crop=self.box,
                 object_fully_visible=True if self.box else None,
                 sha256=image.sha256,
                 note=note,
             )
         except ValidationError as error:
             raise CleansetError(first_problem(error)) from None
-
-
-def _box(drawn: Sequence[int]) -> Box:
-    left, top, right, bottom = (int(edge) for edge in drawn)
-    return left, top, right, bottom

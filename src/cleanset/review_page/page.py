@@ -7,6 +7,7 @@ from fastapi import Request
 from nicegui import events, ui
 
 from cleanset.dataset.ilsvrc import class_indices
+from cleanset.images.boxes import Box, parse_box
 from cleanset.review_page.dialogs import Note, Search
 from cleanset.review_page.session import Session
 from cleanset.review_page.tab import Tab
@@ -92,11 +93,12 @@ class TabElements:
         self._note.show(self._tab.note() if self._tab.mode == "note" else None)
 
 
-def _box(box: object) -> list[int] | None:
+def _box(box: object) -> Box | None:
     """A crop box as the browser sends it; None for anything else."""
-    if isinstance(box, list) and len(box) == 4 and all(type(edge) is int for edge in box):
-        return box
-    return None
+    try:
+        return parse_box(box)
+    except ValueError:
+        return None
 
 
 def build(session: Session, lock: asyncio.Lock) -> None:

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from starlette.responses import PlainTextResponse, Response
 
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import Box, check_box
+from cleanset.images.boxes import Box, check_box, parse_box
 from cleanset.review_page.library import IndexedImage, Library
 from cleanset.web.images import CARD_PIXELS, preprocessed, reason
 
@@ -61,6 +61,6 @@ def _inside(text: str, image: IndexedImage) -> Box | None:
     """The box in an address; None for the whole image. Raises ValueError for any other text."""
     if not text:
         return None
-    left, top, right, bottom = (int(edge) for edge in text.split(","))
-    check_box((left, top, right, bottom), image.width, image.height)
-    return left, top, right, bottom
+    box = parse_box([int(edge) for edge in text.split(",")])
+    check_box(box, image.width, image.height)
+    return box

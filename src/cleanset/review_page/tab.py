@@ -1,8 +1,9 @@
 """One tab: what each key does in it. No HTML, no network."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from cleanset.dataset.ilsvrc import class_indices
+from cleanset.images.boxes import Box
 from cleanset.review_page.keys import VERDICTS
 from cleanset.review_page.tab_state import Mode
 from cleanset.review_page.verdict_editing import VerdictEditing
@@ -13,7 +14,7 @@ class Tab(VerdictEditing):
 
     pressed: int = 0
 
-    def press(self, key: str, seen: Collection[str], box: Sequence[int] | None = None, card: str | None = None) -> None:
+    def press(self, key: str, seen: Collection[str], box: Box | None = None, card: str | None = None) -> None:
         """Do what a key means now. `seen`: image ids that were shown when it was pressed; `box`: the crop drawn.
 
         Beside the keys of a keyboard: `focus`, on an image (`card`); `visit`, to a class (`card`, its

@@ -1,8 +1,9 @@
 """From a key to a verdict on disk: drafting, saving, notes, taking back, undoing."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from cleanset.errors import CleansetError
+from cleanset.images.boxes import Box
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
 from cleanset.review_page.drafts import Draft
@@ -46,7 +47,7 @@ class VerdictEditing(TabState):
             raise CleansetError(f"{self.focus} cannot be shown. {fault}")
         raise CleansetError(f"{self.focus} was not shown yet when the key was pressed: look, and press it again")
 
-    def _edit_draft(self, key: str, box: Sequence[int] | None) -> None:
+    def _edit_draft(self, key: str, box: Box | None) -> None:
         assert self.draft is not None
         if key == "Escape":
             self.draft = None
@@ -62,7 +63,7 @@ class VerdictEditing(TabState):
         elif self.mode == "crop" and key == "Enter":
             self._save_crop(box)
 
-    def _save_crop(self, box: Sequence[int] | None) -> None:
+    def _save_crop(self, box: Box | None) -> None:
         """Save the crop, or report what is missing; the box stays drawn meanwhile."""
         draft, image = self.draft, self.image()
         assert draft is not None
@@ -72,7 +73,7 @@ class VerdictEditing(TabState):
         if missing or box is None:
             self.notice = Notice(f"Not saved yet: {'; '.join(missing)}.", is_error=True)
             return
-        draft.take_box(box, image)
+        draft.box = box
         self._save_draft()
 
     def _save_draft(self) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.images.boxes import check_box
+from cleanset.images.boxes import Box, check_box
 from cleanset.review.verdicts import Review, Vote
 from cleanset.validation import first_problem
 from cleanset.vocabulary import REASONS, VERDICTS
@@ -197,7 +197,7 @@ def _note(result: _Result, place: str) -> str:
     return (lines if isinstance(lines, str) else "\n".join(lines)).strip()
 
 
-def _pixels(result: _Result, place: str, width: int, height: int) -> list[int]:
+def _pixels(result: _Result, place: str, width: int, height: int) -> Box:
     """The smallest box of whole pixels that holds the rectangle; right and bottom excluded."""
     shown = result.original_width, result.original_height
     if shown != (width, height):
@@ -214,7 +214,7 @@ def _pixels(result: _Result, place: str, width: int, height: int) -> list[int]:
         check_box((left, top, right, bottom), width, height)
     except ValueError as error:
         raise CleansetError(f"{place}: {error}") from None
-    return [left, top, right, bottom]
+    return left, top, right, bottom
 
 
 def _whole(start: float, length: float, pixels: int) -> tuple[int, int]:

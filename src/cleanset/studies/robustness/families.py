@@ -10,6 +10,7 @@ import pandas as pd
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.files import sha256
+from cleanset.images.boxes import box_of
 from cleanset.studies.robustness.backgrounds import generated_files, photograph_files
 from cleanset.studies.robustness.changed_images import (
     Change,
@@ -28,7 +29,7 @@ from cleanset.studies.robustness.image_masks import (
     has_scenarios,
     mask_table,
 )
-from cleanset.studies.robustness.images import STUDY_IMAGES, box_of
+from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.measured_images import measured_images
 from cleanset.studies.robustness.names import UNCHANGED
 from cleanset.studies.robustness.published_benchmarks import published_benchmark

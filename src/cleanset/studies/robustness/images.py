@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import Entry
-from cleanset.images.boxes import Box
 from cleanset.tables import (
     BOX,
     CLASS,
@@ -73,11 +72,3 @@ def first_images(images: pd.DataFrame, count: int | None) -> pd.DataFrame:
     rounds = images.groupby("class_index").cumcount().to_numpy()
     order = np.lexsort((images["file"], images["class_index"], rounds))
     return images.iloc[np.sort(order[:count])].reset_index(drop=True)
-
-
-def box_of(crop: Sequence[float] | None) -> Box | None:
-    """A value of the column `crop` as a box; pandas makes it numbers of another type."""
-    if crop is None:
-        return None
-    left, top, right, bottom = (int(edge) for edge in crop)
-    return left, top, right, bottom
