@@ -26,7 +26,7 @@ _FRESH = {"Cache-Control": "no-store"}
 
 
 class JudgeElements:
-    """The element in a browser that shows one tab, and the keys that come from there."""
+    """The element in a browser that shows one tab and sends its keys."""
 
     def __init__(self, session: JudgeSession, lock: asyncio.Lock) -> None:
         self._lock, self._tab = lock, JudgeTab(session)
