@@ -122,7 +122,8 @@ def _answers(text: str, where: str, key: Mapping[str, Stimulus]) -> Iterable[Rat
         person = _name(row["person"], "person", at)
         if row["stimulus"] not in key:
             raise CleansetError(
-                f"{at}: stimulus {shown(row['stimulus'])} is not in the plan's key; expected answers to this plan: pass theirs by --plan"
+                f"{at}: stimulus {shown(row['stimulus'])} is not in the plan's key; "
+                "expected answers to this plan: name their own with --plan"
             )
         stimulus = key[row["stimulus"]]
         if stimulus.kind == "pair":

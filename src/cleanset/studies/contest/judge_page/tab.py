@@ -76,7 +76,7 @@ class JudgeTab:
         elif key == "s":
             self._skip(task)
         elif self.session.tokens[task.sha256] not in seen:
-            self.notice, self.is_error = "The image was not shown yet when the key was pressed: look, and repeat.", True
+            self.notice, self.is_error = "The image was not shown yet when the key was pressed: look at it, and press again.", True
         else:
             self._answer(task, self.session.draft_of(task), key, point)
 
@@ -122,7 +122,7 @@ class JudgeTab:
             self.session.skipped.remove(task.sha256)
         self.session.skipped.append(task.sha256)
         self.session.draft = None
-        self.notice = "Later: the image comes again after the others."
+        self.notice = "Left for later: the image comes again after the others."
 
     def _undo(self, task: JudgeTask | None) -> None:
         if task is not None and self.session.draft_of(task).take_back():
