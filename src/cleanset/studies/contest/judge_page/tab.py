@@ -76,7 +76,8 @@ class JudgeTab:
         elif key == "s":
             self._skip(task)
         elif self.session.tokens[task.sha256] not in seen:
-            self.notice, self.is_error = "The image was not shown yet when the key was pressed: look at it, and press again.", True
+            # keys pressed before the image was drawn would judge an image that nobody has seen
+            self.notice, self.is_error = "The image was not shown yet: look at it, and press the key again.", True
         else:
             self._answer(task, self.session.draft_of(task), key, point)
 
