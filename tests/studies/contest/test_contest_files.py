@@ -68,10 +68,10 @@ def problem(kind: type[Section], content: Mapping[str, object]) -> str:
         ({"classes": {"bird": ["n01514668"]}}, "classes: 1 groups; expected 2"),
         ({"classes": {"bird": ["n01514668"], "bicycle": []}}, "a group of no class; expected one wnid or more"),
         ({"classes": {"bird": ["n01514668"], "bicycle": ["n01514668"]}}, "n01514668 is in both groups"),
-        ({"classes": {"bird": ["n01514668"], "abstain": ["n02835271"]}}, "abstain is no name for a group"),
+        ({"classes": {"bird": ["n01514668"], "abstain": ["n02835271"]}}, "abstain cannot name a group"),
         ({"teams": []}, "teams: List should have at least 1 item"),
-        ({"teams": ["red", "red", "staff", "union"]}, "teams: one is named board, or twice"),
-        ({"teams": [*RULES["teams"], "board"]}, "teams: one is named board, or twice"),
+        ({"teams": ["red", "red", "staff", "union"]}, "teams: one is named board, or listed twice"),
+        ({"teams": [*RULES["teams"], "board"]}, "teams: one is named board, or listed twice"),
         ({"organizers": ["unknown"]}, "organizers: unknown team unknown; expected one of teams"),
         ({"board": {"ada": {"conflicts": ["pink"]}}}, "board.ada.conflicts: unknown team pink"),
         ({"board": {}}, "board: Dictionary should have at least 1 item"),
@@ -220,7 +220,7 @@ def test_control_images_are_shown() -> None:
 @pytest.mark.parametrize(
     ("decided", "message"),
     [
-        (decision("x", "bird", members=["mallory"]), "mallory is no member of the board"),
+        (decision("x", "bird", members=["mallory"]), "mallory is not a member of the board"),
         (decision("x", "bird", members=["ada", "eve"]), "counts eve, who has a conflict with gold, red"),
         (decision("x", "cat"), "verdict cat; expected one of bicycle, bird, invalid"),
         (decision("y", "bird"), "no image published by then; expected one whose week has ended"),

@@ -87,7 +87,7 @@ def test_a_manifest_from_images(made: OnDisk, tmp_path: Path) -> None:
     for arguments, message in (
         ((*given[:4], "today", *images), "manifest: submitted: expected an instant in UTC such as"),
         ((*given, f"{folder}/manifest.yaml"), "manifest.yaml: not a PNG or JPEG; expected a PNG or JPEG"),
-        ((*given, f"{folder}/c.png"), "c.png: no file; expected a PNG or JPEG"),
+        ((*given, f"{folder}/c.png"), "c.png: no such file; expected a PNG or JPEG"),
         ((*given[:2], "wall", *given[3:], *images), "manifest: target: String should match pattern"),
     ):
         done = cleanset(made, *arguments)
@@ -168,7 +168,7 @@ def test_a_clean_image(made: OnDisk) -> None:
 
 def test_without_the_clean_set_nothing_is_checked(made: OnDisk) -> None:
     (made.edition / "data" / "export" / "standard" / "manifest.csv").unlink()
-    refused(made, "no finished set, with which submitted images are compared; run dvc pull")
+    refused(made, "no finished set to compare submitted images with; run dvc pull")
 
 
 def test_an_image_that_has_changed(made: OnDisk) -> None:
@@ -266,8 +266,8 @@ def test_unknown_teams_and_eleven_images(made: OnDisk) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("submissions/red/first", "red/first: no submission; expected a folder <date>-<n>"),
-        ("submissions/red/2026-11-02-0", "expected a folder <date>-<n>"),
+        ("submissions/red/first", "red/first: not a submission; expected a name <date>-<n>"),
+        ("submissions/red/2026-11-02-0", "expected a name <date>-<n>"),
         ("submissions/red/2026-13-02-1", "manifest.yaml: missing"),
         ("submissions/Red/2026-11-02-1", "submissions/Red: unexpected; expected a folder with a name of small letters"),
         ("answers/aaaaaaaa/friday.yaml", "friday.yaml: unexpected; expected a file <date>.yaml, such as 2026-11-27"),
@@ -346,7 +346,7 @@ DECISION = {"date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verd
         ({"decisions": [DECISION | {"reason": None}]}, "decisions.yaml: decisions.0.reason: expected a string"),
         ({"decisions": [DECISION | {"members": ["eve"]}]}, "counts eve, who has a conflict with gold, red"),
         ({"decisions": DECISION}, "decisions.yaml: {'date'.*; expected a list of entries"),
-        ({"appeals": [{"team": "blue", "date": "2026-11-09", "statement": "no"}]}, "an appeal of what is not his"),
+        ({"appeals": [{"team": "blue", "date": "2026-11-09", "statement": "no"}]}, "a team that may not appeal"),
         ({"stakes": []}, "gold/wall is not staked"),
     ],
 )

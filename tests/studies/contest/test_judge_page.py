@@ -135,7 +135,7 @@ def test_undo_goes_back_through_everything(contest: Path, start: Start, visit: V
     at.press(*["z"] * 9)  # three statements, the closing, four corners, the second group
     assert (at.step, at.page.locator(".given").all_inner_texts()) == ("contains", ["Definitely no"])
     at.press("z", "z")
-    assert at.notice == "Nothing to take back: no answer of today."
+    assert at.notice == "Nothing to take back: there is no answer from today."
     assert not (contest / "answers" / ADA / f"{WEEK}.yaml").exists()
 
 
@@ -190,7 +190,7 @@ def test_two_tabs_and_two_servers_of_one_judge(contest: Path, start: Start, visi
     one, other = visit(start()), visit(start(ADA, "--port", "0"))
     one.press("Enter", "4", "4")
     other.press("Enter", "1", "1")
-    assert other.notice == "Not saved: this image was answered elsewhere meanwhile."
+    assert other.notice == "Not saved: this image was answered elsewhere in the meantime."
     assert [each["contains"]["fruit"] for each in answers(contest).values()] == ["definitely_no"]
     assert other.of_view("done") == "1"
     other.press("2", "2")
@@ -205,7 +205,7 @@ def test_a_full_disk_is_told_without_a_file_name(contest: Path, start: Start, vi
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (0, old[1]))
     at.press("4")
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, old)
-    assert at.notice == "Not saved: a file cannot be read or written. The terminal of the server says which."
+    assert at.notice == "Not saved: a file cannot be read or written. See the server's terminal."
     assert answers(contest) == {}
     assert (at.step, at.of_view("done")) == ("contains", "0")
     at.press("4")

@@ -337,9 +337,9 @@ def test_an_attacker_appeals() -> None:
 @pytest.mark.parametrize(
     ("team", "date", "content", "message"),
     [
-        ("blue", "2026-11-09", BIRD, "an appeal of what is not his; expected one of gold"),
-        ("red", "2026-11-09", BIRD, "an appeal of what is not his; expected one of gold"),  # nothing to win for red
-        ("gold", "2026-11-09", UNSURE, "an appeal of what is not his; expected one of red"),
+        ("blue", "2026-11-09", BIRD, "a team that may not appeal; expected one of gold"),
+        ("red", "2026-11-09", BIRD, "a team that may not appeal; expected one of gold"),  # nothing to win for red
+        ("gold", "2026-11-09", UNSURE, "a team that may not appeal; expected one of red"),
         ("gold", "2026-11-15", BIRD, "not within the days for appeals; expected it at most 7 days after the judges'"),
     ],
 )

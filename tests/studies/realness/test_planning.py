@@ -171,7 +171,7 @@ def test_attacked_images_of_two_sizes(export_folder: Path, attacked: Path, tmp_p
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda folder: None, "no folder; expected one with attacked images"),
+        (lambda folder: None, "not a folder; expected one with attacked images"),
         (lambda folder: folder.mkdir(), "no images; expected attacked images as JPEGs or PNGs"),
         (lambda folder: (folder.mkdir(), (folder / "a.png").write_bytes(b"\x89PNG")), "a.png: cannot be read"),
     ],

@@ -57,7 +57,7 @@ def test_answers_are_never_replaced(plan: Path) -> None:
     server, text = StudyServer(plan), answers(plan)
     path = server.save("answers-2-ada.csv", text)
     server.save("answers-2-ada.csv", text)  # sent twice, as when an answer of the server was lost
-    with pytest.raises(ValueError, match="is there with other answers"):
+    with pytest.raises(ValueError, match="exists with other answers"):
         server.save("answers-2-ada.csv", text.replace(",1,900", ",0,900"))
     assert path.read_text() == text
 

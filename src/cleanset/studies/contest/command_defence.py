@@ -15,7 +15,7 @@ from cleanset.validation import shown
 
 MAX_OUTPUT_BYTES = 100_000_000
 KEPT = ("PATH", "LANG", "LC_ALL")
-"""What a command gets of the environment; its home is an empty folder."""
+"""Environment variables that a command is given; its home is an empty folder."""
 _WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net", "--")
 
 
@@ -37,7 +37,7 @@ def answers_of(
 
 @functools.cache
 def without_network() -> tuple[str, ...]:
-    """What is put before a command so that it has no network; nothing where the machine does not allow that."""
+    """The words before a command that take the network from it; none where the machine does not allow that."""
     try:
         done = subprocess.run([*_WITHOUT_NETWORK, "true"], capture_output=True, check=False)
     except OSError:
@@ -70,7 +70,7 @@ def _output(command: list[str], folder: Path, scratch: Path, time_limit_seconds:
         raise CleansetError(f"{name}: its command failed with exit code {code} ({shown(said)}); expected exit code 0")
     if out.stat().st_size > MAX_OUTPUT_BYTES:
         raise CleansetError(
-            f"{name}: its command printed more than {MAX_OUTPUT_BYTES:,} bytes; expected a line an image"
+            f"{name}: its command printed more than {MAX_OUTPUT_BYTES:,} bytes; expected one line for each image"
         )
     return out.read_bytes().decode(errors="replace")
 

@@ -30,15 +30,15 @@ def _day(text: str) -> "datetime.date":
 @app.command()
 def check(
     path: Annotated[
-        Path | None, typer.Argument(help="A submission's or a defence's folder.", show_default="everything")
+        Path | None, typer.Argument(help="Folder of a submission or a defence.", show_default="everything")
     ] = None,
-    on: Annotated[str | None, typer.Option("--on", help=DAY + " Nothing may be dated later.")] = None,
+    on: Annotated[str | None, typer.Option("--on", help=DAY + " Later dates are errors.")] = None,
     contest: Folder = HERE,
 ) -> None:
     """Check a submission, a defence, or the whole contest.
 
-    Images are decoded and compared with the clean set; files with their
-    SHA-256; all files with each other.
+    Decodes images and compares them with the clean set, files with their
+    SHA-256, and all files with each other.
     """
     from cleanset.studies.contest import checking
 
@@ -48,13 +48,13 @@ def check(
 @app.command()
 def manifest(
     target: Annotated[str, typer.Option("--target", help="The defence that the images are aimed at, team/name.")],
-    at: Annotated[str, typer.Option("--at", help="When they are submitted, in UTC, such as 2026-11-27T12:00:00Z.")],
+    at: Annotated[str, typer.Option("--at", help="Time of submission in UTC, such as 2026-11-27T12:00:00Z.")],
     images: Annotated[list[Path], typer.Argument(help="PNG or JPEG files.")],
 ) -> None:
     """Print the manifest.yaml of a submission of these images.
 
-    With their sizes and SHA-256; refuses what is no whole image. Whether the
-    contest takes it, check says.
+    It has their sizes and SHA-256; a damaged image is refused. Run check to
+    find out whether the contest accepts the submission.
     """
     from cleanset.studies.contest.folder_checks import manifest_yaml
 
@@ -65,7 +65,7 @@ def manifest(
 def defend(
     on: Annotated[str, typer.Option("--on", help=DAY + " The date of the runs.")],
     defence: Annotated[
-        list[str] | None, typer.Option("--defence", help="team/name; several times.", show_default="all")
+        list[str] | None, typer.Option("--defence", help="team/name; may be repeated.", show_default="all")
     ] = None,
     unpublished: Annotated[
         Path | None, typer.Option(help="A second eligibility list: a folder with a folder of images for each group.")
@@ -74,8 +74,8 @@ def defend(
 ) -> None:
     """Run defences over every submitted image and the eligibility list.
 
-    Writes results/runs/<team>/<name>/<date>.json. The only command here
-    that runs a model or a defence's command.
+    Writes results/runs/<team>/<name>/<date>.json. No other command of the
+    contest runs a model or a defence's command.
     """
     from cleanset.studies.contest import defending
     from cleanset.studies.contest.files import until
@@ -91,13 +91,13 @@ def threshold(
     model: Annotated[str, typer.Option("--model", help="A role of the edition.")],
     confidence: Annotated[str, typer.Option(help="max_logit, softmax, margin or energy.")] = "softmax",
     coverage: Annotated[float, typer.Option(help="The share of the eligibility list to answer.")] = 0.8,
-    ranking: Annotated[str, typer.Option(help="plain, or as_published: as the published kit counts.")] = "plain",
+    ranking: Annotated[str, typer.Option(help="plain, or as_published: the counting of the published kit.")] = "plain",
     contest: Folder = HERE,
 ) -> None:
     """Find the threshold below which a model of the edition has to abstain.
 
-    Shows it, the accuracy at that and at full coverage, and the mistakes that
-    the model makes above it, by image.
+    Prints the threshold, the accuracy at that coverage and at full coverage,
+    and the images that the model misclassifies above it.
     """
     from cleanset.studies.contest import thresholds
 

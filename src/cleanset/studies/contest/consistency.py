@@ -1,4 +1,4 @@
-"""The files of a contest against each other: known names, dates in order, nothing twice, no conflict of interest."""
+"""Check the files of a contest against each other: names, order of dates, duplicates, conflicts of interest."""
 
 import datetime
 from collections import Counter
@@ -23,7 +23,7 @@ def check_files(files: ContestFiles) -> None:
 
 
 def check_submissions(files: ContestFiles) -> None:
-    """As `check_files`, of defences, stakes and submissions alone: before anybody has judged or run anything."""
+    """Check defences, stakes and submissions alone, as `check_files` does, before anything was judged or run."""
     _check_defences(files)
     _check_stakes(files)
     _check_submissions(files)
@@ -167,12 +167,12 @@ def _check_board(files: ContestFiles, images: dict[str, Submission]) -> None:
 
 
 def _check_members(files: ContestFiles, decision: BoardDecision, submission: Submission, where: str) -> None:
-    """The attacker, the target's team and those who appealed are parties; nobody decides on a party of his."""
+    """Nobody decides on a party of their own: the attacker, the target's team, and the teams that appealed."""
     appeals = (each.team for each in files.board.appeals if each.image == decision.image)
     parties = frozenset((submission.team, team_of(submission.manifest.target), *appeals))
     for member in (*decision.members, *decision.recused):
         if member not in files.rules.board:
-            raise CleansetError(f"{where}: {member} is no member of the board; expected one of contest.yaml's board")
+            raise CleansetError(f"{where}: {member} is not a member of the board; expected one of contest.yaml's board")
     for member in sorted(decision.members):
         if files.rules.board[member].has_conflict_with(parties):
             raise CleansetError(

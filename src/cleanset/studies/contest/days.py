@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 FRIDAY = 4
-"""Monday is 0."""
+"""Day of the week on which a week ends; Monday is 0."""
 DAYS_A_WEEK = 7
 
 _DAY = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}")
@@ -58,5 +58,5 @@ def week_of_day(day: datetime.date) -> datetime.date:
 
 
 def after(day: datetime.date, days: int) -> datetime.date:
-    """So many days after a day."""
+    """The day that is some days after another."""
     return day + datetime.timedelta(days)

@@ -28,7 +28,7 @@ from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.runs import DefenceRun, coverage_steps
 
 DefenceAnswers = dict[str, str]
-"""By the name of an image, a group or `abstain`."""
+"""From the name of an image to a group or `abstain`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def run_defence(
 
 
 Answerer = Callable[[Mapping[str, Path]], tuple[DefenceAnswers, Mapping[str, float] | None]]
-"""From the paths of images by their SHA-256 to the answers, and how confident each is, where that is known."""
+"""From the paths of images by their SHA-256 to the answers, and to their confidences where these are known."""
 
 
 def _answering(contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups) -> Answerer:
@@ -141,7 +141,7 @@ def _answering(contest: Path, edition: Edition, name: str, defence: Defence, gro
 
     def answer(paths: Mapping[str, Path]) -> tuple[DefenceAnswers, None]:
         with tempfile.TemporaryDirectory() as scratch:
-            for sha, path in paths.items():  # under a name that tells nothing
+            for sha, path in paths.items():  # the name must not give the group away
                 shutil.copyfile(path, Path(scratch, f"{sha}{_suffix(path)}"))
             found = answers_of(command, folder, Path(scratch), groups.names, defence.time_limit_seconds, name)
         return {file.partition(".")[0]: given for file, given in found.items()}, None
@@ -156,7 +156,7 @@ def _suffix(path: Path) -> str:
 def _flags(
     known: Mapping[str, EligibilityImage], answers: DefenceAnswers, confidences: Mapping[str, float] | None
 ) -> tuple[Flags, Flags, Floats | None]:
-    """Of each image, whether the answer is correct, whether there is none, and its confidence, if there is one."""
+    """For each image: is the answer correct, does the defence abstain, and with which confidence (if known)."""
     correct = np.array([answers[sha] == each.group for sha, each in known.items()])
     abstains = np.array([answers[sha] == ABSTAIN for sha in known])
     return correct, abstains, None if confidences is None else np.array([confidences[sha] for sha in known])
@@ -169,7 +169,7 @@ def _figures(
 
 
 def run_json(run: DefenceRun) -> str:
-    """A run as the file that it is kept in."""
+    """The content of a run's file."""
     return json.dumps(run.model_dump(mode="json", exclude_none=True), indent=1) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The files of teams, judges, the board and runs, checked on reading, each by itself."""
+"""The files of teams, judges and the board, each checked by itself on reading."""
 
 from typing import Annotated, Literal, Self
 
@@ -13,20 +13,20 @@ from cleanset.studies.contest.rules import Name
 
 DefenceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*/[a-z0-9][a-z0-9_-]*$", max_length=129)]
 JudgeId = Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]
-"""Drawn at random: no name, so that all answers can be published as they are."""
+"""Drawn at random instead of a name, so that all answers can be published unchanged."""
 ImageFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(png|jpg|jpeg|PNG|JPG|JPEG)$", max_length=100)]
 FilePath = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$", max_length=200)
 ]
-"""Relative to the folder of the file that names it; leads nowhere else."""
+"""Relative to the folder of the file that names it, and inside that folder."""
 Text = Annotated[str, Field(pattern=r"[\p{L}\p{N}]", max_length=10_000)]
-"""With a letter or a digit, so that a reason is one."""
+"""At least one letter or digit, so that no reason is empty."""
 Side = Annotated[int, Field(ge=1, le=65_535)]
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class NamedFile(Section):
-    """A file of a defence, and what it is for."""
+    """A file of a defence and its purpose."""
 
     path: FilePath
     sha256: Sha256
@@ -36,7 +36,7 @@ class NamedFile(Section):
 class ModelOfEdition(Section):
     """A model of the edition that abstains below a threshold of its confidence.
 
-    `wrapper`: uninteresting, the defence that only looks strong, of source 004's appendix E, around the model.
+    `wrapper`: `uninteresting` wraps the model into the defence of source 004, appendix E, which only looks strong.
     """
 
     role: Role
@@ -90,7 +90,7 @@ class SubmittedImage(Section):
 
 
 class SubmissionManifest(Section):
-    """All of a submission's manifest.yaml: when it came, at which defence it is aimed, its images."""
+    """All of a submission's manifest.yaml: time of submission, target and images."""
 
     submitted: Instant
     target: DefenceName
@@ -134,7 +134,7 @@ class AnswerFile(Section):
 
 
 class BoardDecision(Section):
-    """A decision of the board on an image, with its public reason: a verdict, or how many judges are to answer.
+    """A decision of the board on an image, with its public reason: a verdict, or a new number of judges.
 
     `verdict`: the name of a group, or `invalid`.
     """

@@ -1,4 +1,4 @@
-"""All files of a contest together, and what they held on an earlier day."""
+"""All files of a contest together, and their content on an earlier day."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from cleanset.studies.contest.runs import DefenceRun
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A submission and whose it is; `number` counts a team's submissions of a day."""
+    """A team's submission; `number` counts the team's submissions of a day."""
 
     team: str
     number: int
@@ -47,7 +47,7 @@ class WeekOfAnswers:
 
 @dataclass(frozen=True, slots=True)
 class ContestFiles:
-    """Everything that the standing follows from; no order in it matters. `defences`: by team/name."""
+    """Everything that the standing is computed from, in any order. `defences`: by team/name."""
 
     rules: ContestRules
     defences: Mapping[str, Defence]
@@ -65,7 +65,7 @@ def team_of(defence: str) -> str:
 
 
 def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
-    """What the files held at the end of a day: everything that is dated later left out."""
+    """The content of the files at the end of a day, without anything that is dated later."""
     board = files.board
     answers = [
         WeekOfAnswers(each.judge, each.week, {key: one for key, one in each.answers.items() if one.date <= on})

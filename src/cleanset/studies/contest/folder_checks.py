@@ -1,4 +1,4 @@
-"""What lies in the folders of submissions and defences, against what their files say of it."""
+"""Check the folders of submissions and defences against their manifests, and write a submission's manifest."""
 
 import datetime
 import hashlib
@@ -41,16 +41,16 @@ def clean_pixels(edition: Edition) -> frozenset[str]:
     folders = sorted(path.parent for path in (edition.folder / "data" / "export").glob(f"*/{MANIFEST}"))
     if not folders:
         raise CleansetError(
-            f"{edition.folder / 'data' / 'export'}: no finished set, with which submitted images are compared; "
+            f"{edition.folder / 'data' / 'export'}: no finished set to compare submitted images with; "
             "run dvc pull or dvc repro in the edition"
         )
     return frozenset(entry.pixels_sha256 for folder in folders for entry in read_entries(folder))
 
 
 def check_submission(folder: Path, submission: Submission, rules: ContestRules, clean: Collection[str]) -> None:
-    """Check a submission's folder: its images are there, decodable, as the manifest has them, and no clean ones.
+    """Check a submission's folder: all images of the manifest and no others, decodable, and none of the clean set.
 
-    `clean` are the digests of pixels that may not be submitted. Raises CleansetError for the first problem.
+    `clean`: digests of the clean set's pixels. Raises CleansetError for the first problem.
     """
     named = {image.file for image in submission.manifest.images}
     if len(named) < len(submission.manifest.images):
@@ -89,9 +89,9 @@ def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collec
 
 
 def decode_submitted(path: Path, data: bytes) -> Image.Image:
-    """The image, which looks the same to people and models: no transparency, no second frame, not turned.
+    """Decode an image that looks the same to people and models.
 
-    Raises CleansetError for any other.
+    Raises CleansetError for transparency, a second frame, and an EXIF orientation.
     """
     try:
         found = decode(data, FORMATS)
@@ -107,7 +107,7 @@ def decode_submitted(path: Path, data: bytes) -> Image.Image:
 
 
 def manifest_entry(path: Path) -> dict[str, str | int]:
-    """What a manifest says of an image: for those who write one. Raises CleansetError if it cannot be submitted."""
+    """The entry of an image in a manifest. Raises CleansetError for an image that cannot be submitted."""
     data = path.read_bytes()
     found = decode_submitted(path, data)
     digests = {"sha256": sha256(data), "pixels_sha256": pixels_sha256(found)}
@@ -115,10 +115,10 @@ def manifest_entry(path: Path) -> dict[str, str | int]:
 
 
 def manifest_yaml(target: str, submitted: str, images: Sequence[Path]) -> str:
-    """The manifest of a submission as YAML. Raises CleansetError for what cannot be submitted, in any contest."""
+    """The manifest of a submission as YAML. Raises CleansetError for images that no contest accepts."""
     for path in images:
         if not path.is_file():
-            raise CleansetError(f"{path}: no file; expected a PNG or JPEG")
+            raise CleansetError(f"{path}: no such file; expected a PNG or JPEG")
     entries = [manifest_entry(path) for path in images]
     try:
         SubmissionManifest.model_validate({"submitted": submitted, "target": target, "images": entries})
@@ -132,7 +132,7 @@ def manifest_yaml(target: str, submitted: str, images: Sequence[Path]) -> str:
 
 
 def _quoted(value: str | int) -> str:
-    """Text in quotes: a digest may look like a number."""
+    """A value in YAML; text in quotes, since a digest may look like a number."""
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -171,9 +171,9 @@ def _files_below(folder: Path) -> Iterator[Path]:
 def check_unchanged(folder: Path, submission: Submission, on: datetime.date) -> None:
     """Raise CleansetError if git's history has a change of a submission after it was published.
 
-    Where there is no history of the folder, nothing is known and nothing is refused. What is first committed after
-    the week's end, as by organizers who publish it then, may not change from then on. Changes that are not committed
-    count on a day `on` after the week's end; `cleanset contest check` takes the last day of the files for it.
+    A folder without history is accepted. A submission that is first committed after the week's end, as by organizers
+    who publish it then, may not change from then on. Uncommitted changes count on a day `on` after the week's end;
+    `cleanset contest check` takes the last day of the files for it.
     """
     listed = _git(folder, "log", "--format=%cI", "--", ".")
     if not listed:
@@ -189,9 +189,9 @@ def check_unchanged(folder: Path, submission: Submission, on: datetime.date) -> 
 
 
 def check_none_removed(contest: Path, on: datetime.date) -> None:
-    """Raise CleansetError for a published submission that git knows and that is gone, as one that was renamed.
+    """Raise CleansetError for a published submission that git knows and that was removed or renamed.
 
-    What is not committed counts on a day `on` after the week's end, as for `check_unchanged`.
+    Uncommitted removals count on a day `on` after the week's end, as for `check_unchanged`.
     """
     for removed_on, folder in sorted(_removed(contest, on)):
         week = _week_of_submission(folder)
@@ -203,7 +203,7 @@ def check_none_removed(contest: Path, on: datetime.date) -> None:
 
 
 def _removed(contest: Path, on: datetime.date) -> Iterator[tuple[datetime.date, Path]]:
-    """The folders whose manifest was removed, some of which may be there again; `on` for what is not committed."""
+    """Folders whose manifest was removed, with the day; `on` for uncommitted removals. Some may exist again."""
     manifests = ("--name-only", "--relative", "--no-renames", "--diff-filter=D")
     where = ("--", f"submissions/*/*/{MANIFEST_YAML}")
     day, mark = on, "on "
@@ -217,7 +217,7 @@ def _removed(contest: Path, on: datetime.date) -> Iterator[tuple[datetime.date, 
 
 
 def _week_of_submission(folder: Path) -> datetime.date | None:
-    """The week of the day in the folder's name; None for a name that no submission has."""
+    """The week of the day in the folder's name; None for any other name."""
     match = SUBMISSION.fullmatch(folder.name)
     try:
         return week_of_day(parse_day(match[1])) if match else None
@@ -230,7 +230,7 @@ def _committed_on(instant: str) -> datetime.date:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git prints; None without git or without a repository."""
+    """The output of git; None without git or without a repository."""
     try:
         done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
     except OSError:

@@ -1,6 +1,6 @@
-"""What has become of one submitted image: judged, appealed, final.
+"""The state of one submitted image: open, judged, appealed or final.
 
-A final verdict rests only on what is dated up to the day on which it became final, so that no later entry takes it
+A final verdict rests only on entries dated up to the day on which it became final, so that no later entry takes it
 back. The board may still overrule a rejection, never an accepted image: a broken defence stays broken.
 """
 
@@ -16,15 +16,15 @@ from cleanset.studies.contest.judging import ImageVerdict, JudgeAnswer, Rejectio
 from cleanset.studies.contest.rules import INVALID, ContestRules
 
 ImageStage = Literal["open", "judged", "appealed", "final"]
-"""Fewer judges than needed; enough, and still to be appealed; appealed and not decided; nothing to wait for."""
+"""Too few judges; judged, and open to appeals; appealed and not decided; nothing left to wait for."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageState:
     """The state of a published image on a day; `verdict` is None while too few judges have answered.
 
-    `confirmed`: the board has looked at a rejected image and rejects it, too. `appeals_until`: of a judged image, the
-    last day for appeals.
+    `confirmed`: the board has reviewed a rejected image and rejects it, too. `appeals_until`: the last day for appeals
+    against a judged image.
     """
 
     stage: ImageStage
@@ -37,7 +37,7 @@ class ImageState:
 
     @property
     def valid_group(self) -> str | None:
-        """The group of an image that finally is unambiguous."""
+        """The group of an image whose final verdict is unambiguous."""
         return self.verdict.group if self.stage == "final" and self.verdict is not None else None
 
 
@@ -60,8 +60,8 @@ class ImageCase:
 def state_of(case: ImageCase, rules: ContestRules, on: datetime.date) -> ImageState:
     """The state of an image at the end of the day `on`.
 
-    Raises CleansetError for an appeal of what is not the team's or that comes at another time than within the days
-    for it, and for a decision that comes too late.
+    Raises CleansetError for an appeal by a team that is not entitled to it or outside the days for appeals, and for a
+    decision that comes too late.
     """
     course = _Course(case, rules)
     events: list[tuple[datetime.date, int, str, JudgeAnswer | Appeal | BoardDecision]] = []
@@ -114,7 +114,7 @@ class _Course:
         entitled = {self._case.attacker} if group is None else set(self._case.defenders(group))
         if appeal.team not in entitled:
             raise CleansetError(
-                f"{where}: an appeal of what is not his; expected one of {', '.join(sorted(entitled))}: the attacker "
+                f"{where}: a team that may not appeal; expected one of {', '.join(sorted(entitled))}: the attacker "
                 "of a rejected image, or a defender whose defence gives the other group"
             )
         self._appealed = True

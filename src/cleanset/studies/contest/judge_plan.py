@@ -1,4 +1,4 @@
-"""Which images a judge is asked about, and in which order: drawn for each judge, with control images among them."""
+"""The images that a judge is asked about, in an order drawn for each judge, with control images among them."""
 
 import datetime
 import json
@@ -16,7 +16,7 @@ SIDES = ("left", "right", "top", "bottom")
 
 @dataclass(frozen=True, slots=True)
 class JudgeTask:
-    """An image that a judge is asked about, in the file of a week; `side`: of equally large objects, which one."""
+    """An image that a judge is asked about in a week; of equally large objects the one nearest to `side` counts."""
 
     week: datetime.date
     sha256: str
@@ -26,8 +26,8 @@ class JudgeTask:
 def tasks(files: ContestFiles, judge: str, on: datetime.date) -> list[JudgeTask]:
     """The images of one judge on a day, by week, oldest first; drawn by seed and judge within a week.
 
-    They are the submitted images of weeks that have ended, without those on which a verdict is final and which this
-    judge has not answered, and as many control images as the rules have it, each asked once.
+    They are the submitted images of weeks that have ended, except those with a final verdict that this judge has not
+    answered, and the share of control images that the rules ask for, each asked once.
     """
     seed, share = files.rules.judges.seed, files.rules.judges.controls
     own = {each.week: each.answers for each in files.answers if each.judge == judge}
@@ -49,7 +49,7 @@ def tasks(files: ContestFiles, judge: str, on: datetime.date) -> list[JudgeTask]
 
 
 def control_count(images: int, share: float) -> int:
-    """How many control images make up at least this share of all, beside so many submitted ones."""
+    """The number of control images that, added to `images` submitted ones, make up at least this share of all."""
     exact = Fraction(str(share))
     return math.ceil(images * exact / (1 - exact))
 

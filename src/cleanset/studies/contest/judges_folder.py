@@ -33,7 +33,7 @@ def image_paths(
 ) -> dict[str, Path]:
     """The files by SHA-256: submitted images where their manifests have them, others in judges/images/.
 
-    `digests`: those of `own_digests`, where they are known. Raises CleansetError for an image that is nowhere.
+    `digests`: the result of `own_digests`, if it is known. Raises CleansetError for an image without a file.
     """
     found = {
         image.sha256: contest / str(submission) / IMAGES / image.file
@@ -51,7 +51,7 @@ def image_paths(
 
 
 def read_image(paths: Mapping[str, Path], digest: str) -> bytes:
-    """The bytes of an image. Raises CleansetError if they are no longer those."""
+    """The bytes of an image. Raises CleansetError if the file has changed."""
     data = read_bytes(paths[digest])
     if sha256(data) != digest:
         raise CleansetError(f"{paths[digest]}: SHA-256 {sha256(data)}; expected {digest}: the file has changed")
@@ -59,14 +59,14 @@ def read_image(paths: Mapping[str, Path], digest: str) -> bytes:
 
 
 def mask_path(contest: Path, digest: str) -> Path:
-    """Where the mask of a control image's largest object lies, if there is one: a PNG, white where the object is."""
+    """The path of the mask of a control image's largest object: a PNG, white where the object is. It may be missing."""
     return contest / "judges" / MASKS / f"{digest}.png"
 
 
 def check_judges_folder(contest: Path, files: ContestFiles) -> None:
-    """Check that controls and examples answer for both groups, that their images are there, and that masks fit.
+    """Check that controls and examples answer for both groups, and that their images exist and masks fit.
 
-    And that outlines, of examples and in answers to controls, are inside their images.
+    Outlines of examples and in answers to controls must be inside their images.
 
     Raises CleansetError for the first problem.
     """
@@ -87,7 +87,9 @@ def check_judges_folder(contest: Path, files: ContestFiles) -> None:
                 raise CleansetError(f"{where}{digest[:12]}…: {error}") from None
     for path in visible(folder / IMAGES):
         if digests.get(path) not in wanted:
-            raise CleansetError(f"{path}: no control and no example; expected a line in controls.yaml or examples.yaml")
+            raise CleansetError(
+                f"{path}: neither a control nor an example; expected a line in controls.yaml or examples.yaml"
+            )
     for path in visible(folder / MASKS):
         _check_mask(path, files, sizes)
 
@@ -111,7 +113,7 @@ def _check_groups(where: str, given: Mapping[str, object], groups: Collection[st
 
 def _check_mask(path: Path, files: ContestFiles, sizes: Mapping[str, tuple[int, int]]) -> None:
     if path.suffix != ".png" or path.stem not in files.controls:
-        raise CleansetError(f"{path}: the mask of no control; expected <SHA-256 of a control's image>.png: remove it")
+        raise CleansetError(f"{path}: a mask without a control; expected <SHA-256 of a control's image>.png: remove it")
     read_mask(path, sizes[path.stem])
 
 
@@ -135,7 +137,7 @@ def read_mask(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class JudgeScore:
-    """Of one judge: answers to submitted images, accuracy on controls, and the outlines' IoU with known masks."""
+    """One judge's number of answers to submitted images, accuracy on controls, and IoU of outlines with known masks."""
 
     judge: str
     images: int

@@ -1,7 +1,7 @@
-"""What people decide of an image: whether it is unambiguous, and of which group; why not, if it is not.
+"""The judges' verdict on an image: the group that it unambiguously shows, or the reasons why it is rejected.
 
-The questions are those of source 004, appendix G. Of the published rules of size, which contradict each other, each
-has a name.
+The questions are those of source 004, appendix G. The published rules of size contradict each other; each has a name
+here.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ Contains = Literal["definitely_yes", "rather_yes", "rather_no", "definitely_no"]
 CONTAINS: tuple[str, ...] = get_args(Contains)
 RejectionReason = Literal["too_small", "depiction", "occluded", "truncated", "ambiguous"]
 REASONS: tuple[RejectionReason, ...] = get_args(RejectionReason)
-"""Why an image is rejected, in the order of the published script; the first that applies is the reason."""
+"""Reasons for a rejection, in the order of the published script, which gives the first that applies."""
 SizeRule = Literal["half", "quarter_box", "box_16_percent"]
 SIZE_RULES: tuple[SizeRule, ...] = get_args(SizeRule)
 STATEMENTS = ("complete", "not_occluded", "real")
@@ -31,9 +31,9 @@ MIN_JUDGES = 3
 class JudgeAnswer(Section):
     """One judge's answers to one image.
 
-    `contains`: by the name of each group, whether the image contains one of it or a depiction of one. The others are
-    asked only where one group is definitely absent and the other may be there: `outline`, of the largest single
-    object, and three statements on it; None where a judge left one out.
+    `contains`: by the name of each group, does the image contain a member of it or a depiction of one? The others are
+    asked only where one group is definitely absent and the other may be present: `outline`, of the largest single
+    object, and three statements on it; None for a question that was not asked or not answered.
     """
 
     date: Day
@@ -55,26 +55,26 @@ class JudgeAnswer(Section):
 
     @property
     def object_of(self) -> str | None:
-        """The group whose largest object the judge is asked about; None where one is."""
+        """The group whose largest object the judge is asked about; None if no object is asked about."""
         possible = [name for name, answer in self.contains.items() if answer != "definitely_no"]
         return possible[0] if len(possible) == 1 else None
 
     @property
     def is_certain(self) -> bool:
-        """Whether one group is definitely there and the other definitely is not."""
+        """One group is definitely present and the other definitely absent."""
         return sorted(self.contains.values()) == ["definitely_no", "definitely_yes"]
 
 
 @dataclass(frozen=True, slots=True)
 class ImageVerdict:
-    """Of judges or the board: the group of an unambiguous image, else None and every reason, in their order."""
+    """A verdict of judges or the board: the group of an unambiguous image, else None and all reasons, in order."""
 
     group: str | None
     reasons: tuple[RejectionReason, ...] = ()
 
     @property
     def reason(self) -> RejectionReason | None:
-        """The first reason, as the published script names it; None for an unambiguous image, or where none is told."""
+        """The first reason, as in the published script; None for an unambiguous image, and without reasons."""
         return self.reasons[0] if self.reasons else None
 
 
@@ -102,14 +102,15 @@ def verdict(
 ) -> ImageVerdict:
     """The verdict of several judges on an image of `width` x `height` pixels; their order does not matter.
 
-    Unambiguous is what all of them call definitely one and definitely not the other group, and whose largest object
-    is large enough for all, neither truncated nor occluded, and no depiction. What a judge was asked and has not
-    answered counts against the image. `rule`: `half`, the outline is at least half of the image (the paper);
+    An image is unambiguous if all of them call it definitely one group and definitely not the other, and its largest
+    object large enough, neither truncated nor occluded, and real. A question that a judge was asked and did not answer
+    counts against the image. `rule`: `half`, the outline is at least half of the image (the paper);
     `quarter_box`, the smallest box is at least 25 % of it (contest_proposal.md); `box_16_percent`, every box is over
     16 % of it, and occlusion is ignored (process_tasker_data.py).
 
-    A judge who was not asked for an outline, as where both groups are there, makes the image ambiguous; the published
-    script takes that for an area of 0 and calls the image too_small. Raises CleansetError for too few judges.
+    A judge who was not asked for an outline, for example because both groups are present, makes the image ambiguous;
+    the published script takes the missing outline for an area of 0 and calls the image too_small. Raises
+    CleansetError for too few judges.
     """
     if len(answers) < min_judges:
         raise CleansetError(f"{len(answers)} judges; expected at least {min_judges}: ask another")
@@ -129,24 +130,24 @@ def verdict(
 def by_rule(
     answers: Sequence[JudgeAnswer], width: int, height: int, min_judges: int = MIN_JUDGES
 ) -> dict[SizeRule, ImageVerdict]:
-    """What each rule of size makes of an image."""
+    """The verdict on an image under each rule of size."""
     return {rule: verdict(answers, width, height, rule, min_judges) for rule in SIZE_RULES}
 
 
 class ControlImage(Section):
-    """An image whose answers are known: by the name of each group, whether it is there."""
+    """An image whose answers are known: by the name of each group, is it present?"""
 
     contains: dict[str, bool]
 
     def is_met_by(self, answer: JudgeAnswer) -> bool:
-        """Whether a judge is certain of both groups, and correct."""
+        """The judge is certain of both groups, and correct."""
         expected = {name: "definitely_yes" if there else "definitely_no" for name, there in self.contains.items()}
         return dict(answer.contains) == expected
 
 
 @dataclass(frozen=True, slots=True)
 class ControlScore:
-    """How many control images a judge has answered, and how many correctly."""
+    """Numbers of control images that a judge has answered, and answered correctly."""
 
     answered: int
     correct: int
@@ -157,15 +158,15 @@ class ControlScore:
 
 
 def control_score(answers: Mapping[str, JudgeAnswer], controls: Mapping[str, ControlImage]) -> ControlScore:
-    """A judge's answers to the control images, both by the SHA-256 of the image. For organizers, not for judges."""
+    """Compare a judge's answers with the controls, both by the SHA-256 of the image. For organizers, not for judges."""
     answered = sorted(set(answers) & set(controls))
     return ControlScore(len(answered), sum(controls[image].is_met_by(answers[image]) for image in answered))
 
 
 def question_counts(images: Iterable[Sequence[JudgeAnswer]], groups: Sequence[str]) -> dict[str, Counts]:
-    """By question, how many judges gave each answer: a row for each image, a column for each possible answer.
+    """Numbers of judges by question: a row for each image, a column for each possible answer.
 
-    The questions are the two groups and the three statements; those who were not asked, or left one out, do not count.
+    The questions are the two groups and the three statements; judges who did not answer a question do not count.
     """
     rows: dict[str, list[list[int]]] = {question: [] for question in (*groups, *STATEMENTS)}
     for answers in images:

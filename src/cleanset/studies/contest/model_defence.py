@@ -18,11 +18,11 @@ from cleanset.studies.contest.folder_checks import FORMATS
 from cleanset.studies.contest.rules import ABSTAIN
 
 PROBED = 8
-"""Images in which signs are looked for that a model only looks strong."""
+"""Number of images in which a model is searched for signs that it only looks strong."""
 
 
 class ModelDefence:
-    """A model of the edition that abstains below its threshold; the model is loaded before anything is asked."""
+    """A model of the edition that abstains below its threshold; the model is loaded on construction."""
 
     def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
         from cleanset.scoring.engine import settings_for
@@ -57,14 +57,14 @@ class ModelDefence:
     def signs(self, known: Mapping[str, str], paths: Mapping[str, Path]) -> list[dict[str, str]]:
         """The signs that the model only looks strong, in its answers to some images and in their gradients.
 
-        `known` has the group of each image by its name. No attack is run: the study of robustness does that.
+        `known`: the group of each image by its name. No attack is run; the study of attacks does that.
         """
         from cleanset.scoring.decoding import pixels_of
         from cleanset.scoring.differentiable import pixel_network, searching
         from cleanset.studies.attacks.base import Subject
         from cleanset.studies.attacks.warnings import of_answers
 
-        # towards which class of the group the gradient is taken does not matter: there is one, or none
+        # any class of the group will do for the gradient, since only its presence is checked
         preprocessing, first_class = self._model.preprocessing, self._groups.first_class
         subjects = [
             Subject(name, name, first_class(group), pixels_of(name, ImageReader(paths), preprocessing))
@@ -77,7 +77,7 @@ class ModelDefence:
 
 @dataclass(frozen=True, slots=True)
 class ImageReader:
-    """From the name of an image to the image."""
+    """Decode an image by its name."""
 
     paths: Mapping[str, Path]
 
@@ -88,7 +88,7 @@ class ImageReader:
 
 @dataclass(frozen=True, slots=True)
 class GroupReader:
-    """From logits of shape (n, 1000) to the columns that confidences are read from, and the predicted group."""
+    """Reduce logits of shape (n, 1000) to the columns that confidences need, and the predicted group."""
 
     groups: Groups
 

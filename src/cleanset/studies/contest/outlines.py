@@ -101,7 +101,7 @@ def box_area(outline: Outline) -> int:
 
 def filled_pixels(outline: Outline, width: int, height: int) -> NDArray[np.bool_]:
     """The pixels whose centers are inside the outline, shape (height, width)."""
-    # odd numbers of edges to the right of a center, counted in half pixels; a center is on no corner's row
+    # inside: an odd number of edges to the right of a center; in half pixels a center is never on a corner's row
     centers_x, centers_y = np.arange(width) * 2 + 1, np.arange(height) * 2 + 1
     inside = np.zeros((height, width), np.bool_)
     for (x, y), (right, below) in _edges(outline):
@@ -125,12 +125,12 @@ def _edges(outline: Outline) -> list[tuple[Point, Point]]:
 
 
 def _turn(a: Point, b: Point, c: Point) -> int:
-    """Above 0, 0 or below 0: on which side of the line from a to b the point c is."""
+    """Sign of the side of the line from a to b on which the point c is; 0 on the line."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
 def _edges_meet(outline: Outline) -> bool:
-    """Whether two edges that are no neighbors have a point in common."""
+    """Two edges that are not neighbors have a point in common."""
     edges = sorted((min(a[0], b[0]), max(a[0], b[0]), place, a, b) for place, (a, b) in enumerate(_edges(outline)))
     for index, (_, right, place, a, b) in enumerate(edges, 1):
         for left, _, other, c, d in edges[index:]:
@@ -142,12 +142,12 @@ def _edges_meet(outline: Outline) -> bool:
 
 
 def _between(point: Point, a: Point, b: Point) -> bool:
-    """Whether a point of the line through a and b is between the two."""
+    """A point of the line through a and b is between the two."""
     return min(a[0], b[0]) <= point[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= point[1] <= max(a[1], b[1])
 
 
 def _meet(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """Whether the segments from a to b and from c to d have a point in common."""
+    """The segments from a to b and from c to d have a point in common."""
     if max(a[1], b[1]) < min(c[1], d[1]) or max(c[1], d[1]) < min(a[1], b[1]):
         return False
     turns = _turn(a, b, c), _turn(a, b, d), _turn(c, d, a), _turn(c, d, b)

@@ -40,9 +40,9 @@ class SmallImage(NamedTuple):
 
 
 class AttackCard(NamedTuple):
-    """What a submitted image is made of: an attack of the edition's study on the model of a role, and which image.
+    """The origin of a submitted image: an attack of the edition's study on the model of a role, and its clean image.
 
-    `clean` and `difference`: that image and what was changed, enlarged so many times; None where it is not stored.
+    `clean` and `difference`: that image and the change, enlarged by `factor`; None if the clean image is not stored.
     """
 
     attack: str
@@ -54,11 +54,11 @@ class AttackCard(NamedTuple):
 
 
 ModelWarnings = Mapping[str, Sequence[tuple[str, str]]]
-"""By the role of a model of the edition, the signs that it only looks strong, and what each is based on."""
+"""By the role of a model of the edition: the signs that it only looks strong, each with its evidence."""
 
 
 class HistoryRow(NamedTuple):
-    """A day on which the standing changed: the state of each defence, and whether its status is new."""
+    """A day on which the standing changed: the state of each defence, and is its status new?"""
 
     on: datetime.date
     defences: Sequence[DefenceStanding | None]
@@ -79,7 +79,7 @@ class JudgedBy:
 
 @dataclass(frozen=True, slots=True)
 class ImageCard:
-    """A published image, all that is known of it, and what each defence answers, by its last run."""
+    """A published image, all that is known of it, and the answer of each defence in its last run."""
 
     image: SubmittedImage
     submission: Submission
@@ -93,7 +93,7 @@ class ImageCard:
     rules: Mapping[str, ImageVerdict]
 
     def is_mistake(self, given: str) -> bool:
-        """Whether a defence's answer is the other group than that of an unambiguous image."""
+        """A defence gives an unambiguous image the other group."""
         group = self.state.verdict and self.state.verdict.group
         return group is not None and given not in (group, ABSTAIN)
 
@@ -108,7 +108,7 @@ class CoverageOfDefence:
 
 @dataclass(frozen=True, slots=True)
 class DefenceCard:
-    """A defence, its standing, and its first run, from which it is seen whether it is eligible."""
+    """A defence, its standing, and its first run, which decides on its eligibility."""
 
     standing: DefenceStanding
     defence: Defence
@@ -154,9 +154,9 @@ def contest_page(
 
 
 def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[str, list[tuple[str, str]]]:
-    """By defence, the signs in its last run, and what the study saw of the model that it is; none without any.
+    """The signs by defence, from its last run and from the study of its model; only defences with signs.
 
-    What the study saw of a model as it is says nothing of the model in a wrapper.
+    The study's findings on a bare model do not apply to the model in a wrapper.
     """
     found: dict[str, list[tuple[str, str]]] = {}
     for name, defence in sorted(files.defences.items()):
@@ -171,7 +171,7 @@ def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[st
 
 
 def history_rows(past: Sequence[Standing], names: Sequence[str]) -> list[HistoryRow]:
-    """A row for each of the standings, with the defences by name; None where one is not there yet."""
+    """A row for each of the standings, with the defences by name; None for one that was not submitted yet."""
     found: list[HistoryRow] = []
     for each in past:
         states = {one.name: one for one in each.defences}
@@ -209,7 +209,7 @@ def image_cards(
 
 
 def last_answers(runs: Sequence[DefenceRun]) -> dict[str, dict[str, str]]:
-    """By image and defence, what the last run over the image answers."""
+    """By image and defence, the answer of the last run over the image."""
     found: dict[str, dict[str, str]] = {}
     for run in sorted(runs, key=lambda each: (each.defence, each.date)):
         for sha256, answer in run.answers.items():
@@ -231,7 +231,7 @@ def judged_by(files: ContestFiles, image: SubmittedImage) -> list[JudgedBy]:
 
 
 def rules_of(files: ContestFiles, image: SubmittedImage, answers: Sequence[JudgeAnswer]) -> dict[str, ImageVerdict]:
-    """What each rule of size makes of all answers to an image; nothing while there are too few."""
+    """The verdict on an image under each rule of size; empty while there are too few judges."""
     minimum = files.rules.judges.minimum
     if len(answers) < minimum:
         return {}
@@ -239,7 +239,7 @@ def rules_of(files: ContestFiles, image: SubmittedImage, answers: Sequence[Judge
 
 
 def reason_counts(cards: Sequence[ImageCard]) -> list[tuple[RejectionReason, int, int]]:
-    """How many rejected images have each reason as their first one, and at all."""
+    """Each reason, with the number of rejected images that have it first, and that have it at all."""
     rejected = [card.state.verdict for card in cards if card.state.verdict and card.state.verdict.group is None]
     first = Counter(each.reason for each in rejected)
     every = Counter(reason for each in rejected for reason in each.reasons)
@@ -258,7 +258,7 @@ def defence_cards(files: ContestFiles, current: Standing) -> list[DefenceCard]:
 
 
 def line_of(run: DefenceRun) -> CoverageOfDefence:
-    """The accuracy over coverage that a run tells of."""
+    """The line of accuracy over coverage in a run."""
     steps = [(covered, mistakes) for covered, mistakes in run.coverage or []]
     return CoverageOfDefence(run.defence, limited(points(steps, run.eligibility.images)))
 

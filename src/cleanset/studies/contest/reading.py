@@ -35,9 +35,9 @@ from cleanset.yaml_files import read_yaml
 CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "manifest.yaml"
 IMAGES = "images"
 NOTES = "README.md"
-"""May lie in any of the folders."""
+"""Allowed in any of the folders, and ignored."""
 MAX_CHARACTERS = 2**26
-"""Of a YAML file: a judge's answers of a week, and the board's decisions of all weeks, are one file each."""
+"""Size limit of a YAML file: one has a judge's answers of a week, another the board's decisions of all weeks."""
 REMEDY = "save it as UTF-8, or git checkout it"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -77,7 +77,7 @@ def read_submission(folder: Path) -> Submission:
     """The submission in submissions/<team>/<date>-<n>, whose manifest must be of that day."""
     match = SUBMISSION.fullmatch(folder.name)
     if match is None:
-        raise CleansetError(f"{folder}: no submission; expected a folder <date>-<n>, such as 2026-11-27-1: rename it")
+        raise CleansetError(f"{folder}: not a submission; expected a name <date>-<n>, such as 2026-11-27-1: rename it")
     found = Submission(folder.parent.name, int(match[2]), read_section(SubmissionManifest, folder / MANIFEST_YAML))
     if str(found.day) != match[1]:
         raise CleansetError(f"{folder / MANIFEST_YAML}: submitted on {found.day}; expected {match[1]}, as its folder")
@@ -85,13 +85,13 @@ def read_submission(folder: Path) -> Submission:
 
 
 def read_controls(folder: Path) -> Mapping[str, ControlImage]:
-    """The control images by their SHA-256; none where there is no file of them."""
+    """The control images by their SHA-256; empty without a file."""
     found = _optional(ControlsFile, folder / "judges" / "controls.yaml")
     return {} if found is None else found.controls
 
 
 def read_examples(folder: Path) -> Mapping[str, JudgeExample]:
-    """The examples for judges by their SHA-256; none where there is no file of them."""
+    """The examples for judges by their SHA-256; empty without a file."""
     found = _optional(ExamplesFile, folder / "judges" / "examples.yaml")
     return {} if found is None else found.examples
 
@@ -103,13 +103,13 @@ def read_section(kind: type[_Kind], path: Path, remedy: str = REMEDY) -> _Kind:
 
 
 def refuse_link(path: Path) -> None:
-    """Raise CleansetError for a link: what it leads to may lie anywhere, and change."""
+    """Raise CleansetError for a link: its target may lie anywhere, and change."""
     if path.is_symlink():
         raise CleansetError(f"{path}: a link; expected a file or folder: put a copy of what it leads to in its place")
 
 
 def visible(folder: Path) -> list[Path]:
-    """What is in a folder, sorted, without hidden files and notes; nothing where there is no folder."""
+    """The paths in a folder, sorted, without hidden files and notes; empty without a folder."""
     refuse_link(folder)
     if not folder.is_dir():
         return []

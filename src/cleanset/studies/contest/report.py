@@ -68,8 +68,8 @@ COLUMNS = ("defence", "status", "dates", "shares", "over-fitting")
 def as_table(standing: Standing) -> Table:
     """The defences of a standing, a line each; a column that would be empty is left out.
 
-    Over-fitting: accuracy on the eligibility list less that on the one that is not published. Below the table: why a
-    defence is not eligible, what is waited for, and the shares of the defenders.
+    Over-fitting: accuracy on the eligibility list minus accuracy on the unpublished one. Below the table: reasons why
+    defences are not eligible, what they wait for, and the shares of the defenders.
     """
     rows = []
     for each in standing.defences:
@@ -100,10 +100,10 @@ def _below(standing: Standing) -> Iterator[str]:
 
 
 def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:
-    """By name of the file, `<week>/<team>.txt`: what a defender is told of the published images.
+    """The notices to defenders by the name of the file, `<week>/<team>.txt`.
 
-    Of each image that is judged to be unambiguous and that a defence of the team gives the other group: the defence,
-    the group, and until when to appeal.
+    A line for each image that is judged unambiguous and that a defence of the team gives the other group: the defence,
+    the groups, and the last day for appeals.
     """
     files = until(files, standing.on)
     lines: dict[str, set[str]] = {}

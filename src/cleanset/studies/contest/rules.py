@@ -19,7 +19,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
 
 
 class JudgingRules(Section):
-    """How images are judged: by so many people at least, with this rule of size; a share of control images."""
+    """How images are judged: minimum number of judges, rule of size, share of control images, seed of the order."""
 
     minimum: Annotated[int, Field(ge=MIN_JUDGES, le=1000)] = MIN_JUDGES
     size: SizeRule = "half"
@@ -28,9 +28,9 @@ class JudgingRules(Section):
 
 
 class ContestLimits(Section):
-    """The contest's numbers; the defaults are those of source 004, `appeal_days` is ours.
+    """The contest's limits; the defaults are those of source 004, except `appeal_days`.
 
-    `appeal_days`: after the last of the judges that are needed has answered. `unbroken_days`: after which a staked
+    `appeal_days`: from the day on which the last judge that is needed has answered. `unbroken_days`: until a staked
     defence wins.
     """
 
@@ -42,7 +42,7 @@ class ContestLimits(Section):
 
 
 class BoardMember(Section):
-    """A member of the board: the teams that are the member's own, and those that it has a conflict with."""
+    """A member of the board, with the member's own teams, and teams with which there is a conflict of interest."""
 
     teams: list[Name] = Field(default_factory=list)
     conflicts: list[Name] = Field(default_factory=list)
@@ -54,9 +54,9 @@ class BoardMember(Section):
 class ContestRules(Section):
     """All of contest.yaml.
 
-    `classes`: two groups of wnids by name. `organizers`: teams that take part and have no shares, as those of the
-    board. `eligibility`: which of the source's two readings counts. `drawings_are_real`: judges are told that a
-    drawing is no depiction here.
+    `classes`: two groups of wnids by name. `organizers`: teams that take part without shares, like those of the board.
+    `eligibility`: which of the source's two readings counts. `drawings_are_real`: the judges' instructions say that a
+    drawing does not count as a depiction.
     """
 
     classes: dict[Name, list[str]]
@@ -73,7 +73,7 @@ class ContestRules(Section):
     def _two_groups(cls, classes: dict[str, list[str]]) -> dict[str, list[str]]:
         for name in classes:
             if name in RESERVED:
-                raise ValueError(f"{name} is no name for a group; expected another than {', '.join(RESERVED)}")
+                raise ValueError(f"{name} cannot name a group; expected a name other than {', '.join(RESERVED)}")
         try:
             Groups.of(classes)
         except CleansetError as error:
@@ -90,7 +90,7 @@ class ContestRules(Section):
                 if team not in self.teams:
                     raise ValueError(f"{key}: unknown team {team}; expected one of teams")
         if BOARD in self.teams or len(set(self.teams)) < len(self.teams):
-            raise ValueError(f"teams: one is named {BOARD}, or twice; expected distinct names")
+            raise ValueError(f"teams: one is named {BOARD}, or listed twice; expected distinct names")
         return self
 
     def groups(self) -> Groups:

@@ -15,7 +15,7 @@ from cleanset.studies.contest.rules import Name
 
 
 class EligibilityFigures(Section):
-    """What a defence does on an eligibility list, as `coverage.Eligibility` has it."""
+    """Counts of a defence on an eligibility list, as in `coverage.Eligibility`."""
 
     images: Annotated[int, Field(ge=1, le=1_000_000_000)]
     correct: Count
@@ -27,7 +27,7 @@ class EligibilityFigures(Section):
 
 
 class WarningSign(Section):
-    """A sign that a defence only looks strong, and on what it is based, as a sentence."""
+    """A sign that a defence only looks strong, with its evidence as a sentence."""
 
     sign: Name
     text: Text
@@ -40,8 +40,8 @@ class DefenceRun(Section):
     """All of results/runs/<team>/<name>/<date>.json: one run of a defence over every submitted image.
 
     `answers`: by SHA-256 of the image, the name of a group or `abstain`. `unpublished`: the same as `eligibility` on
-    a second list. `coverage`: images answered and mistakes among them, as `coverage_steps` has them.
-    `signs`: what was seen of a model in its answers and gradients; None of a command.
+    a second list. `coverage`: the result of `coverage_steps`. `signs`: found in a model's answers and
+    gradients; None for a command.
     """
 
     defence: DefenceName
@@ -68,11 +68,11 @@ class DefenceRun(Section):
 
 
 CoverageSteps = list[tuple[int, int]]
-"""Images answered and mistakes among them, the most confident first; from the last step on all are answered."""
+"""Images answered and mistakes among them, the most confident first; the last step has all answers."""
 
 
 def coverage_steps(correct: Flags, abstains: Flags, confidence: Floats | None = None) -> CoverageSteps:
-    """The steps of a defence on a list of images, without those between which no mistake is made.
+    """The steps of a defence on a list of images; steps inside a stretch without mistakes are left out.
 
     `correct` counts only where the defence does not abstain. Equally confident answers are one step, so that the order
     of the list decides nothing; without `confidence` all are. Empty where the defence abstains on everything.
@@ -87,7 +87,7 @@ def coverage_steps(correct: Flags, abstains: Flags, confidence: Floats | None = 
 
 
 def points(steps: Sequence[tuple[int, int]], images: int) -> list[tuple[float, float]]:
-    """Coverage and accuracy, 0 to 1, of each number of answers that the steps tell."""
+    """Coverage and accuracy, 0 to 1, for each number of answers that the steps determine."""
     found = []
     for before, (covered, mistakes) in pairwise([(0, 0), *steps]):
         first = before[0] + 1 if before[1] == mistakes else covered

@@ -1,4 +1,4 @@
-"""The standing of a contest on a day, from its files alone: what is broken, what has won, and whose the shares are."""
+"""The standing of a contest on a day, from its files alone, and its history: defences broken and won, and shares."""
 
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,9 +17,9 @@ from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.runs import DefenceRun
 
 DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
-"""Not to be staked; to be staked; staked for less than the days; broken; staked so long, and `waits_for`; won."""
+"""May not be staked; may be staked; staked; broken; staked long enough, with open questions (`waits_for`); won."""
 Shares = dict[str, Fraction]
-"""By team; of one stake, or of one batch."""
+"""Shares of one stake or one batch, by team."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class DefenceStanding:
     """A defence on a day.
 
     `reasons`: why it is not eligible. `broken_in`: the first week, by its Friday, with a valid image that the defence
-    gives the other group; `broken_by` the teams of that week, `shares` what they have of the stake, which is `settled`
-    when no image up to that week can change it. `waits_for`: what is open before it wins. `overfitting`: the accuracy
-    on the eligibility list less that on one that is not published, in its first run over both; None without one.
+    gives the other group; `broken_by`: the teams of that week; `shares`: their parts of the stake, `settled` once no
+    image up to that week can change them. `waits_for`: open questions before it wins. `overfitting`: accuracy on the
+    eligibility list minus accuracy on an unpublished one, in its first run over both; None without such a run.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Standing:
 
 
 def standing(files: ContestFiles, on: datetime.date) -> Standing:
-    """The standing at the end of a day, from what is dated up to it; the order of files decides nothing.
+    """The standing at the end of a day, from entries dated up to it; the order of files does not matter.
 
     Raises CleansetError for files that contradict each other or the rules.
     """
@@ -82,7 +82,7 @@ class _Published:
 
 
 class _Contest:
-    """The published images with their states, and what each defence answers to them."""
+    """The published images with their states, and the answers of each defence to them."""
 
     def __init__(self, files: ContestFiles, on: datetime.date) -> None:
         self._files, self._on = files, on
@@ -173,7 +173,7 @@ class _Contest:
         return DefenceStanding(name, "awaiting" if waits_for else "won", stake.date, stake.batch, waits_for=waits_for)
 
     def _broken(self, name: str, by: list[Submission], reasons: tuple[str, ...]) -> DefenceStanding:
-        """Shares are equal, of the teams of the first week; organizers and the board's teams have none."""
+        """The teams of the first week have equal shares; organizers and the board's teams have none."""
         stake, week = self._stakes[name], min(submission.week for submission in by)
         teams = tuple(sorted({submission.team for submission in by if submission.week == week}))
         sharing = [team for team in teams if team not in self._files.rules.without_shares()]
@@ -182,7 +182,7 @@ class _Contest:
         return DefenceStanding(name, "broken", stake.date, stake.batch, reasons, week, teams, shares, settled)
 
     def _why_ineligible(self, name: str, mistaken_before: bool) -> tuple[str, ...]:
-        """From the first run; a valid image of before the stake counts whenever it was answered."""
+        """Decided by the first run; a valid image from before the stake counts whenever it was answered."""
         reasons = [] if self._files.defences[name].open else ["closed"]
         if not self._runs[name]:
             reasons.append("not_run")
@@ -197,7 +197,7 @@ class _Contest:
         return (*reasons, "mistake_before") if mistaken_before else tuple(reasons)
 
     def _waits_for(self, name: str, ends: datetime.date) -> tuple[str, ...]:
-        """Judges and the board on every image of the days, its confirmations, and a last run over all images."""
+        """Verdicts on the images submitted before `ends`, confirmations by the board, a last run over all images."""
         within, found = self._submitted_before(ends), []
         if any(submission.day < ends and submission.week > self._on for submission in self._files.submissions):
             found.append("publication")
@@ -211,7 +211,7 @@ class _Contest:
         return tuple(found)
 
     def _submitted_before(self, day: datetime.date) -> Mapping[str, str]:
-        """The targets of the published images of before a day, by SHA-256; found once, as all of a batch end alike."""
+        """The targets of the images submitted before a day, by SHA-256; cached, since a batch ends on one day."""
         if day not in self._before:
             self._before[day] = {
                 each.image.sha256: each.submission.manifest.target for each in self._images if each.submission.day < day
@@ -237,7 +237,7 @@ class _Defenders:
 
 
 def _shares_of_batches(files: ContestFiles, defences: Sequence[DefenceStanding]) -> Shares:
-    """A batch is shared equally by its defences that have won, once nothing else in it may still win."""
+    """Share each batch equally among its defences that have won, once no other can still win."""
     found: list[Shares] = []
     for stake in files.board.stakes:
         members = [each for each in defences if each.batch == stake.batch]
@@ -258,7 +258,7 @@ def _summed(shares: Iterable[Shares]) -> Shares:
 
 
 def days_of_change(files: ContestFiles, on: datetime.date) -> list[datetime.date]:
-    """The days up to `on` on which anything is dated or due, sorted: no other day changes the standing."""
+    """The days up to `on` on which anything is dated or due, sorted; the standing changes on no other day."""
     board, limits = files.board, files.rules.limits
     answered = {one.date for each in files.answers for one in each.answers.values()}
     found = answered | {after(day, limits.appeal_days) for day in answered}
@@ -270,7 +270,7 @@ def days_of_change(files: ContestFiles, on: datetime.date) -> list[datetime.date
 
 
 def history(files: ContestFiles, on: datetime.date) -> list[Standing]:
-    """The standings up to `on` that differ from the one before in the state of a defence or in shares."""
+    """The standings up to `on` that differ from the previous one in the state of a defence or in shares."""
     found: list[Standing] = []
     for day in days_of_change(files, on):
         next_one = standing(files, day)

@@ -27,9 +27,9 @@ from cleanset.validation import check_known
 
 @dataclass(frozen=True, slots=True)
 class ModelThreshold:
-    """What a model does on the eligibility list when it abstains below a threshold that covers a share of it.
+    """A threshold that covers a share of the eligibility list, and the model's accuracy when it abstains below it.
 
-    `at`: by ranking, the accuracy at the wished and at the full coverage. `mistakes`: the covered images that it
+    `at`: by ranking, the accuracy at the wanted and at full coverage. `mistakes`: covered images that the model
     misclassifies, the most confident first.
     """
 
@@ -43,7 +43,7 @@ class ModelThreshold:
 def thresholds(
     confidence: Floats, correct: Flags, names: Sequence[str], coverage: float, ranking: Ranking
 ) -> ModelThreshold:
-    """The threshold for a wished coverage, 0 to 1. Raises CleansetError as `coverage.threshold` does."""
+    """The threshold for a wanted coverage, 0 to 1. Raises CleansetError as `coverage.threshold` does."""
     found = threshold(confidence, coverage, ranking)
     at = {
         each: (
@@ -56,7 +56,7 @@ def thresholds(
 
 
 def run(contest: Path, role: str, confidence: Confidence, coverage: float, ranking: Ranking) -> str:
-    """Compute the model's answers to the eligibility list; the result as text. Raises CleansetError for bad wishes."""
+    """Compute the model's answers to the eligibility list, and return the result as text."""
     check_known("confidence", confidence, CONFIDENCES)
     check_known("ranking", ranking, RANKINGS)
     check_coverage(coverage)

@@ -1,4 +1,4 @@
-"""What a contest writes: results/standing.json, results/notices/, and results/page.html with small images."""
+"""Writing the results of a contest: results/standing.json, results/notices/, and results/page.html with its images."""
 
 import datetime
 from collections.abc import Collection
@@ -23,18 +23,18 @@ from cleanset.studies.contest.report import as_json, notices
 from cleanset.studies.contest.standing import Standing
 
 SHOWN_PIXELS, QUALITY = 320, 85
-"""The longer side of the images on the page, at most."""
+"""Longest side of the images on the page, and their JPEG quality."""
 THUMBNAILS = "page_images"
 STUDY = Path("..", "robustness")
 """The edition's study of robustness, from the folder of the contest."""
 NONE = "none"
-"""The attack that changes nothing: its files are what the models see of the images."""
+"""The attack that changes nothing; its files are the images as the models see them."""
 COLUMNS = ["image_id", "png", "png_sha256"]
 
 
 @dataclass(frozen=True, slots=True)
 class AttackedImage:
-    """A file that an attack on a model made, of which image; `clean` is that image's file, if it is stored, too."""
+    """A file made by an attack on a model, and its image; `clean`: the file of that image, if it is stored."""
 
     attack: str
     role: str
@@ -43,9 +43,9 @@ class AttackedImage:
 
 
 def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedImage]:
-    """By SHA-256, those of the files that an attack of the study made; the first by attack and model.
+    """By SHA-256, the wanted files that an attack of the study made, each with the first attack and model.
 
-    Nothing where no attack has run. Raises CleansetError for a table that cannot be read.
+    Empty if no attack has run. Raises CleansetError for a table that cannot be read.
     """
     found: dict[str, AttackedImage] = {}
     attacks = study / "data" / "attacks"
@@ -61,7 +61,7 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
 
 
 def read_attacked(table: Path) -> pd.DataFrame:
-    """The columns that say what a file is."""
+    """Read the columns that identify the files of an attack."""
     try:
         return pd.read_parquet(table, columns=COLUMNS)
     except (OSError, ValueError) as error:
@@ -84,9 +84,8 @@ def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> Non
 def write_page(folder: Path, files: ContestFiles, on: datetime.date) -> Path:
     """Write results/page.html, the standing at the end of a day, and results/page_images/; the path of the page.
 
-    Of the study of robustness beside the contest it shows warnings, and the clean image of each that an attack made,
-    as far as they are there. Raises CleansetError as `standing` does, and for a published image that is missing or
-    changed.
+    It shows the warnings of the study beside the contest, and the clean version of each image that an attack made, if
+    these exist. Raises CleansetError as `standing` does, and for a published image that is missing or changed.
     """
     results = folder / "results"
     published = {
@@ -155,6 +154,6 @@ def shown_size(image: Image.Image) -> tuple[int, int]:
 
 
 def warnings_of(study: Path) -> ModelWarnings:
-    """What the stage attack_warnings of a study found, by the role of the model; nothing where it has not run."""
+    """The findings of a study's stage attack_warnings by the role of the model; empty if it has not run."""
     records = [read_warnings(path) for path in sorted((study / "data" / "attack_warnings").glob("*.json"))]
     return {record.role: [(each.sign, each.text) for each in record.warnings] for record in records}

@@ -1,4 +1,4 @@
-"""`cleanset study analyse`: reads ratings or answers, and writes what they show."""
+"""`cleanset study analyse`: reads ratings or answers, and writes the results of their analysis."""
 
 import json
 import math
@@ -20,9 +20,9 @@ from cleanset.studies.realness.mixed import Effect
 from cleanset.studies.realness.ratings import KINDS, Stimulus, parse_key, read_ratings
 
 RESULT, IMAGES, LOOK_AGAIN = "analysis.json", "images.csv", "look_again.csv"
-"""What `--out` gets: all numbers, every image, and the real images that most people take for modified."""
+"""Files of `--out`: all numbers, every image, and the real images that most people take for modified."""
 DIGITS = 4
-"""Decimals of a result: more are other ones on another machine."""
+"""Decimals of a result; further ones differ between machines."""
 MODELS = {
     "slopes": "rating ~ type + (1 + type | person) + (1 + type | image)",
     "intercepts": "rating ~ type + (1 | person) + (1 | image)",
@@ -43,7 +43,7 @@ def run(
 
 
 def texts_of(paths: Iterable[Path]) -> dict[str, str]:
-    """The texts of files of ratings by their names, without the ending. Raises CleansetError for a name twice."""
+    """The texts of files of ratings, by name without suffix. Raises CleansetError for two files of one name."""
     texts: dict[str, str] = {}
     for path in paths:
         if path.stem in texts:
@@ -66,7 +66,7 @@ def as_json(analysis: Analysis) -> str:
 
 
 def content(analysis: Analysis) -> dict[str, Any]:
-    """What `as_json` writes."""
+    """The results as nested tables, in full precision."""
     tests, settings = analysis.equivalence, analysis.settings
     return {
         "people": analysis.people,
@@ -113,7 +113,7 @@ def _rounded(value: Any) -> Any:
 
 
 def as_text(analysis: Analysis) -> Group:
-    """The results for people; fits into 80 columns."""
+    """The results as text of at most 80 columns."""
     tests = analysis.equivalence
     low, high = tests.interval
     verdict = "equivalent" if tests.is_equivalent else "not shown to be equivalent"

@@ -28,7 +28,7 @@ from cleanset.studies.realness.ratings import (
 )
 
 MIN_RATINGS = 5
-"""Of an image, before people are said to take it for modified."""
+"""Minimum number of ratings of an image for its majority to count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class RatingSummary:
 
 @dataclass(frozen=True, slots=True)
 class ImageRatings:
-    """How an image was rated: how often, how often negatively (taken for modified), and the mean."""
+    """An image's number of ratings, number of negative ones (taken for modified), and mean."""
 
     kind: ImageKind
     image: str
@@ -62,7 +62,7 @@ class ImageRatings:
 
     @property
     def is_taken_for_modified(self) -> bool:
-        """Whether more than half of the ratings are negative."""
+        """More than half of the ratings are negative."""
         return 2 * self.negative > self.ratings
 
 
@@ -75,7 +75,7 @@ class RatingAgreements:
 
 
 def summary(ratings: Iterable[int]) -> RatingSummary:
-    """Mean and deviation of some ratings, from sums of whole numbers: the same on any machine."""
+    """Mean and deviation of ratings, from sums of integers, so that they are the same on any machine."""
     values = list(ratings)
     count, total, squares = len(values), sum(values), sum(value * value for value in values)
     if not count:
@@ -118,7 +118,7 @@ def agreements(ratings: Sequence[Rating]) -> RatingAgreements:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisSettings:
-    """How ratings are analysed."""
+    """Options of an analysis: the model's, the tests', and the limits of exclusions."""
 
     random: RandomTerms = "slopes"
     degrees: Degrees = "satterthwaite"
@@ -131,7 +131,7 @@ class AnalysisSettings:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the ratings show; `exclusions` are already applied to everything else."""
+    """Results of an analysis; `exclusions` are already applied to everything else."""
 
     settings: AnalysisSettings
     exclusions: Exclusions
@@ -144,17 +144,17 @@ class Analysis:
 
     @property
     def enough(self) -> int:
-        """How many real images have enough ratings."""
+        """Number of real images with enough ratings."""
         return sum(each.kind == "real" and each.ratings >= self.settings.min_ratings for each in self.images)
 
     @property
     def taken_for_modified(self) -> list[ImageRatings]:
-        """The real images of enough ratings that most people take for modified."""
+        """The real images with enough ratings that most people take for modified."""
         return taken_for_modified(self.images, self.settings.min_ratings)
 
 
 def analyse(answers: StudyAnswers, settings: AnalysisSettings) -> Analysis:
-    """Analyse all answers. Raises CleansetError where no model can be fitted to what the exclusions leave."""
+    """Analyse all answers. Raises CleansetError if no model can be fitted to the ratings that remain."""
     excluded = exclusions(answers, {"attention": settings.attention, "comprehension": settings.comprehension})
     ratings = leave_out(answers, excluded.people).ratings
     of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in KINDS}
@@ -179,7 +179,7 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings) -> Analysis:
 
 
 def images_csv(images: Iterable[ImageRatings], key: Iterable[Stimulus] = ()) -> str:
-    """Images with their share of negative ratings and its interval; `key` has the wnids, where there is a plan."""
+    """Images with their share of negative ratings and its interval; `key`: of the plan, for the wnids."""
     wnids = {(each.kind, each.image): each.wnid for each in key}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""The commands `cleanset study …`: do people take images for real. Each imports what it needs only when it runs."""
+"""The commands `cleanset study …`: do people take images for real? Imports are made when a command runs."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,9 @@ from cleanset.options import LOOPBACK, Browser, Host, Port
 
 app = typer.Typer(no_args_is_help=True, help="Plan and analyse a study in which people rate how real images look.")
 
-Bound = Annotated[float, typer.Option(min=0.001, max=4, help="Largest difference, in steps, that makes none.")]
+Bound = Annotated[
+    float, typer.Option(min=0.001, max=4, help="Largest difference, in steps of the scale, that counts as equivalent.")
+]
 Alpha = Annotated[float, typer.Option(min=0.0001, max=0.4999, help="Level of each of the two one-sided tests.")]
 
 
@@ -34,29 +36,41 @@ def plan(
     attacked: Annotated[Path, typer.Option(help="A folder of attacked images, JPEGs or PNGs at any depth.")],
     out: Annotated[Path, typer.Option(help="A new or empty folder.")],
     people: Annotated[
-        int | None, typer.Option(min=2, max=10_000, help="How many lists.", show_default="as many as the bound needs")
+        int | None,
+        typer.Option(
+            min=2, max=10_000, help="Number of people, and of lists.", show_default="as many as the bound needs"
+        ),
     ] = None,
-    real: Annotated[int, typer.Option(min=1, help="Real images a person.")] = 50,
-    modified: Annotated[int, typer.Option(min=1, help="Modified images a person.")] = 50,
-    attention: Annotated[int, typer.Option(min=0, help="Attention checks a person.")] = 3,
-    pairs: Annotated[int, typer.Option(min=0, help="Comprehension pairs a person.")] = 4,
+    real: Annotated[int, typer.Option(min=1, help="Real images for each person.")] = 50,
+    modified: Annotated[int, typer.Option(min=1, help="Modified images for each person.")] = 50,
+    attention: Annotated[int, typer.Option(min=0, help="Attention checks for each person.")] = 3,
+    pairs: Annotated[int, typer.Option(min=0, help="Comprehension pairs for each person.")] = 4,
     bound: Bound = 0.2,
     alpha: Alpha = 0.05,
-    power: Annotated[float, typer.Option(min=0.01, max=0.999, help="Wished probability of finding equivalence.")] = 0.8,
-    effect: Annotated[float, typer.Option(help="The true difference, modified minus real, that is assumed.")] = 0.0,
+    power: Annotated[float, typer.Option(min=0.01, max=0.999, help="Wanted probability of finding equivalence.")] = 0.8,
+    effect: Annotated[float, typer.Option(help="Assumed true difference, modified minus real.")] = 0.0,
     pilot: Annotated[
         Path | None,
-        typer.Option(help="Ratings to take variances from.", show_default="medians of six published studies"),
+        typer.Option(
+            help="Ratings of a pilot study, for the variances.", show_default="medians of six published studies"
+        ),
     ] = None,
     side: Annotated[
-        int | None, typer.Option(min=16, max=2048, help="Pixels a side.", show_default="size of the attacked images")
+        int | None,
+        typer.Option(
+            min=16,
+            max=2048,
+            help="Width and height of all images in pixels.",
+            show_default="size of the attacked images",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides all orders and file names; tell nobody.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all orders and file names; keep it secret.")] = 0,
 ) -> None:
-    """Plan who rates which images, and make the page on which they do.
+    """Plan who rates which images, and make the page on which they rate them.
 
     Writes page/ (for people: open index.html?list=1), trials.csv (the same
-    lists for a survey tool), and for you alone key.csv and plan.json.
+    lists for a survey tool), and key.csv and plan.json, which are for you
+    alone.
     """
     from cleanset.studies.realness import planning
     from cleanset.studies.realness.equivalence import EquivalenceQuestion
@@ -74,10 +88,10 @@ def serve(
     port: Port = None,
     browser: Browser = True,
 ) -> None:
-    """Serve a plan's page from this machine, and keep the answers in its folder.
+    """Serve a plan's page from this machine, and save the answers in its folder.
 
-    Who opens the address gets the next list that nobody has answered; the
-    answers are saved in answers/, and no file has to be sent.
+    Every visitor gets the next unanswered list. Answers are saved in answers/;
+    nobody has to send a file.
     """
     from cleanset.studies.realness import serving
 
@@ -95,15 +109,17 @@ def analyse(
     ] = DegreesOfFreedom.SATTERTHWAITE,
     bound: Bound = 0.2,
     alpha: Alpha = 0.05,
-    min_ratings: Annotated[int, typer.Option(min=1, help="Of an image that people are said to take for modified.")] = 5,
-    max_attention: Annotated[int, typer.Option(min=0, help="Failed attention checks that exclude nobody yet.")] = 1,
-    max_comprehension: Annotated[int, typer.Option(min=0, help="The same of comprehension pairs.")] = 0,
+    min_ratings: Annotated[int, typer.Option(min=1, help="Minimum ratings of an image for its majority to count.")] = 5,
+    max_attention: Annotated[int, typer.Option(min=0, help="Failed attention checks that a person may have.")] = 1,
+    max_comprehension: Annotated[
+        int, typer.Option(min=0, help="Failed comprehension pairs that a person may have.")
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Analyse ratings: means, agreement, and whether modified images pass for real.
 
-    Tests by a mixed model and two one-sided tests whether the modified images
-    are rated as the real ones, and lists real images taken for modified.
+    A mixed model and two one-sided tests show whether modified images are
+    rated like real ones; real images taken for modified are listed.
     """
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""The REML criterion of crossed random effects of person and image; `mixed` says what the model is."""
+"""The REML criterion of crossed random effects of person and image; the model is described in `mixed`."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,19 +17,19 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 START, AT_ZERO, BESIDE_ZERO, MAX_RATIO = 0.5, 1e-3, 0.2, 1e4
-"""Ratios to the residual's standard deviation: the first ones, taken for 0, tried instead of it, and too large."""
+"""Ratios to the residual's standard deviation: at the start, treated as 0, tried instead of 0, and too large."""
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
 """From the means of real and modified images to the intercept and the effect, modified minus real."""
 STEP = 3e-4
-"""Of the numerical derivatives: their error is of its square, the criterion's rounding is divided by that."""
+"""Step of the numerical derivatives: their error grows with its square, that of rounding with the inverse square."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemlSolution:
-    """For given ratios, V being relative to the residual variance.
+    """The solution for given ratios; V is relative to the residual variance.
 
-    The means of real and of modified images, the inverse of X'V^-1X, the sum of squares y'V^-1(y - X beta), and
-    log |V| + log |X'V^-1X|.
+    `beta`: the means of real and of modified images; `inverse`: of X'V^-1X; `squares`: y'V^-1(y - X beta);
+    `log_determinant`: log |V| + log |X'V^-1X|.
     """
 
     beta: Floats
@@ -39,10 +39,11 @@ class RemlSolution:
 
 
 class _Type:
-    """The ratings of the images of one type: products of the columns, and what the images take off them.
+    """The ratings of the images of one type: products of the columns, and the images' part of them.
 
-    The columns are the people's, that of the mean, and the ratings. An image of n ratings takes off its sums' product,
-    times a weight that depends on n and on the ratio alone; so products are summed over images of the same n.
+    There is a column for each person, one for the mean, and one of the ratings. To eliminate an image of n ratings, the
+    product of its sums is subtracted, times a weight that depends on n and the ratio only; so the products are summed
+    over all images of the same n.
     """
 
     def __init__(self, y: Floats, person: Ints, people: int, image: Ints) -> None:
@@ -97,7 +98,7 @@ class RemlProblem:
         return (float(theta[-2]), float(theta[-1])) if self.slopes else (float(theta[-1]), float(theta[-1]))
 
     def solve(self, theta: Floats) -> RemlSolution:
-        """The estimates for given ratios. Raises LinAlgError where the ratings do not determine them."""
+        """The estimates for given ratios. Raises LinAlgError if the ratings do not determine them."""
         ratios, count = self.ratios(theta), self.people
         real, modified = (each.reduced_products(ratio) for each, ratio in zip(self.types, ratios, strict=True))
         block, side = self._people(theta, real[:count], modified[:count])
@@ -130,7 +131,7 @@ class RemlProblem:
         return block, np.vstack([a * on_real + b * on_modified, c * on_modified])
 
     def profiled_criterion(self, theta: Floats) -> float:
-        """The REML criterion, -2 log likelihood, at the residual variance that is best for these ratios."""
+        """The REML criterion, -2 log likelihood, at the best residual variance for these ratios."""
         found = self.solve(theta)
         residual = found.squares / self.freedom
         return found.log_determinant + self.freedom * (1 + math.log(2 * math.pi * residual))
@@ -146,10 +147,10 @@ class RemlProblem:
         return np.asarray(np.diag(EFFECTS @ self.solve(parameters[:-1]).inverse @ EFFECTS.T) * parameters[-1] ** 2)
 
     def minimize(self) -> Floats:
-        """The ratios at which the criterion is least. Raises CleansetError where none is found."""
+        """The ratios that minimize the criterion. Raises CleansetError if none are found."""
         try:
             best, least = self._minimum(START * (np.array([1.0, 0.0, 1.0, 1.0, 1.0]) if self.slopes else np.ones(2)))
-            # the criterion is even in a ratio, so that 0 is stationary: a search that ends there starts again beside it
+            # the criterion is even in a ratio, so 0 is stationary: a search that ends there starts again beside it
             for place in self._bounded():
                 if best[place] < AT_ZERO:
                     found, value = self._minimum(np.where(np.arange(len(best)) == place, BESIDE_ZERO, best))
@@ -170,7 +171,7 @@ class RemlProblem:
         return np.asarray(found.x, np.float64), float(found.fun)
 
     def _bounded(self) -> tuple[int, ...]:
-        """The places of theta that are at least 0."""
+        """Indices of theta that are bounded by 0."""
         return (0, 2, 3, 4) if self.slopes else (0, 1)
 
     def _gradient(self, theta: Floats) -> Floats:

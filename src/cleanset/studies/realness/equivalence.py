@@ -8,7 +8,7 @@ Analysis", 2nd ed. 2012, chapter 11, with images as a second, crossed factor)
     slope / people + residual * (1 / all real ratings + 1 / all modified ratings)
                    + real / real images + modified / modified images
 
-An image counts as often as it is used at most: people cannot make up for few images. The power is that of two
+An image counts at most as often as it is used: many people cannot make up for few images. The power is that of two
 one-sided tests with people - 1 degrees of freedom, from the t distribution around the true effect.
 """
 
@@ -21,7 +21,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.realness.mixed import Effect, Variances
 
 BOUND = 0.2
-"""Steps of the scale, as published (arXiv 2507.07776): what is within it makes no difference."""
+"""Largest difference that counts as equivalent, in steps of the scale, as published (arXiv 2507.07776)."""
 ALPHA = 0.05
 
 
@@ -30,7 +30,7 @@ class Equivalence:
     """The two one-sided tests of an effect against -bound and +bound.
 
     `above`: p-value of the null hypothesis that the effect is at most -bound; `below`: that it is at least +bound. The
-    interval has the level 1 - 2 alpha: it lies within the bounds exactly where the tests find equivalence.
+    interval has the level 1 - 2 alpha: it lies within the bounds exactly if the tests find equivalence.
     """
 
     bound: float
@@ -46,7 +46,7 @@ class Equivalence:
 
     @property
     def is_equivalent(self) -> bool:
-        """Whether both null hypotheses are rejected."""
+        """Both null hypotheses are rejected."""
         return self.p < self.alpha
 
 
@@ -83,7 +83,7 @@ MAX_PEOPLE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StudyDesign:
-    """How many real and modified images there are, and how many of them each person rates."""
+    """Numbers of real and modified images, and how many of each one person rates."""
 
     real_images: int
     modified_images: int
@@ -93,7 +93,7 @@ class StudyDesign:
 
 @dataclass(frozen=True, slots=True)
 class EquivalenceQuestion:
-    """The test that is planned: its bound and level, and the effect that is assumed to be true."""
+    """A planned test: its bound and level, and the effect that is assumed to be true."""
 
     bound: float
     alpha: float
@@ -101,7 +101,7 @@ class EquivalenceQuestion:
 
 
 def standard_error(people: int, design: StudyDesign, variances: Variances) -> float:
-    """The standard error of the effect with so many people."""
+    """The standard error of the effect with a number of people."""
     real, modified = people * design.real_each, people * design.modified_each
     ratings = variances.slope / people + variances.residual * (1 / real + 1 / modified)
     images = variances.real / min(real, design.real_images) + variances.modified / min(modified, design.modified_images)
@@ -119,10 +119,10 @@ def power(people: int, design: StudyDesign, variances: Variances, question: Equi
 def people_needed(
     design: StudyDesign, variances: Variances, question: EquivalenceQuestion, wished: float = POWER
 ) -> int:
-    """The least number of people with at least the wished power.
+    """The smallest number of people with at least the wanted power.
 
-    Raises CleansetError where no number of people has it, because the images are too few or the effect is no less
-    than the bound.
+    Raises CleansetError if no number of people is enough, because there are too few images or the effect is not
+    smaller than the bound.
     """
 
     def enough(people: int) -> bool:

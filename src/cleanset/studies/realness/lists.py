@@ -1,6 +1,6 @@
 """The lists of images, one for each person: balanced, seeded, the same on any machine.
 
-Nothing is drawn from a generator: an order is that of digests of the seed and the names.
+No generator is used: names are ordered by digests of the seed and the name.
 """
 
 from collections import Counter
@@ -13,12 +13,12 @@ from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.realness.ratings import KINDS, ImageKind
 
 MAX_FAILED = 100
-"""Searches for a swap in vain, each through all lists, before the rest is left as it is."""
+"""Failed searches for a swap, each through all lists, after which no more are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyImage:
-    """An image to be rated; `source` is the id of the image that it was made from, or its own ("": not known)."""
+    """An image to be rated; `source`: the id of the image that it was made from, or its own ("": not known)."""
 
     kind: ImageKind
     name: str
@@ -27,7 +27,7 @@ class StudyImage:
 
 @dataclass(frozen=True, slots=True)
 class ListSizes:
-    """How many people there are, and what each is shown."""
+    """The number of people, and the numbers of images, checks and pairs that each is shown."""
 
     people: int
     real: int = 50
@@ -43,10 +43,10 @@ def seeded_order(names: Sequence[str], seed: int, purpose: str, step: int = 0) -
 
 
 def balanced_lists(names: Sequence[str], people: int, each: int, seed: int, purpose: str) -> list[list[str]]:
-    """For each of so many people `each` different names; how often two names occur differs by at most 1.
+    """A list of `each` different names for each of `people`; the counts of two names differ by at most 1.
 
-    A deck of all names is dealt, then the next one; who gets the end of a deck takes from the next what they have not.
-    Raises CleansetError for fewer names than a person is shown.
+    A shuffled deck of all names is dealt, then the next; a person who gets the end of one deck is given names from the
+    next that are not in the list yet. Raises CleansetError for fewer names than a person is shown.
     """
     if len(names) < each:
         raise CleansetError(f"the plan: {len(names)} {purpose} images; expected at least the {each} of a person")
@@ -69,10 +69,10 @@ def balanced_lists(names: Sequence[str], people: int, each: int, seed: int, purp
 def separate_sources(
     real: Sequence[Sequence[str]], modified: Sequence[Sequence[str]], source_of: Mapping[tuple[ImageKind, str], str]
 ) -> list[list[str]]:
-    """The lists of modified images, swapped between people so that nobody sees an image and what was made of it.
+    """The lists of modified images, swapped between people so that nobody sees two images of one source.
 
-    Nor two images made of one. As far as swaps of two images can do it: with few images some people see both. How often
-    an image is shown does not change.
+    Only swaps of two images are tried; with few images some people still see both. The count of an image does not
+    change.
     """
     swaps = _Swaps(real, modified, source_of)
     failed = 0
@@ -101,12 +101,12 @@ class _Swaps:
         ]
 
     def is_conflict(self, person: int, place: int) -> bool:
-        """Whether the person sees another image of the same source."""
+        """The person sees another image of the same source."""
         source = self.source[self.lists[person][place]]
         return source != "" and self.seen[person][source] > 1
 
     def swap(self, person: int, place: int) -> bool:
-        """Swap an image with the first one of the next people that suits both; False where there is none."""
+        """Swap an image with the first one in the following lists that suits both people; False if there is none."""
         name = self.lists[person][place]
         for distance in range(1, len(self.lists)):
             other = (person + distance) % len(self.lists)
@@ -129,7 +129,7 @@ class _Swaps:
 
 
 def sources_twice(lists: Sequence[Sequence[StudyImage]]) -> int:
-    """How many people see two images of one source."""
+    """Number of people who see two images of one source."""
     counts = (Counter(image.source for image in each if image.source) for each in lists)
     return sum(max(count.values(), default=0) > 1 for count in counts)
 
@@ -153,14 +153,14 @@ def rated_lists(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> li
 def show_counts(
     lists: Sequence[Sequence[StudyImage]], images: Sequence[StudyImage]
 ) -> dict[ImageKind, tuple[int, int]]:
-    """The least and the greatest number of people who see an image of each kind."""
+    """By kind, the smallest and the largest number of people who see an image."""
     counts = Counter((image.kind, image.name) for each in lists for image in each)
     of_kind = {kind: [counts[each.kind, each.name] for each in images if each.kind == kind] for kind in KINDS}
     return {kind: (min(found), max(found)) for kind, found in of_kind.items()}
 
 
 def attention_places(images: int, checks: int, seed: int, person: int) -> list[int]:
-    """Before which image (from 0) each attention check comes: one in each of as many equal parts of a list."""
+    """Indices of the images before which attention checks come: one in each of `checks` equal parts of a list."""
     edges = [part * images // checks for part in range(checks + 1)] if checks else []
     return [
         start + int(seeded_order([str(place) for place in range(max(end - start, 1))], seed, "attention", person)[0])

@@ -7,11 +7,11 @@ modified. In R, with `image` distinct for the two types:
     slopes       rating ~ type + (1 + type | person) + (0 + real | image) + (0 + modified | image)
 
 `slopes` lets people differ in how they rate modified images, and the images of the two types differ in how much they
-vary. (1 + type | image) is the same where no image has both types: the correlation is then of no consequence.
+vary. (1 + type | image) is the same if no image has both types: the correlation then has no effect.
 
 The criterion is profiled over the ratios of standard deviations to the residual's, as in lme4 (Bates et al., "Fitting
 Linear Mixed-Effects Models Using lme4", JSS 2015, section 3). Images are eliminated first: each has one random effect,
-so that its part of the inverse is a number, and what remains is as large as the number of people. Degrees of freedom
+so that its part of the inverse is a number, and a system as large as the number of people remains. Degrees of freedom
 are Satterthwaite's, as in lmerTest (Kuznetsova et al., JSS 2017), or infinite (`normal`).
 
 A published study's 5,000 to 7,400 ratings take under a second on one core. statsmodels' MixedLM, for which crossed
@@ -33,7 +33,7 @@ RandomTerms = Literal["slopes", "intercepts"]
 Degrees = Literal["satterthwaite", "normal"]
 
 MIN_EIGENVALUE = 1e-8
-"""Of the criterion's Hessian, relative to the largest: a direction in which it is flat tells nothing of precision."""
+"""Smallest eigenvalue of the criterion's Hessian, relative to the largest; flatter directions are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ def fit(
     random: RandomTerms = "slopes",
     degrees: Degrees = "satterthwaite",
 ) -> MixedFit:
-    """Fit the model to ratings; of each, the person, the image, and whether that is modified.
+    """Fit the model to ratings, each with its person, its image, and the type of the image.
 
-    An image is its name together with its type. Raises CleansetError where one of the two types has no ratings, or
-    there are too few people, images or ratings to tell the variances apart.
+    Images of the two types with the same name are different images. Raises CleansetError if one of the types has no
+    ratings, or if people, images or ratings are too few to tell the variances apart.
     """
     problem = RemlProblem(
         np.asarray(ratings, np.float64), people, images, np.asarray(modified, bool), random == "slopes"
@@ -118,7 +118,7 @@ def _satterthwaite(problem: RemlProblem, parameters: Floats) -> tuple[float, flo
     """Degrees of freedom of the two effects: 2 v^2 / (g' A g), v the variance of an estimate, g its gradient.
 
     A is the covariance of the parameters, twice the inverse of the criterion's Hessian. Directions in which the
-    criterion does not curve, as where a variance is 0, are left out, as lmerTest does.
+    criterion does not curve, for example because a variance is 0, are left out, as in lmerTest.
     """
     gradients = derivatives(problem.covariance, parameters)
     hessian = second_derivatives(problem.criterion, parameters)

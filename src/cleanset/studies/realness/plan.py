@@ -1,4 +1,4 @@
-"""The plan of a study: which stimuli there are, and what each person is shown, in which order."""
+"""The plan of a study: the stimuli, and the list of trials that each person is shown."""
 
 import csv
 import io
@@ -21,12 +21,12 @@ from cleanset.studies.realness.ratings import KEY_COLUMNS, LABELS, SCALE, SIDES,
 NAME_DIGITS = 16
 TRIAL_COLUMNS = ("list", "position", "kind", "stimulus", "file", "file_right", "choose")
 PAIRS_FOR_EACH = 3
-"""How many images are made into pairs for each pair of a list, so that a list has pairs of images that it lacks."""
+"""Comprehension pairs made for each one in a list, so that most people get pairs of images that they do not rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComprehensionPair:
-    """A comprehension pair: an image and what is modified of it beyond doubt; `modified` is the side of that."""
+    """A comprehension pair: an image and an obviously modified copy; `modified`: the side of the copy."""
 
     stimulus: str
     image: StudyImage
@@ -37,9 +37,9 @@ class ComprehensionPair:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One thing that a person is shown. `kind` is image, attention or pair, and never tells what is real.
+    """One step of a list. `kind` is image, attention or pair, and never reveals what is real.
 
-    `file` is the image's, or the left one's of a pair. `choose`: the answer that an attention check asks for.
+    `file`: the image, or the left one of a pair. `choose`: the answer that an attention check asks for.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """All stimuli and lists of a study. `shown`: the least and greatest number of lists with an image, by kind."""
+    """All stimuli and lists of a study. `shown`: by kind, the smallest and largest number of lists with an image."""
 
     images: tuple[StudyImage, ...]
     pairs: tuple[ComprehensionPair, ...]
@@ -66,7 +66,7 @@ class StudyPlan:
 
 
 def stimulus_name(seed: int, *parts: str) -> str:
-    """The name of a stimulus: digits that tell nothing of what it is without the seed."""
+    """The name of a stimulus: digits that reveal nothing without the seed."""
     return sha256("\n".join((str(seed), *parts)).encode())[:NAME_DIGITS]
 
 
@@ -95,7 +95,7 @@ def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[Comprehens
 def _pair_trials(
     pairs: Sequence[ComprehensionPair], chosen: Sequence[StudyImage], count: int, seed: int, person: int
 ) -> list[Trial]:
-    """Pairs of images that this person does not rate, as far as there are such."""
+    """Pairs for one person, those of images that the person does not rate first."""
     seen = {each.source for each in chosen if each.source} | {each.name for each in chosen if each.kind == "real"}
     by_name = {each.stimulus: each for each in pairs}
     order = [by_name[name] for name in seeded_order(list(by_name), seed, "pairs of a list", person)]
@@ -124,7 +124,7 @@ def attention(seed: int, rating: int) -> Trial:
 def key_csv(
     plan: StudyPlan, wnid_of: dict[tuple[ImageKind, str], str], sha256_of: dict[tuple[ImageKind, str], str]
 ) -> str:
-    """What each stimulus is; whoever has it knows the answers, and people must not."""
+    """The key to the stimuli, with all correct answers; people who rate must not have it."""
     rows: list[tuple[str, ...]] = [
         (plan.stimulus(each), each.kind, each.name, "", wnid_of.get((each.kind, each.name), ""),
          sha256_of[each.kind, each.name])
@@ -136,7 +136,7 @@ def key_csv(
 
 
 def trials_csv(plan: StudyPlan) -> str:
-    """The lists as a table that survey tools take: a line for each thing shown, nothing that tells what is real."""
+    """The lists as a table for survey tools: a line for each trial, nothing that reveals what is real."""
     return _csv(
         TRIAL_COLUMNS,
         [
@@ -148,7 +148,7 @@ def trials_csv(plan: StudyPlan) -> str:
 
 
 def page_data(plan: StudyPlan) -> dict[str, Any]:
-    """What the page knows: the scale, and the trials of each list."""
+    """The data of the page: the scale, and the trials of each list."""
     return {
         "scale": [{"rating": rating, "label": label} for rating, label in zip(SCALE, LABELS, strict=True)],
         "lists": [[_trial(each) for each in trials] for trials in plan.lists],

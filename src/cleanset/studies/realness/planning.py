@@ -25,7 +25,7 @@ from cleanset.studies.realness.ratings import ImageKind, read_ratings
 from cleanset.studies.realness.stimuli import Size, attacked_images, common_size, source_of, write_stimuli
 
 PAGE, KEY, TRIALS, PLAN = "page", "key.csv", "trials.csv", "plan.json"
-"""What a plan's folder has: the page for people, and for the organiser the key, the lists as a table, and the plan."""
+"""Content of a plan's folder: the page for people; key, table of lists, and plan for the organiser."""
 STATIC = (
     "index.html", "study.css", "study.js", "jspsych.min.js", "html-button-response.min.js", "jspsych.LICENSE",
 )  # fmt: skip
@@ -33,7 +33,7 @@ STATIC = (
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What the organiser asks for; people None: as many as the bound needs."""
+    """The organiser's options; `people` None: as many as the bound needs."""
 
     people: int | None
     real: int
@@ -48,7 +48,7 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """The plan with its size in pixels, how many people the bound needs (None: any number is too small), its power."""
+    """A plan, its size in pixels, and its power; `needed`: people for the bound (None: no number is enough)."""
 
     plan: StudyPlan
     size: Size
@@ -68,7 +68,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     needed = _needed(design, variances, wish)
     people = wish.people or needed
     if people is None:
-        people_needed(design, variances, wish.question, wish.power)  # says why
+        people_needed(design, variances, wish.question, wish.power)  # raises, with the reason
         raise AssertionError("no number of people")
     plan = make_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
@@ -97,7 +97,7 @@ def variances_of(pilot: Path) -> Variances:
 
 
 def record(outcome: PlanOutcome, wish: PlanRequest, variances: Variances) -> dict[str, object]:
-    """What the plan was made with, for the organiser."""
+    """The content of plan.json: the options of the plan, and its power."""
     plan = outcome.plan
     kinds = [image.kind for image in plan.images]
     return {
@@ -123,16 +123,16 @@ def _needed(design: StudyDesign, variances: Variances, wish: PlanRequest) -> int
 
 
 def plan_summary(outcome: PlanOutcome, wish: PlanRequest, out: Path) -> str:
-    """The plan in a few lines."""
+    """The plan in a few lines of text."""
     plan, test = outcome.plan, wish.question
     shown = "; ".join(
         f"each {kind} image to {low if low == high else f'{low} or {high}'}" for kind, (low, high) in plan.shown.items()
     )
-    needed = f"{outcome.needed:,} people" if outcome.needed else "no number of people with so few images"
+    needed = f"{outcome.needed:,} people" if outcome.needed else "more images: no number of people is enough"
     lines = [
         f"{out}: {len(plan.lists):,} lists of {wish.real} real and {wish.modified} modified images, "
         f"{wish.attention} attention checks and {wish.pairs} pairs",
-        f"shown, people: {shown}",
+        f"people who see it: {shown}",
         f"power for a bound of ±{test.bound:g} at alpha {test.alpha:g}: {outcome.power:.2f} (standard error "
         f"{outcome.standard_error:.3f}); {wish.power:g} needs {needed}",
     ]

@@ -1,4 +1,4 @@
-"""Ratings and answers: the two kinds of CSV file that are read, and every value checked.
+"""Ratings and answers, from two kinds of CSV file in which every value is checked, and the rules of exclusion.
 
 Ratings, as source 000's authors published theirs: rating,pid,image_type,image_id. Answers, as the study's page writes
 them: without types, which come from the plan's key.
@@ -18,7 +18,7 @@ ImageKind = Literal["real", "modified"]
 KINDS: tuple[ImageKind, ...] = ("real", "modified")
 SCALE = (-2, -1, 0, 1, 2)
 LABELS = ("surely modified", "rather modified", "cannot tell", "rather real", "surely real")
-"""What the ratings of SCALE mean."""
+"""The ratings of SCALE in words."""
 RATING_COLUMNS = ("rating", "pid", "image_type", "image_id")
 ANSWER_COLUMNS = ("person", "list", "position", "stimulus", "answer", "milliseconds")
 KEY_COLUMNS = ("stimulus", "kind", "image", "expected", "wnid", "sha256")
@@ -51,7 +51,7 @@ class CheckAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Stimulus:
-    """What a stimulus of a plan is: its kind, the image behind it, the answer that is expected ("" of a rating)."""
+    """An entry of a plan's key: the stimulus's kind, its image, and the expected answer ("" for a rating)."""
 
     kind: str
     image: str
@@ -61,7 +61,7 @@ class Stimulus:
 
 @dataclass(frozen=True, slots=True)
 class StudyAnswers:
-    """All that people answered: ratings, and checks."""
+    """All answers of people: ratings, and checks."""
 
     ratings: tuple[Rating, ...]
     checks: tuple[CheckAnswer, ...] = ()
@@ -70,8 +70,8 @@ class StudyAnswers:
 def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None) -> StudyAnswers:
     """The ratings in files, from their texts by name; `key` is the plan's, by stimulus.
 
-    Of several files of ratings, people and modified images of one are others than those of the next, real images are
-    the same by their id. Raises CleansetError for the first value that is not valid, and for an image rated twice.
+    In several files of ratings, equal names of people or modified images mean different ones, equal ids of real images
+    the same image. Raises CleansetError for the first value that is not valid, and for an image rated twice.
     """
     ratings: list[Rating] = []
     checks: list[CheckAnswer] = []
@@ -122,7 +122,8 @@ def _answers(text: str, where: str, key: Mapping[str, Stimulus]) -> Iterable[Rat
         person = _name(row["person"], "person", at)
         if row["stimulus"] not in key:
             raise CleansetError(
-                f"{at}: stimulus {shown(row['stimulus'])} is not in the plan's key; is it another plan's?"
+                f"{at}: stimulus {shown(row['stimulus'])} is not in the plan's key; "
+                "expected answers to this plan: name their own with --plan"
             )
         stimulus = key[row["stimulus"]]
         if stimulus.kind == "pair":
@@ -171,27 +172,27 @@ RULES = {
     "attention": "failed more attention checks than allowed",
     "comprehension": "gave more wrong answers to comprehension pairs than allowed",
 }
-"""What a person did whom a rule excludes, by its name."""
+"""The rules of exclusion, each with the reason for it."""
 _CHECK_OF = {"attention": "attention", "comprehension": "pair"}
 ALLOWED: Mapping[str, int] = {"attention": 1, "comprehension": 0}
-"""Failed checks that do not exclude a person yet, by default."""
+"""Failed checks that a person may have, by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """The people excluded by each rule, sorted; a person may break several. `checked`: who answered any check."""
+    """The people excluded by each rule, sorted; a person may break several. `checked`: people with any check."""
 
     by_rule: dict[str, tuple[str, ...]]
     checked: int
 
     @property
     def people(self) -> frozenset[str]:
-        """All that are excluded."""
+        """All excluded people."""
         return frozenset(person for people in self.by_rule.values() for person in people)
 
 
 def exclusions(answers: StudyAnswers, allowed: Mapping[str, int] = ALLOWED) -> Exclusions:
-    """Who failed more checks than allowed, by rule. Ratings without checks exclude nobody."""
+    """The people who failed more checks than allowed, by rule. Ratings without checks exclude nobody."""
     by_rule = {}
     for rule in RULES:
         failed = Counter(each.person for each in answers.checks if each.kind == _CHECK_OF[rule] and not each.passed)

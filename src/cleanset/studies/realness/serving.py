@@ -1,4 +1,4 @@
-"""`cleanset study serve`: a plan's page as a server on this machine, which keeps the answers in the plan's folder."""
+"""`cleanset study serve`: a plan's page as a server on this machine, which saves the answers in the plan's folder."""
 
 import json
 import re
@@ -26,13 +26,13 @@ _FILE = re.compile(r"answers-([1-9][0-9]{0,5})-([A-Za-z0-9._-]{1,64})\.csv")
 
 
 class StudyServer:
-    """The lists of a plan, which of them are given out, and the answers so far."""
+    """The lists of a plan, with those given out, and the answers so far."""
 
     def __init__(self, plan: Path) -> None:
         """Raises CleansetError unless `plan` is the folder of a plan."""
         self.plan = plan
         if not all((plan / name).is_file() for name in (PLAN, TRIALS)) or not (plan / PAGE).is_dir():
-            raise CleansetError(f"{plan}: no plan; expected the folder that cleanset study plan wrote")
+            raise CleansetError(f"{plan}: not a plan; expected the folder that cleanset study plan wrote")
         self._stimuli: dict[int, list[str]] = {}
         for _, row in parse_csv(read_text(plan / TRIALS, REMEDY), TRIAL_COLUMNS, str(plan / TRIALS)):
             self._stimuli.setdefault(int(row["list"]), []).append(row["stimulus"])
@@ -40,7 +40,7 @@ class StudyServer:
 
     @property
     def lists(self) -> int:
-        """How many there are."""
+        """Number of lists."""
         return len(self._stimuli)
 
     def answered(self) -> set[int]:
@@ -49,7 +49,7 @@ class StudyServer:
         return {int(name[1]) for name in names if name}
 
     def next_list(self) -> int | None:
-        """The first list without answers that was not given out; if all were, the first without answers; None: none."""
+        """The first list without answers, preferably one not given out yet; None if all are answered."""
         left = sorted(set(self._stimuli) - self.answered())
         given = next((number for number in left if number not in self._given), left[0] if left else None)
         if given is not None:
@@ -57,10 +57,10 @@ class StudyServer:
         return given
 
     def save(self, name: str, text: str) -> Path:
-        """Keep the answers of one person to one list.
+        """Save the answers of one person to one list.
 
-        Raises ValueError, in words for a person, for answers that are not of that whole list, and for others in place
-        of those that are there.
+        Raises ValueError, with a message for that person, for answers that are not of that whole list, and for answers
+        that differ from saved ones.
         """
         match = _FILE.fullmatch(name)
         if match is None or int(match[1]) not in self._stimuli:
@@ -68,7 +68,7 @@ class StudyServer:
         self._check(match[1], match[2], text)
         path = self.plan / ANSWERS / name
         if path.exists() and read_text(path, REMEDY) != text:
-            raise ValueError(f"{name} is there with other answers; nothing was changed")
+            raise ValueError(f"{name} exists with other answers; nothing was changed")
         write_text(path, text)
         return path
 
@@ -88,14 +88,14 @@ class StudyServer:
 def run(plan: Path, host: str, port: int | None, browser: bool) -> None:
     """Serve a plan's page until Ctrl+C; `port` None is the usual one, 0 any free one."""
     server = StudyServer(plan)
-    announcement = f"Study of {server.lists} lists: {{}}  (Ctrl+C ends it; answers are kept in {plan / ANSWERS})"
+    announcement = f"Study of {server.lists} lists: {{}}  (Ctrl+C ends it; answers are saved in {plan / ANSWERS})"
     run_page(
         lambda: application(server), announcement, host, port, usual_port(plan, "study"), browser, "cleanset study"
     )
 
 
 def application(server: StudyServer) -> FastAPI:
-    """The plan's page, with the next list for who opens it without one, and the place for answers."""
+    """The plan's page, which gives each visitor without a list the next one, and saves answers."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     page = server.plan / PAGE
 

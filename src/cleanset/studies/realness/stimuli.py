@@ -1,4 +1,4 @@
-"""What people are shown: all images in one size and format, so that nothing but the image tells which is real."""
+"""The images that people are shown, all in one size and format, so that nothing else reveals which are real."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ ENDINGS = (".jpeg", ".jpg", ".png")
 MAX_SIDE = 2048
 FORMATS = ("JPEG", "PNG")
 TILES = 4
-"""An image that is modified beyond doubt is cut into so many tiles a side."""
+"""Tiles along each side of an obviously modified image."""
 
 Size = tuple[int, int]
 _SOURCE = re.compile(r"ILSVRC2012_val_[0-9]{8}")
@@ -30,16 +30,16 @@ _SOURCE = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 def shown_image(data: bytes, size: Size) -> Image.Image:
     """The stored pixels of a JPEG or PNG as RGB, its middle cut to the aspect ratio and resized to the size.
 
-    An image of that size is left as it is. Raises ValueError for bytes that are no whole image.
+    An image of that size is not resampled. Raises ValueError for bytes that are not a whole image.
     """
     image = decode(data, FORMATS).convert("RGB")
     if image.size != size:
         image = ImageOps.fit(image, size, Image.Resampling.LANCZOS)
-    return Image.fromarray(np.asarray(image))  # without metadata
+    return Image.fromarray(np.asarray(image))  # a copy without metadata, which might reveal the source
 
 
 def scramble(image: Image.Image, seed: int) -> Image.Image:
-    """The image as nobody takes it for real: cut into tiles, which change places, every other one as a negative."""
+    """An obviously modified copy: cut into tiles, which change places, every other one as a negative."""
     pixels = np.asarray(image).copy()
     height, width = (side // TILES for side in pixels.shape[:2])
     places = [(row * height, column * width) for row in range(TILES) for column in range(TILES)]
@@ -56,7 +56,7 @@ def scramble(image: Image.Image, seed: int) -> Image.Image:
 def attacked_images(folder: Path) -> list[str]:
     """The JPEGs and PNGs in a folder, at any depth, by their path in it, sorted; hidden ones are left out."""
     if not folder.is_dir():
-        raise CleansetError(f"{folder}: no folder; expected one with attacked images")
+        raise CleansetError(f"{folder}: not a folder; expected one with attacked images")
     found = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
     names = sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
     if not names:

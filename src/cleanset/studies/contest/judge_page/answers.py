@@ -49,7 +49,7 @@ class JudgeDraft(Section):
         return self.answer(groups, datetime.date.min).object_of
 
     def step(self, groups: tuple[str, ...]) -> JudgeStep:
-        """What is asked next."""
+        """The next question."""
         if len(self.contains) < len(groups):
             return "contains"
         if self.object_of(groups) is None:
@@ -59,12 +59,12 @@ class JudgeDraft(Section):
         return "statement" if len(self.statements) < len(STATEMENTS) else "done"
 
     def close_outline(self, width: int, height: int) -> None:
-        """Finish the outline. Raises ValueError, and leaves it open, if it is no simple polygon inside the image."""
+        """Finish the outline. Raises ValueError, and leaves it open, unless it is a simple polygon inside the image."""
         check_inside(parse_outline(self.corners), width, height)
         self.closed = True
 
     def take_back(self) -> bool:
-        """Take the last step back; False if there is none."""
+        """Take the last step back; False if nothing was answered."""
         if self.statements:
             self.statements.pop()
         elif self.closed:
@@ -78,7 +78,7 @@ class JudgeDraft(Section):
         return True
 
     def answer(self, groups: tuple[str, ...], date: datetime.date) -> JudgeAnswer:
-        """The answers so far as they are saved."""
+        """The answers so far, in the form in which they are saved."""
         return JudgeAnswer.model_validate(
             {
                 "date": date,
@@ -108,7 +108,7 @@ def save_answer(
     Processes may save at once; after a kill the file is the old or the new one.
 
     Raises ChangedMeanwhileError if the file has other answers than `expected` (unless they are the new ones),
-    CleansetError for a file that is not valid, and OSError where the disk fails: then the file stays as it was.
+    CleansetError for an invalid file, and OSError if the disk fails; the file is then unchanged.
     """
     path = answer_file(contest, judge, week)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def save_answer(
 
 
 def as_yaml(answers: Mapping[str, JudgeAnswer]) -> str:
-    """The content of a file of answers; nothing for no answers."""
+    """The content of a file of answers; empty without answers."""
     if not answers:
         return ""
     lines = ["answers:\n"]

@@ -26,7 +26,7 @@ _FRESH = {"Cache-Control": "no-store"}
 
 
 class JudgeElements:
-    """The element in a browser that shows one tab, and the keys that come from there."""
+    """The element in a browser that shows one tab and sends its keys."""
 
     def __init__(self, session: JudgeSession, lock: asyncio.Lock) -> None:
         self._lock, self._tab = lock, JudgeTab(session)
@@ -87,7 +87,7 @@ def serve_images(app: FastAPI, session: JudgeSession) -> None:
 def run(contest: Path, judge: str, on: datetime.date, host: str, port: int | None, browser: bool) -> None:
     """Serve the judge page of a contest to one judge; `port` None is the usual one, 0 any free one."""
     session = open_session(contest, judge, on)
-    announcement = "Judge page: {}  (Ctrl+C ends it; every answer is on disk)"
+    announcement = "Judge page: {}  (Ctrl+C ends it; every answer is saved)"
     usual = usual_port(contest, judge)
     run_page(lambda: application(session), announcement, host, port, usual, browser, "cleanset contest judge")
 

@@ -1,4 +1,4 @@
-"""What all tabs of a judge's server share: the images that are asked about, and the answers as they are on disk."""
+"""The state shared by all tabs of a judge's server: the images to judge, and the answers on disk."""
 
 import datetime
 import io
@@ -20,15 +20,15 @@ from cleanset.studies.contest.reading import read_contest, read_section
 from cleanset.web.images import Photos
 
 DRAFT = ".draft.json"
-"""In answers/<id>/, hidden from what reads the answers."""
+"""Name of the draft in answers/<id>/; a hidden file, which readers of answers skip."""
 
 
 @dataclass
 class JudgeSession:
     """One judge's work on one contest. Not safe in threads: callers hold a lock.
 
-    `tokens`: by SHA-256, under which name the browser knows an image, drawn anew for each server. `skipped`: images
-    that come last. `draft`: the answers to the image that is asked about, kept on disk beside the answers.
+    `tokens`: by SHA-256, the name of an image in the browser, drawn anew for each server. `skipped`: images that come
+    last. `draft`: the unfinished answers to the current image, kept on disk beside the answers.
     """
 
     contest: Path
@@ -55,7 +55,7 @@ class JudgeSession:
         self.answers = found
 
     def current(self) -> JudgeTask | None:
-        """The image that is asked about: the one of the draft, else the first without an answer, skipped ones last."""
+        """The current image: the one of the draft, else the first without an answer, skipped ones last."""
         left = [task for task in self.tasks if task.sha256 not in self.answers]
         left.sort(key=lambda task: self.skipped.index(task.sha256) + 1 if task.sha256 in self.skipped else 0)
         drafted = [task for task in left if self.draft and task.sha256 == self.draft.image]
@@ -68,14 +68,14 @@ class JudgeSession:
         return self.draft
 
     def keep_draft(self) -> None:
-        """Write the draft down, for a server that is killed."""
+        """Save the draft, so that it survives a killed server."""
         assert self.draft is not None
         folder = self.contest / "answers" / self.judge
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / DRAFT, self.draft.model_dump_json() + "\n")
 
     def save(self, task: JudgeTask) -> None:
-        """Write the draft as the answers to its image, of which there were none."""
+        """Save the draft as the first answers to its image."""
         draft = self.draft_of(task)
         answer = draft.answer(self.groups, self.on)
         try:
@@ -83,7 +83,7 @@ class JudgeSession:
         except (CleansetError, OSError):
             self.refresh()
             raise
-        self.answers[task.sha256] = answer  # the file need not be read again
+        self.answers[task.sha256] = answer  # spares reading the file again
         self.draft = None
         (self.contest / "answers" / self.judge / DRAFT).unlink(missing_ok=True)
 
@@ -140,5 +140,5 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
 def _read_draft(path: Path) -> JudgeDraft | None:
     try:
         return JudgeDraft.model_validate_json(path.read_bytes())
-    except ValueError:  # half an image's answers: asked again
+    except ValueError:  # the image is asked about again
         return None

@@ -1,4 +1,4 @@
-"""One tab of a judge: what each key does in it. No HTML, no network."""
+"""One tab of a judge, and the effect of each key in it. No HTML, no network."""
 
 import sys
 from collections.abc import Collection
@@ -24,7 +24,7 @@ TabMode = Literal["instructions", "image", "end"]
 class JudgeTab:
     """`pressed`: the number of the last key answered; `notice`: one line to the judge, `is_error`: nothing was saved.
 
-    What is told never names a file, for its name or folder might tell of the image: that goes to the terminal.
+    A notice never names a file, since its name or folder might give the image away: that goes to the terminal.
     """
 
     session: JudgeSession
@@ -59,9 +59,9 @@ class JudgeTab:
             try:
                 self._press_at_image(key, seen, point)
             except ChangedMeanwhileError as error:
-                self._fail("Not saved: this image was answered elsewhere meanwhile.", error)
+                self._fail("Not saved: this image was answered elsewhere in the meantime.", error)
             except (CleansetError, OSError) as error:
-                self._fail("Not saved: a file cannot be read or written. The terminal of the server says which.", error)
+                self._fail("Not saved: a file cannot be read or written. See the server's terminal.", error)
 
     def _fail(self, text: str, error: Exception) -> None:
         self.notice, self.is_error = text, True
@@ -76,7 +76,8 @@ class JudgeTab:
         elif key == "s":
             self._skip(task)
         elif self.session.tokens[task.sha256] not in seen:
-            self.notice, self.is_error = "The image was not shown yet when the key was pressed: look, and repeat.", True
+            # keys pressed before the image was drawn would judge an image that nobody has seen
+            self.notice, self.is_error = "The image was not shown yet: look at it, and press the key again.", True
         else:
             self._answer(task, self.session.draft_of(task), key, point)
 
@@ -92,7 +93,7 @@ class JudgeTab:
             self._close(draft, self.session.size(task.sha256))
         elif step == "statement" and key in STATED:
             draft.statements.append(STATED[key])
-        elif step != "done":  # done: an answer that could not be written before
+        elif step != "done":  # done: saving failed before, and is tried again
             return
         try:
             if draft.step(groups) == "done":
@@ -122,10 +123,10 @@ class JudgeTab:
             self.session.skipped.remove(task.sha256)
         self.session.skipped.append(task.sha256)
         self.session.draft = None
-        self.notice = "Later: the image comes again after the others."
+        self.notice = "Left for later: the image comes again after the others."
 
     def _undo(self, task: JudgeTask | None) -> None:
         if task is not None and self.session.draft_of(task).take_back():
             self.session.keep_draft()
         elif not self.session.reopen_last():
-            self.notice = "Nothing to take back: no answer of today."
+            self.notice = "Nothing to take back: there is no answer from today."

@@ -1,4 +1,4 @@
-"""What a judge's tab shows, as HTML: made from templates in which everything is escaped."""
+"""The HTML of a judge's tab, rendered from templates in which everything is escaped."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -18,11 +18,11 @@ WORDS = {
     "rather_no": ("Rather no", "I am not sure"),
     "definitely_no": ("Definitely no", "and no other judge will say yes"),
 }
-"""The answers as judges read them, and what each claims."""
+"""The answers in the words of the page, each with its claim."""
 
 
 def url_of(session: JudgeSession, sha256: str) -> str:
-    """The address of an image, which says nothing about it."""
+    """The address of an image, which reveals nothing about it."""
     return f"/image/{session.tokens[sha256]}"
 
 
@@ -70,7 +70,7 @@ def _path(corners: Sequence[Point], closed: bool) -> str:
 
 
 def _ahead(session: JudgeSession) -> str:
-    """The addresses of the images that come next, to be loaded meanwhile."""
+    """The addresses of the next images, for the browser to load in advance."""
     current = session.current()
     left = [task.sha256 for task in session.tasks if task.sha256 not in session.answers and task != current]
     return " ".join(url_of(session, each) for each in left[:3])

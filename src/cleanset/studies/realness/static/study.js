@@ -1,4 +1,4 @@
-// The study's page: asks one person for the ratings of one list, and gives them a CSV file of the answers.
+// The study's page: asks one person for the ratings of one list, and saves the answers as a CSV file.
 "use strict";
 (() => {
   const COLUMNS = ["person", "list", "position", "stimulus", "answer", "milliseconds"];
@@ -38,7 +38,7 @@
     main.querySelector("input").focus();
   }
 
-  // jsPsych's own buttons are pressed with the digits too
+  // jsPsych's buttons have no keys of their own: the digits press them
   function onDigit(event) {
     if (event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
     const buttons = main.querySelectorAll("#jspsych-html-button-response-btngroup button");
@@ -48,12 +48,13 @@
 
   const INSTRUCTIONS = `<h1>Which images are real?</h1><div class="left">
     <p>You will see images one after the other. Some are photographs as they were taken. Others were modified by a
-    computer afterwards. For each, choose how sure you are, from surely modified to surely real.</p>
-    <p>A change may be small, and may be anywhere in the image. Small size, blur or an odd scene alone do not mean that
-    an image was modified. There is no time limit; do not look for the images elsewhere.</p>
-    <p>First you are shown a few images in two versions, and say which was modified. Now and then a check of attention
-    asks for a certain answer. ${STUDY.saved_at ? "At the end your answers are saved." :
-    "At the end your browser saves a file with your answers: send it to those who asked you."}</p></div>`;
+    computer afterwards. For each image, choose how sure you are, from surely modified to surely real.</p>
+    <p>A change may be small, and may be anywhere in the image. Low resolution, blur or an odd scene alone do not mean
+    that an image was modified. There is no time limit. Please do not search for the images elsewhere.</p>
+    <p>First you see a few images in two versions, and say which one was modified. Now and then an attention check
+    asks for a certain answer. ${STUDY.saved_at ? "Your answers are saved at the end." :
+    "At the end your browser saves a file with your answers: please send it to the organizers."} Closing this page
+    before the end discards your answers.</p></div>`;
 
   function shown(trial) {
     if (trial.kind === "pair")
@@ -61,7 +62,7 @@
         ${image(trial.left, "the left image", "")}${image(trial.right, "the right image", "")}</div>`;
     if (trial.kind === "attention")
       return `<h1>Was this image modified?</h1>
-        <div class="check"><p>This is a check of attention, not an image.
+        <div class="check"><p>This is an attention check, not an image.
         Please choose <strong>${text(trial.choose)}</strong>.</p></div>`;
     return `<h1>Was this image modified?</h1>${image(trial.file, "the image to be rated", "shown")}`;
   }
@@ -86,7 +87,7 @@
     }));
   }
 
-  // Whether a local server, `cleanset study serve`, has kept the answers.
+  // Resolves to true once a local server, `cleanset study serve`, has saved the answers. Retries bridge a short outage.
   async function kept(name, csv) {
     if (!STUDY.saved_at) return false;
     for (const seconds of [0, 1, 3, 10]) {
@@ -108,8 +109,8 @@
 
   function giveFile(name, csv) {
     const address = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
-    main.innerHTML = `<h1>Thank you</h1><p>Your answers are in the file <strong id="file"></strong>, which your browser
-      has just saved. If it has not, save it here:</p><p><a class="button">Save my answers</a></p>`;
+    main.innerHTML = `<h1>Thank you</h1><p>Your browser has just saved your answers in the file <strong id="file"></strong>.
+      If it has not, save it here:</p><p><a class="button">Save my answers</a></p>`;
     const link = main.querySelector("a");
     main.querySelector("#file").textContent = name;
     link.href = address;
