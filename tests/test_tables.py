@@ -294,5 +294,5 @@ def test_damaged_bytes(seed: int, tmp_path: Path) -> None:
 
 
 def test_a_folder_in_its_place(tmp_path: Path) -> None:
-    with pytest.raises(CleansetError, match=f"^{tmp_path}: not a Parquet file "):
+    with pytest.raises(CleansetError, match=f"^{tmp_path}: a folder; expected a regular file"):
         read_table(tmp_path, SHARED)

@@ -29,7 +29,7 @@ TOOLS = "Tools"
 
 
 def _for_stage(folder: Path) -> Edition:
-    from cleanset.edition.abandoned import without_abandoned
+    from cleanset.edition.paths import without_abandoned
 
     return without_abandoned(Edition(folder))
 

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.images import verified_images
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
 from cleanset.stages import preprocess

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cleanset.compare.sets import Change, by_class, compare_exports, size_of
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import class_indices
-from cleanset.dataset.label_names import label_names
 from cleanset.exports.folder import CROISSANT, REJECTED_CSV, read_entries, read_regular_file
 from cleanset.exports.manifest import Entry
 from cleanset.exports.rejected import reasons

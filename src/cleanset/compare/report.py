@@ -24,9 +24,8 @@ from cleanset.compare.sets import (
     size_of,
 )
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import COLUMNS as MANIFEST_COLUMNS

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from ruamel.yaml.comments import CommentedMap
 
 from cleanset.edition.params import Model, checked_params, read_params
-from cleanset.edition.roles import with_roles
+from cleanset.edition.pipeline import with_roles
 from cleanset.edition.round_trip import LayoutError, changed, move_what_follows
 from cleanset.errors import CleansetError
 from cleanset.validation import first_problem, shown

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 import yaml
 
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, wnids
-from cleanset.dataset.label_names import label_names
 from cleanset.exports.attribution import (
     LICENCE_URL,
     SCOOTER,

@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from cleanset.dataset.label_names import label_names
+from cleanset.dataset.class_names import label_names
 from cleanset.exports.attribution import TERMS_URL, name_of
 from cleanset.exports.manifest import COLUMNS, MANIFEST
 

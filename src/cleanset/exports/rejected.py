@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.dataset.label_names import label_names
 from cleanset.errors import CleansetError
 from cleanset.vocabulary import TIERS
 
