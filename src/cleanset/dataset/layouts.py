@@ -5,22 +5,31 @@ names of the copy on Hugging Face. A tar is read by offset and never unpacked.
 """
 
 import os
-import stat
+import re
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import class_indices, parse_image_name
 from cleanset.errors import CleansetError, reason
-from cleanset.files import sha256
+from cleanset.files import check_regular, open_file, sha256
 from cleanset.validation import shown
 
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
 MAX_FILE_BYTES = 64 * 2**20
 """Bytes. The largest of the 50,000 has under 16 MiB; more is no image of this set."""
+
+
+_PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_PAX_RECORD = re.compile(rb"([1-9][0-9]{0,9}) ([^=\0\n]+)=")
+_ANYTHING = re.compile(rb"(?s).*")
+_WHOLE, _DECIMAL = re.compile(rb"[0-9]{1,20}"), re.compile(rb"-?[0-9]{1,20}(\.[0-9]{0,20})?")
+_PAX_NUMBERS = dict.fromkeys(("size", "uid", "gid"), _WHOLE) | dict.fromkeys(("atime", "ctime", "mtime"), _DECIMAL)
+"""What values look like, by key; an empty one, which deletes the key, is not needed here. tarfile reads others as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +42,8 @@ class Location:
     wnid: str | None
 
     def read(self) -> bytes:
-        """The bytes. Raises CleansetError if the file has become shorter, or a pipe, which could block for ever."""
-        check_regular(self.path)
-        with self.path.open("rb") as file:
+        """The bytes. Raises CleansetError if the file has become shorter, or is no regular file any more."""
+        with open_file(self.path) as file:
             file.seek(self.offset)
             data = file.read(self.size)
         if len(data) != self.size:
@@ -85,8 +93,11 @@ _Found = tuple[str, str, str | None, Location]
 def _in_tar(archive: Path) -> Iterator[_Found]:
     try:
         with tarfile.open(archive, "r:") as tar:
+            start = 0
             for member in tar:
                 where = f"{archive}, member {shown(member.name)}"
+                _check_extended(where, tar.fileobj, start, member)
+                start = tar.offset
                 check_plain(where, member)
                 if member.isdir():
                     continue
@@ -107,6 +118,40 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
             f"{archive}: not an uncompressed tar ({reason(error)}); expected ILSVRC2012_img_val.tar: "
             "decompress it or fetch it again"
         ) from None
+
+
+def _check_extended(where: str, file: IO[bytes] | None, start: int, member: tarfile.TarInfo) -> None:
+    """Raise CleansetError, naming `where`, for pax records before a member that GNU tar refuses and tarfile skips.
+
+    `start` is where the member before ends. Without this check two tools could unpack different files.
+    """
+    assert file is not None
+    after, own = file.tell(), member.offset_data - tarfile.BLOCKSIZE
+    while start < own:
+        file.seek(start)
+        header = tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape")
+        if header.type in _PAX:
+            check_size(where, header.size)
+            problem = _pax_problem(file.read(header.size))
+            if problem:
+                raise CleansetError(f"{where}: {problem}; expected pax records as of POSIX: take the official archive")
+        start += tarfile.BLOCKSIZE * (1 - -header.size // tarfile.BLOCKSIZE)
+    file.seek(after)
+
+
+def _pax_problem(records: bytes) -> str | None:
+    """The first problem of pax records, each `length key=value` and a line break; the length is that of all of it."""
+    at = 0
+    while at < len(records):
+        match = _PAX_RECORD.match(records, at)
+        end = at + int(match[1]) if match else 0
+        if match is None or not match.end() < end <= len(records) or records[end - 1 : end] != b"\n":
+            return f"a malformed pax record at byte {at}"
+        key, value = match[2].decode("utf-8", "replace"), records[match.end() : end - 1]
+        if b"\0" in value or not _PAX_NUMBERS.get(key, _ANYTHING).fullmatch(value):
+            return f"the pax record {shown(key)} with the value {shown(value)}"
+        at = end
+    return None
 
 
 def check_plain(where: str, member: tarfile.TarInfo) -> None:
@@ -144,7 +189,7 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
         else:
             files = [(entry, None)]
         for file, wnid in files:
-            size = check_regular(Path(file.path))
+            size = check_regular(Path(file.path)).st_size
             check_size(file.path, size)
             yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
 
@@ -157,14 +202,6 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def _wnid(name: str) -> str | None:
     return name if name in class_indices() else None
-
-
-def check_regular(path: Path) -> int:
-    """The size in bytes of a file, or of the file that a link leads to. Raises CleansetError for anything else."""
-    state = path.stat()
-    if not stat.S_ISREG(state.st_mode):
-        raise CleansetError(f"{path}: a folder, pipe or device; expected plain files only: remove it")
-    return state.st_size
 
 
 def check_size(where: str, size: int) -> None:
