@@ -1,11 +1,13 @@
 """Messages are one short line, whatever they quote; JSON and CSV that is damaged gives one."""
 
+import re
+
 import pytest
 from pydantic import BaseModel, ValidationError
 
 from cleanset.errors import CleansetError, cut, reason
 from cleanset.parsing import parse_csv, parse_json
-from cleanset.validation import first_problem, shown
+from cleanset.validation import first_problem, listed, shown
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,7 @@ def test_what_breaks_a_line_is_escaped(text: str, message: str) -> None:
 
 def test_a_message_is_bounded() -> None:
     text = str(CleansetError("x" * 10_000 + "the end"))
-    assert len(text) == 1000
+    assert len(text) == 600
     assert text.endswith("the end (10,007 characters)")
 
 
@@ -67,6 +69,30 @@ def test_the_first_problem_is_bounded() -> None:
     assert text.startswith("numbers.k\\nk\\n")
     assert text.isprintable()
     assert len(text) <= 300
+
+
+class Nested(BaseModel):
+    inside: dict[str, "dict[str, Nested] | int"]
+
+
+def test_the_first_problem_deep_in_a_file_is_bounded() -> None:
+    """Of a key for each level, and what pydantic says of each."""
+    content: object = "x" * 1000
+    for number in range(8):
+        content = {"inside": {f"{number}" * 100: {f"{number}" * 100: content}}}
+    with pytest.raises(ValidationError) as error:
+        Nested.model_validate(content)
+    assert len(first_problem(error.value)) <= 400
+
+
+def test_a_list_of_names_is_bounded() -> None:
+    assert listed(["a", "b"]) == "a, b"
+    text = listed(f"name{number}" for number in range(1000))
+    assert len(text) <= 400
+    assert text.startswith("name0, name1, ")
+    assert re.search(r" and 9\d\d more$", text)
+    assert len(listed(["x" * 1000] * 9)) <= 400
+    assert listed(["a\u2028b"]) == "a\\u2028b"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The one exception that is meant for people, and text from files as one line of bounded length."""
 
-MAX_LINE = 1000
-"""Characters of a message; longer ones, which only a hostile name makes, are cut in the middle."""
+MAX_LINE = 600
+"""Characters of a message: the longest list of known names, two paths and a remedy. Longer ones are cut."""
 
 
 class CleansetError(Exception):

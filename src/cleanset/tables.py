@@ -164,7 +164,7 @@ _Check = Callable[[pa.Table], "tuple[str, int, str] | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class PackageVersion:
     """The VERSION of a package, which is raised when the bytes that its stages write change, and then only.
 
     Parquet files without page checksums are read with other values where a bit has changed (543 of 600 flipped bits in
@@ -182,7 +182,7 @@ class Version:
         return path.is_file() and int(path.read_text(encoding="utf-8")) > self.without_checksums
 
 
-PREPROCESSED, SCORED = Version("dataset", 1), Version("scoring", 2)
+PREPROCESSED, SCORED = PackageVersion("dataset", 1), PackageVersion("scoring", 2)
 """Of the tables that a raised dataset/VERSION rewrites, with the index that their stages read; of those of scores."""
 
 
@@ -197,7 +197,7 @@ class Table:
         check: _Check | None = None,
         *,
         key: tuple[str, ...] = ("image_id",),
-        version: Version | None = None,
+        version: PackageVersion | None = None,
         **columns: Column,
     ) -> None:
         self.columns = columns

@@ -30,14 +30,14 @@ def shown(value: object) -> str:
 def first_problem(error: ValidationError) -> str:
     """The first wrong key, what was expected and what was found."""
     first = error.errors()[0]
-    key = ".".join(cut(one_line(str(part)), MAX_VALUE) for part in first["loc"])
+    key = cut(".".join(cut(one_line(str(part)), MAX_VALUE) for part in first["loc"]), MAX_VALUE)
     if first["type"] == "model_type":
         key, what = key or "the file", "expected keys and values"
     else:
         what = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
         what = what.replace("a valid integer", "an integer").replace("a valid ", "a ")
     found = "" if isinstance(first["input"], dict) else f"; found {shown(first['input'])}"
-    length = MAX_LIST if first["type"] == "value_error" else 3 * MAX_VALUE  # our own messages list what is known
+    length = MAX_LIST if first["type"] == "value_error" else 2 * MAX_VALUE  # our own messages list what is known
     return f"{key + ': ' if key else ''}{cut(one_line(what), length)}{found}"
 
 

@@ -1,4 +1,3 @@
-import io
 import json
 import tarfile
 from collections import Counter
@@ -45,12 +44,13 @@ def test_ilsvrc_ids_are_a_bijection() -> None:
     assert sorted(class_of_ilsvrc_id().values()) == list(range(1000))
 
 
-def test_ilsvrc_ids_are_those_of_the_devkit(real: Path) -> None:
+def test_ilsvrc_ids_are_those_of_the_devkit(real: Path, tmp_path: Path) -> None:
     """The column of classes.tsv against meta.mat, read by another library."""
     with tarfile.open(real / DEVKIT) as archive:
         file = archive.extractfile("ILSVRC2012_devkit_t12/data/meta.mat")
         assert file is not None
-        synsets = loadmat(io.BytesIO(file.read()), squeeze_me=True)["synsets"]
+        (tmp_path / "meta.mat").write_bytes(file.read())
+    synsets = loadmat(str(tmp_path / "meta.mat"), squeeze_me=True)["synsets"]
     leaves = {int(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in synsets if not row["num_children"]}
     assert {number: wnids()[index] for number, index in class_of_ilsvrc_id().items()} == leaves
 
