@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from cleanset.errors import CleansetError
-from cleanset.files import BLOCK_BYTES, blocks_of, md5, read_text
+from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, read_text
 from cleanset.progress import tracked
 from cleanset.validation import shown
 
@@ -50,7 +50,9 @@ def check_archive(path: Path, name: str, digests: dict[str, str], listed_in: Pat
             f"{path}: a link to {path.readlink()}, which does not exist; expected an absolute path, or one "
             f"relative to {path.parent}"
         )
-    if not path.is_file():
+    if path.exists():
+        check_regular(path)
+    else:
         source = SOURCES.get(path.name)
         remedy = f"download it from {source}; put it there or link to it" if source else _CORRECT
         raise CleansetError(f"{path}: missing; {remedy}")

@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import BinaryIO
 
 import pandas as pd
 
@@ -59,7 +59,8 @@ def locate(images: Path) -> dict[str, Location]:
     """
     if images.is_dir():
         found = _in_folder(images)
-    elif images.is_file():
+    elif images.exists():
+        check_regular(images)
         found = _in_tar(images)
     else:
         raise CleansetError(f"{images}: missing; expected the validation images, a tar or a folder")
@@ -92,11 +93,11 @@ _Found = tuple[str, str, str | None, Location]
 
 def _in_tar(archive: Path) -> Iterator[_Found]:
     try:
-        with tarfile.open(archive, "r:") as tar:
+        with open_file(archive) as file, tarfile.open(archive, "r:") as tar:
             start = 0
             for member in tar:
                 where = f"{archive}, member {shown(member.name)}"
-                _check_extended(where, tar.fileobj, start, member)
+                _check_extended(where, file, start, member)
                 start = tar.offset
                 check_plain(where, member)
                 if member.isdir():
@@ -120,14 +121,12 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
         ) from None
 
 
-def _check_extended(where: str, file: IO[bytes] | None, start: int, member: tarfile.TarInfo) -> None:
+def _check_extended(where: str, file: BinaryIO, start: int, member: tarfile.TarInfo) -> None:
     """Raise CleansetError, naming `where`, for pax records before a member that GNU tar refuses and tarfile skips.
 
     `start` is where the member before ends. Without this check two tools could unpack different files.
     """
-    assert file is not None
-    after, own = file.tell(), member.offset_data - tarfile.BLOCKSIZE
-    while start < own:
+    while start < member.offset_data - tarfile.BLOCKSIZE:
         file.seek(start)
         header = tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape")
         if header.type in _PAX:
@@ -136,7 +135,6 @@ def _check_extended(where: str, file: IO[bytes] | None, start: int, member: tarf
             if problem:
                 raise CleansetError(f"{where}: {problem}; expected pax records as of POSIX: take the official archive")
         start += tarfile.BLOCKSIZE * (1 - -header.size // tarfile.BLOCKSIZE)
-    file.seek(after)
 
 
 def _pax_problem(records: bytes) -> str | None:

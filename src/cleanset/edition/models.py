@@ -11,6 +11,7 @@ from cleanset.edition.params import Model, checked_params, read_params
 from cleanset.edition.pipeline import with_roles
 from cleanset.edition.round_trip import LayoutError, changed, move_what_follows
 from cleanset.errors import CleansetError
+from cleanset.files import read_text
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import parse_yaml
 
@@ -86,7 +87,7 @@ def set_models(edition: Path, models: Models) -> None:
     for name, change in (("params.yaml", with_models), ("dvc.yaml", with_files_of)):
         path = edition / name
         if name == "params.yaml" or path.is_file():
-            before = path.read_bytes().decode("utf-8")
+            before = read_text(path, "save it as UTF-8")
             after = change(before, models)
             if after != before:
                 texts[path] = after
