@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from cleanset.errors import CleansetError, cut, reason
 from cleanset.parsing import parse_csv, parse_json
-from cleanset.validation import first_problem, listed, shown
+from cleanset.validation import first_problem, join_names, shown
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_the_first_problem_deep_in_a_file_is_bounded() -> None:
 
 
 def test_a_list_of_names_is_bounded() -> None:
-    assert listed(["a", "b"]) == "a, b"
-    text = listed(f"name{number}" for number in range(1000))
+    assert join_names(["a", "b"]) == "a, b"
+    text = join_names(f"name{number}" for number in range(1000))
     assert len(text) <= 400
     assert text.startswith("name0, name1, ")
     assert re.search(r" and 9\d\d more$", text)
-    assert len(listed(["x" * 1000] * 9)) <= 400
-    assert listed(["a\u2028b"]) == "a\\u2028b"
+    assert len(join_names(["x" * 1000] * 9)) <= 400
+    assert join_names(["a\u2028b"]) == "a\\u2028b"
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_a_list_of_names_is_bounded() -> None:
             '{"c": 0, "a": 1, "b": 2, "b": 3, "b": 4, "a": 5}',
             "x: not JSON (the key 'a' a second time); expected numbers",
         ),
-        ("[NaN]", "x: not JSON (NaN is no number); expected numbers"),
-        ("[-Infinity]", "x: not JSON (-Infinity is no number); expected numbers"),
+        ("[NaN]", "x: not JSON (NaN is not a number); expected numbers"),
+        ("[-Infinity]", "x: not JSON (-Infinity is not a number); expected numbers"),
         ("[1,\n", "x, line 2: not JSON (Expecting value); expected numbers"),
         ("[" * 100_000, "x: not JSON (lists or tables more than 100 deep); expected numbers"),
         ('{"a":[1,' * 51, "x: not JSON (lists or tables more than 100 deep); expected numbers"),

@@ -1,4 +1,4 @@
-"""A problem that pydantic found, and a value, as one short line."""
+"""Short messages on one line: pydantic's problems, values, lists of names."""
 
 import reprlib
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ def missing_keys(error: ValidationError) -> list[str]:
     return [".".join(map(str, each["loc"])) for each in errors if each["type"] == "missing"]
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Names with commas between, on one line of at most MAX_LIST characters, which may end in the number left out."""
     names = [cut(one_line(name), MAX_VALUE) for name in names]
     text = ", ".join(names)

@@ -1,4 +1,4 @@
-"""The names of the classes, from WordNet, and the search for a class by name."""
+"""The names of the classes, from WordNet, and the search for classes by name."""
 
 import re
 from collections import Counter
@@ -50,7 +50,7 @@ def label_names() -> tuple[str, ...]:
     return tuple(each.name if shared[each.name] == 1 else f"{each.name} ({each.wnid})" for each in class_names())
 
 
-def found(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
+def search_classes(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
     """The classes in which every typed word occurs: as a word first, then as the beginning of one, then within."""
     words = typed.casefold().split()
 

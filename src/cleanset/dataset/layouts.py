@@ -21,7 +21,7 @@ from cleanset.validation import shown
 
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
 MAX_FILE_BYTES = 64 * 2**20
-"""Bytes. The largest of the 50,000 has under 16 MiB; more is no image of this set."""
+"""Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
 
 
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
@@ -29,7 +29,7 @@ _PAX_RECORD = re.compile(rb"([1-9][0-9]{0,9}) ([^=\0\n]+)=")
 _ANYTHING = re.compile(rb"(?s).*")
 _WHOLE, _DECIMAL = re.compile(rb"[0-9]{1,20}"), re.compile(rb"-?[0-9]{1,20}(\.[0-9]{0,20})?")
 _PAX_NUMBERS = dict.fromkeys(("size", "uid", "gid"), _WHOLE) | dict.fromkeys(("atime", "ctime", "mtime"), _DECIMAL)
-"""What values look like, by key; an empty one, which deletes the key, is not needed here. tarfile reads others as 0."""
+"""Patterns of numeric values by key; tarfile reads any other value as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Location:
     wnid: str | None
 
     def read(self) -> bytes:
-        """The bytes. Raises CleansetError if the file has become shorter, or is no regular file any more."""
+        """The bytes. Raises CleansetError if the file has become shorter, or has become a pipe."""
         with open_file(self.path) as file:
             file.seek(self.offset)
             data = file.read(self.size)
@@ -88,7 +88,7 @@ def locate(images: Path) -> dict[str, Location]:
 
 
 _Found = tuple[str, str, str | None, Location]
-"""What to call it in an error, file name, wnid of its folder, location."""
+"""Name in error messages, file name, wnid of its folder, location."""
 
 
 def _in_tar(archive: Path) -> Iterator[_Found]:
@@ -162,7 +162,7 @@ def check_plain(where: str, member: tarfile.TarInfo) -> None:
 def _check_end(archive: Path, offset: int) -> None:
     """Raise CleansetError unless there is an end mark at `offset`, where tarfile stopped.
 
-    It takes whatever is no header for the end, also where a download broke off.
+    It takes any block without a header for the end, also where a download broke off.
     """
     with archive.open("rb") as file:
         file.seek(offset)
@@ -193,7 +193,7 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in a folder, sorted, without hidden files such as .DS_Store."""
+    """The entries of a folder, sorted, without hidden files such as .DS_Store."""
     with os.scandir(folder) as entries:
         return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
 

@@ -65,7 +65,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found; paths are those of the edition's folder as given.
+    """The result of an examination; paths begin with the edition's folder as given.
 
     `repaired`: what was put back or removed, a line each. `hashed`: how many files were hashed; None in the quick form.
     `rotten`: files with other bytes than dvc.lock says. `unchecked`: folders that differ, in a file that only DVC's
@@ -153,7 +153,7 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Un
     `cache`: the folder of DVC's objects by MD5. A missing file is not reported: it was never made, or not pulled.
     """
     outs = list(outs_of(edition))
-    lists = {cached(cache, out.md5): out for out in outs if out.is_folder}
+    lists = {object_path(cache, out.md5): out for out in outs if out.is_folder}
     wrong_lists = _wrong({path: out.md5.removesuffix(".dir") for path, out in lists.items()})
     files = [file for out in outs for file in _files(out, cache, wrong_lists)]
     md5s = {file.in_cache: file.md5 for file in files} | {file.in_workspace: file.md5 for file in files}
@@ -194,7 +194,7 @@ def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[in
             hashed += len(paths)
         if found != out.md5 and out.is_cached:
             remedy = f"run dvc fetch {here} and this again, or write it anew to be sure: {anew}"
-            unchecked.append(Unchecked(out.path, cached(cache, out.md5), remedy))
+            unchecked.append(Unchecked(out.path, object_path(cache, out.md5), remedy))
         elif found != out.md5:
             rotten.append(Rotten(out.path, found, out.md5, anew))
     return hashed, rotten, unchecked
@@ -209,12 +209,12 @@ def _md5_of_list(paths: Mapping[Path, str]) -> str:
 
 def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_File]:
     """The file of an out, or those of a folder whose list is in the cache and good."""
-    path = cached(cache, out.md5)
+    path = object_path(cache, out.md5)
     if not out.is_folder:
         yield _File(out, out.md5, path, out.path)
     elif path.is_file() and path not in unreadable:
         for entry in json.loads(path.read_bytes()):
-            yield _File(out, entry["md5"], cached(cache, entry["md5"]), out.path / entry["relpath"])
+            yield _File(out, entry["md5"], object_path(cache, entry["md5"]), out.path / entry["relpath"])
 
 
 def _from_workspace(edition: Path, path: Path, out: Out) -> str:
@@ -259,7 +259,7 @@ def _stages(path: Path) -> dict[str, Any]:
     return stages
 
 
-def cached(cache: Path, digest: str) -> Path:
+def object_path(cache: Path, digest: str) -> Path:
     """Where DVC keeps the object of an MD5."""
     return cache / digest[:2] / digest[2:]
 

@@ -1,4 +1,4 @@
-"""Which models an edition has: the entries in params.yaml, and their files in the deps of dvc.yaml."""
+"""The models of an edition: their entries in params.yaml, and their files in the deps of dvc.yaml."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -64,7 +64,7 @@ def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
         if role in kept:
             raise CleansetError(f"params.yaml: there is a model {role} already; choose another role, or remove it")
     if not (kept or new):
-        raise CleansetError("params.yaml: no model would be left; an edition needs one: add another, too")
+        raise CleansetError("params.yaml: no model would be left; expected at least one: add another, too")
     set_models(edition, {**kept, **new})
 
 
@@ -80,8 +80,8 @@ def pin_models(edition: Path, digests: Mapping[str, str]) -> None:
 def set_models(edition: Path, models: Models) -> None:
     """Change params.yaml and dvc.yaml so that the ensemble is exactly `models`: both files, or neither.
 
-    All else in them stays as it was. Raises CleansetError that says what to write by hand, if one of the files is
-    written in a layout in which that cannot be done.
+    Everything else in them is left unchanged. Raises CleansetError, with the change to make by hand, for a file in a
+    layout in which that cannot be done.
     """
     texts = {}
     for name, change in (("params.yaml", with_models), ("dvc.yaml", with_files_of)):

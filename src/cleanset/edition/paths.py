@@ -81,7 +81,7 @@ class Edition:
         return self.folder / "data" / "scores" / f"{role}.parquet"
 
     def scored_with(self, role: str) -> Path:
-        """What the scores were computed with: model, preprocessing, SHA-256 of the weights."""
+        """The record of the scores: model, preprocessing, SHA-256 of the weights."""
         return self.folder / "data" / "scores" / f"{role}.json"
 
     def partial_scores(self, role: str) -> Path:

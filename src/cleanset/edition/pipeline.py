@@ -11,7 +11,7 @@ from typing import Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.validation import listed, shown
+from cleanset.validation import join_names, shown
 from cleanset.yaml_files import read_yaml
 
 JOINT_STAGES = {
@@ -50,10 +50,12 @@ def check_params_named(edition: Edition) -> None:
     }
     if missing:
         stages = list(dict.fromkeys(missing.values()))
-        named = f"stage {listed(stages)} of {edition.dvc_yaml} names: add it"
+        named = f"stage {join_names(stages)} of {edition.dvc_yaml} names: add it"
         if len(missing) > 1:
-            named = f"stages of {edition.dvc_yaml} name ({listed(stages)}): add them"
-        raise CleansetError(f"{edition.params_yaml}: no {listed(missing)}, which {named}, as in imagenet/params.yaml")
+            named = f"stages of {edition.dvc_yaml} name ({join_names(stages)}): add them"
+        raise CleansetError(
+            f"{edition.params_yaml}: no {join_names(missing)}, which {named}, as in imagenet/params.yaml"
+        )
 
 
 def params_named(pipeline: object, where: Path) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ MIN_QUALITY, MAX_QUALITY = 1, 100
 GRAY = 127.5
 
 Pixels = NDArray[np.uint8]
-"""Of shape (height, width, 3)."""
+"""RGB pixels of shape (height, width, 3)."""
 
 
 def base_image(image: Image.Image) -> NDArray[np.uint8]:
