@@ -16,9 +16,8 @@ from time import process_time
 from PIL import Image, ImageDraw, ImageOps
 
 from canvas import font
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.hints.hints import between, hints
 from cleanset.hints.measures import Fingerprint, measure
 from cleanset.images.codec import decode

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import simulation
-from cleanset.dataset.real_labels import timm_reassessed
+from cleanset.dataset.labels import timm_reassessed
 from measuring import Run, cleanset, print_machine, print_table, scratch, share
 
 ROUNDS = 5

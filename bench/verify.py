@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import image_id, wnids
-from cleanset.dataset.label_names import label_names
 from cleanset.exports.description import Release
 from cleanset.exports.folder import CARD, write_descriptions
 from cleanset.exports.manifest import Entry, file_name

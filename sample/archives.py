@@ -9,31 +9,9 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
-from random import Random
-
-import numpy as np
-from scipy.io import savemat
 
 KIT = "ILSVRC2012_devkit_t12/data"
 STORED_BLOCK = 0xFFFF
-MATLAB_HEADER = b"MATLAB 5.0 MAT-file, drawn sample".ljust(116)
-SYNSET_FIELDS = [
-    "ILSVRC2012_ID",
-    "WNID",
-    "words",
-    "gloss",
-    "num_children",
-    "children",
-    "wordnet_height",
-    "num_train_images",
-]
-INNER_NODES: dict[str, list[str]] = {
-    "n00015388": ["n01443537", "n02165456", "n02317335"],
-    "n07705931": ["n07745940", "n07753592"],
-    "n03122748": ["n04507155"],
-    "n00021939": ["n03122748", "n02708093", "n02814860", "n06874185"],
-}
-"""Synsets above the leaves, with those of their children that the sample needs."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -46,25 +24,8 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def imagenet_wnids() -> list[str]:
     """The 1,000 wnids of ImageNet, sorted: a class index is a position in this list."""
-    return _timm_table("imagenet_synsets.txt").split()
-
-
-def imagenet_words(table: str) -> dict[str, str]:
-    """What timm's `imagenet_synset_to_<table>.txt` says of each synset."""
-    lines = _timm_table(f"imagenet_synset_to_{table}.txt").splitlines()
-    return {line.split("\t")[0]: line.split("\t")[1] for line in lines}
-
-
-def _timm_table(name: str) -> str:
-    path = Path(str(distribution("timm").locate_file("timm/data/_info"))) / name
-    return path.read_text(encoding="utf-8")
-
-
-def ilsvrc_ids(seed: int) -> dict[str, int]:
-    """Each wnid's number in ILSVRC2012, 1..1000: an order of its own, as in the real kit."""
-    wnids = imagenet_wnids()
-    Random(f"{seed} ilsvrc ids").shuffle(wnids)
-    return {wnid: number for number, wnid in enumerate(wnids, start=1)}
+    path = Path(str(distribution("timm").locate_file("timm/data/_info"))) / "imagenet_synsets.txt"
+    return path.read_text(encoding="utf-8").split()
 
 
 def tar(members: Iterable[tuple[str, bytes]]) -> bytes:
@@ -79,15 +40,9 @@ def tar(members: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def devkit(truth: Sequence[str], ids: Mapping[str, int]) -> bytes:
-    """The kit's two tables as a tar.gz; `truth` holds the images' wnids, by their numbers."""
+    """The kit's ground truth as a tar.gz; `truth` holds the images' wnids, by their numbers, `ids` their ILSVRC ids."""
     lines = "".join(f"{ids[wnid]}\n" for wnid in truth)
-    archive = tar(
-        [
-            (f"{KIT}/ILSVRC2012_validation_ground_truth.txt", lines.encode()),
-            (f"{KIT}/meta.mat", _meta(ids)),
-        ]
-    )
-    return stored_gzip(archive)
+    return stored_gzip(tar([(f"{KIT}/ILSVRC2012_validation_ground_truth.txt", lines.encode())]))
 
 
 def stored_gzip(content: bytes) -> bytes:
@@ -98,31 +53,6 @@ def stored_gzip(content: bytes) -> bytes:
     ]
     header = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
     return header + b"".join(blocks) + struct.pack("<II", zlib.crc32(content), len(content))
-
-
-def _meta(ids: Mapping[str, int]) -> bytes:
-    """`meta.mat`: one row for each synset, those with children last."""
-    words, glosses = imagenet_words("lemma"), imagenet_words("definition")
-    numbers = dict(ids) | {wnid: len(ids) + 1 + row for row, wnid in enumerate(INNER_NODES)}
-    rows = []
-    for wnid in sorted(numbers, key=lambda wnid: numbers[wnid]):
-        children = [numbers[child] for child in INNER_NODES.get(wnid, [])]
-        rows.append(
-            (
-                np.uint16(numbers[wnid]),
-                wnid,
-                words[wnid],
-                glosses[wnid],
-                np.uint8(len(children)),
-                np.array(children, dtype=np.uint16).reshape(1, -1),
-                np.uint8(2 if children else 0),
-                np.uint16(0 if children else 1300),
-            )
-        )
-    table = np.array(rows, dtype=[(field, object) for field in SYNSET_FIELDS]).reshape(-1, 1)
-    buffer = io.BytesIO()
-    savemat(buffer, {"synsets": table})  # type: ignore[arg-type]
-    return MATLAB_HEADER + buffer.getvalue()[len(MATLAB_HEADER) :]
 
 
 def reassessed(labels: Iterable[Sequence[int]]) -> bytes:

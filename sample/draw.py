@@ -17,6 +17,7 @@ from rich.progress import track
 
 import archives
 from canvas import Box
+from cleanset.dataset.ilsvrc import class_table
 from flaws import LOST, PLANTERS, STAMP_SHARE
 from plan import LOOKALIKES, SEED, Plan, plans
 from scenes import Scene, draw_masked, draw_scene
@@ -159,7 +160,7 @@ def main() -> None:
         results = pool.map(draw, planned, chunksize=8)
         drawn = list(progress(results, len(planned)))
     members = ((f"{image_id(p.number)}.JPEG", d.jpeg) for p, d in zip(planned, drawn, strict=True))
-    kit = archives.devkit([plan.wnid for plan in planned], archives.ilsvrc_ids(SEED))
+    kit = archives.devkit([plan.wnid for plan in planned], {row.wnid: row.ilsvrc_id for row in class_table()})
     files = {
         RAW / "ILSVRC2012_img_val.tar": archives.tar(members),
         RAW / "ILSVRC2012_devkit_t12.tar.gz": kit,

@@ -8,8 +8,17 @@ from socket import AF_UNIX, socket
 
 import pytest
 
+from cleanset.compare import report as compare
+from cleanset.dataset.archives import check_archive, read_md5_list
+from cleanset.dataset.layouts import locate
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluate.sets import open_list
+from cleanset.exports.signature import signer
 from cleanset.files import BLOCK_BYTES, blocks_of, md5, open_file, read_bytes, read_text
+from cleanset.studies.contest.reading import read_rules
+from cleanset.studies.realness.analysing import texts_of
 from tests.time_limits import at_most
 
 
@@ -68,6 +77,29 @@ def test_a_file_replaced_by_a_pipe_while_it_is_opened_is_refused(
     monkeypatch.setattr(Path, "stat", lambda self: status)
     with at_most(5), pytest.raises(CleansetError, match="a named pipe; expected a regular file"):
         open_file(path)
+
+
+ARMOUR = b"-----BEGIN SSH SIGNATURE-----\nU1NIU0lH\n-----END SSH SIGNATURE-----\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("params.yaml", lambda path: read_params(path.parent)),
+        ("contest.yaml", lambda path: read_rules(path.parent)),
+        ("ratings.csv", lambda path: texts_of([path])),
+        ("images.csv", lambda path: open_list(path, Edition(path.parent), None)),
+        ("a.parquet", lambda path: compare.run(path, path, None, None, 10)),
+        ("ILSVRC2012_img_val.tar", locate),
+        ("raw.md5", read_md5_list),
+        ("reassessed.json", lambda path: check_archive(path, path.name, {}, path)),
+        ("allowed_signers", lambda path: signer(b"", ARMOUR, path)),
+    ],
+)
+def test_whatever_a_user_names_may_be_a_pipe(name: str, read: Callable[[Path], object], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    with at_most(10), pytest.raises(CleansetError, match=f"/{name}: a named pipe; expected a regular file"):
+        read(tmp_path / name)
 
 
 def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Messages are one short line, whatever they quote; JSON and CSV that is damaged gives one."""
 
+import re
+
 import pytest
 from pydantic import BaseModel, ValidationError
 
 from cleanset.errors import CleansetError, cut, reason
 from cleanset.parsing import parse_csv, parse_json
-from cleanset.validation import first_problem, shown
+from cleanset.validation import first_problem, join_names, shown
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,7 @@ def test_what_breaks_a_line_is_escaped(text: str, message: str) -> None:
 
 def test_a_message_is_bounded() -> None:
     text = str(CleansetError("x" * 10_000 + "the end"))
-    assert len(text) == 1000
+    assert len(text) == 600
     assert text.endswith("the end (10,007 characters)")
 
 
@@ -69,6 +71,30 @@ def test_the_first_problem_is_bounded() -> None:
     assert len(text) <= 300
 
 
+class Nested(BaseModel):
+    inside: dict[str, "dict[str, Nested] | int"]
+
+
+def test_the_first_problem_deep_in_a_file_is_bounded() -> None:
+    """Of a key for each level, and what pydantic says of each."""
+    content: object = "x" * 1000
+    for number in range(8):
+        content = {"inside": {f"{number}" * 100: {f"{number}" * 100: content}}}
+    with pytest.raises(ValidationError) as error:
+        Nested.model_validate(content)
+    assert len(first_problem(error.value)) <= 400
+
+
+def test_a_list_of_names_is_bounded() -> None:
+    assert join_names(["a", "b"]) == "a, b"
+    text = join_names(f"name{number}" for number in range(1000))
+    assert len(text) <= 400
+    assert text.startswith("name0, name1, ")
+    assert re.search(r" and 9\d\d more$", text)
+    assert len(join_names(["x" * 1000] * 9)) <= 400
+    assert join_names(["a\u2028b"]) == "a\\u2028b"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -77,8 +103,8 @@ def test_the_first_problem_is_bounded() -> None:
             '{"c": 0, "a": 1, "b": 2, "b": 3, "b": 4, "a": 5}',
             "x: not JSON (the key 'a' a second time); expected numbers",
         ),
-        ("[NaN]", "x: not JSON (NaN is no number); expected numbers"),
-        ("[-Infinity]", "x: not JSON (-Infinity is no number); expected numbers"),
+        ("[NaN]", "x: not JSON (NaN is not a number); expected numbers"),
+        ("[-Infinity]", "x: not JSON (-Infinity is not a number); expected numbers"),
         ("[1,\n", "x, line 2: not JSON (Expecting value); expected numbers"),
         ("[" * 100_000, "x: not JSON (lists or tables more than 100 deep); expected numbers"),
         ('{"a":[1,' * 51, "x: not JSON (lists or tables more than 100 deep); expected numbers"),

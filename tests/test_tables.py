@@ -28,8 +28,8 @@ from cleanset.tables import (
     SELECTION,
     SHARED,
     Column,
+    PackageVersion,
     Table,
-    Version,
     has_checksums,
     read_table,
     write_table,
@@ -91,12 +91,12 @@ def test_good_rows(name: str, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "again").to_pylist() == pq.read_table(path).to_pylist()
 
 
-def version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> Version:
+def version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> PackageVersion:
     """That of a package whose VERSION is `number`, and whose tables have checksums from 3 on."""
     (tmp_path / "package").mkdir(exist_ok=True)
     (tmp_path / "package" / "VERSION").write_text(f"{number}\n")
     monkeypatch.setattr("cleanset.tables.files", lambda name: tmp_path)
-    return Version("package", 2)
+    return PackageVersion("package", 2)
 
 
 def flip_bits(path: Path, table: Table) -> tuple[int, int]:
@@ -119,8 +119,9 @@ def test_page_checksums_begin_with_the_next_version(tmp_path: Path, monkeypatch:
     rows = [{"image_id": f"ILSVRC2012_val_{number:08d}"} | TOP5 | {"log_odds": number / 7} for number in range(1, 200)]
     frame, path = pd.DataFrame(rows), tmp_path / "scores.parquet"
     write_table(path, frame, SCORES)
+    columns: dict[str, Any] = dict(SCORES.columns)
     for number, is_checked in ((2, False), (3, True)):
-        table = Table(version=version(tmp_path, monkeypatch, number), **SCORES.columns)
+        table = Table(version=version(tmp_path, monkeypatch, number), **columns)
         write_table(tmp_path / "t", frame, table)
         assert has_checksums(tmp_path / "t") == is_checked
         assert ((tmp_path / "t").read_bytes() == path.read_bytes()) == (not is_checked)
@@ -294,5 +295,5 @@ def test_damaged_bytes(seed: int, tmp_path: Path) -> None:
 
 
 def test_a_folder_in_its_place(tmp_path: Path) -> None:
-    with pytest.raises(CleansetError, match=f"^{tmp_path}: not a Parquet file "):
+    with pytest.raises(CleansetError, match=f"^{tmp_path}: a folder; expected a regular file"):
         read_table(tmp_path, SHARED)

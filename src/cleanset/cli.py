@@ -1,4 +1,4 @@
-"""The command line: one command per stage and tool. Each imports what it needs only when it runs."""
+"""The command line: one command per stage and tool. Each imports its libraries only when it runs."""
 
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ DEVELOPMENT = "Development of cleanset itself"
 
 
 def _for_stage(folder: Path) -> Edition:
-    from cleanset.edition.abandoned import without_abandoned
+    from cleanset.edition.paths import without_abandoned
 
     return without_abandoned(Edition(folder))
 
@@ -163,7 +163,7 @@ def make_edition(
 def published(
     out: Annotated[Path, typer.Argument(help="A new folder, or that of an earlier replay.")] = Path("build/published"),
 ) -> None:
-    """Repeat source 000's procedure on its published lists and verdicts; exit code 1 unless the set comes out."""
+    """Repeat source 000's procedure on its published lists and verdicts; exit code 1 unless it gives the set."""
     from cleanset.published import command as tool
 
     replay = tool.run(out)
@@ -205,20 +205,20 @@ def evaluate(
     ] = None,
     architecture: Annotated[
         str | None,
-        typer.Option(help="Of a file of weights: timm's name of the network."),
+        typer.Option(help="timm architecture of the weights file."),
     ] = None,
     images: Annotated[
         Path | None, typer.Option(help="Instead of a set: a CSV list of images and classes, read from the edition.")
     ] = None,
     role: Annotated[str | None, typer.Option(help="With --images: only the rows of this model.")] = None,
     precision: Annotated[
-        str | None, typer.Option(help="float64 (as a rule), float32, tf32 or bfloat16.", show_default=False)
+        str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
     ] = None,
-    device: Annotated[str | None, typer.Option(help="auto (as a rule), cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write predictions and results here, and continue what was interrupted.")
     ] = None,
-    classes: Annotated[int, typer.Option(min=0, help="How many of the hardest classes to list.")] = 10,
+    classes: Annotated[int, typer.Option(min=0, help="Number of the hardest classes to list.")] = 10,
     edition: Folder = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every class.")] = False,
 ) -> None:
@@ -246,10 +246,10 @@ def compare(
     b: Annotated[Path, typer.Argument(help="A second one of the same kind, or published Top-5 lists (.csv).")],
     edition: Annotated[
         Path | None,
-        typer.Option(help="List its classes that would change; for published lists: whose index has the labels."),
+        typer.Option(help="Edition whose changed classes are listed; for published lists: whose index has the labels."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model of the scores, if the file names differ.")] = None,
-    most: Annotated[int, typer.Option(min=0, help="How many of the most different images to list.")] = 10,
+    most: Annotated[int, typer.Option(min=0, help="Number of the most different images to list.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two score tables or two exports; exit code 1 if they differ.
@@ -267,13 +267,13 @@ def compare(
 @app.command(rich_help_panel=TOOLS)
 def diff(
     a: Annotated[Path, typer.Argument(help="A release: the folder of a set, or its manifest.csv.")],
-    b: Annotated[Path, typer.Argument(help="Another, such as the next one.")],
+    b: Annotated[Path, typer.Argument(help="Another release, such as the next one.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell two releases of a set apart; exit code 1 if they differ.
+    """Compare two releases of a set; exit code 1 if they differ.
 
-    Lists the images that came in, went out or have another crop, by class
-    and reason.
+    Lists the images that were added, removed or cropped anew, by class and
+    reason.
     """
     from cleanset.compare import releases as tool
 
@@ -287,11 +287,11 @@ def publish(
     folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     with_images: Annotated[
-        bool, typer.Option("--with-images", help="Put the images in: ImageNet's terms say who may have them.")
+        bool, typer.Option("--with-images", help="Include the images; ImageNet's terms say who may have them.")
     ] = False,
     key: Annotated[Path | None, typer.Option(help="Sign it with this SSH key, such as ~/.ssh/id_ed25519.")] = None,
 ) -> None:
-    """Write what of a finished set goes to a hub or an archive, as a folder and a tar.
+    """Prepare a finished set for a hub or an archive, as a folder and a tar.
 
     Manifest, card, Croissant, licence, rejected candidates, checksums.
     """
@@ -312,7 +312,8 @@ def verify(
         bool, typer.Option("--decode", help="Decode every image, also where its SHA-256 matches.")
     ] = False,
     signature: Annotated[
-        Path | None, typer.Option(help="It must be signed by this: a public SSH key, or a file of allowed signers.")
+        Path | None,
+        typer.Option(help="Require a signature by this public SSH key, or by one of a file of allowed signers."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -334,13 +335,13 @@ def fetch(
     rev: Annotated[str | None, typer.Option(help="A branch, tag or commit.", show_default="its HEAD")] = None,
     folder: Annotated[str, typer.Option(help="The edition inside the repository, such as imagenet.")] = ".",
     out: Annotated[Path | None, typer.Option(help="Copy the set to a new or empty folder.")] = None,
-    update: Annotated[bool, typer.Option("--update", help="Ask again which commit the revision is.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Check every file that is here, and repair.")] = False,
+    update: Annotated[bool, typer.Option("--update", help="Resolve the revision to a commit anew.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Check every local file, and repair it.")] = False,
 ) -> None:
     """Fetch a finished set that a git repository publishes, and check it.
 
-    Keeps it in ~/.cache/cleanset (or CLEANSET_CACHE) and prints where. After
-    a kill or a broken line, run it again: only what is missing is fetched.
+    Keeps it in ~/.cache/cleanset (or CLEANSET_CACHE) and prints where. If
+    interrupted, run it again: only missing files are fetched.
     """
     from cleanset.fetching import fetch as tool
 
@@ -368,7 +369,7 @@ def rebuild(
 def pack(
     folder: Annotated[Path, typer.Argument(help="The folder of an export, such as data/export/standard.")],
     out: Annotated[Path, typer.Option(help="A new or empty folder.")],
-    shard_size: Annotated[int, typer.Option(min=1, help="Images in a shard.")] = 1000,
+    shard_size: Annotated[int, typer.Option(min=1, help="Images per shard.")] = 1000,
 ) -> None:
     """Pack a finished set into WebDataset shards."""
     from cleanset.exports import archive
@@ -401,16 +402,16 @@ def models(
         str | None,
         typer.Option(metavar="timm", help="Rank timm's ResNet-50s by agreement with the published list of a model."),
     ] = None,
-    download: Annotated[bool, typer.Option("--download", help="With --which: also those not at hand.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="With --which: download missing weights, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show, add, remove or pin the models of an edition.
 
-    Shows source, preprocessing, weights and the SHA-256 of these: on disk,
-    in params.yaml, and of those that the images were scored with.
+    Shows source, preprocessing and weights, with the SHA-256 of the weights
+    on disk, in params.yaml and in the stored scores.
 
     With --which timm: scores the images of a published list with every
-    ResNet-50 of timm whose weights are at hand, to see which it is of.
+    ResNet-50 of timm whose weights are available, to find the list's model.
     """
     from rich.console import Console
 
@@ -442,14 +443,15 @@ def models(
 @app.command(rich_help_panel=TOOLS)
 def doctor(
     edition: Folder = HERE,
-    quick: Annotated[bool, typer.Option("--quick", help="Only put back broken files of DVC; hash nothing.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only restore broken files of DVC; hash nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Repair a broken dvc.lock, and find damaged outputs and cached files.
 
-    Puts back a dvc.lock that a kill left empty or cut off. Then hashes
-    every output in dvc.lock, in the folder and in DVC's cache, and prints
-    a line with the repair for each that has changed: exit code 1.
+    Restores a dvc.lock that a kill left empty or cut off; a merge conflict
+    is left to you. Then hashes every output in dvc.lock, in the folder and
+    in DVC's cache, and prints a line with the repair for each that has
+    changed: exit code 1.
     """
     from cleanset.edition import doctor as tool
 
@@ -527,7 +529,7 @@ def extra_of(module: str) -> str:
 
 
 def main() -> None:
-    """Run the command line; what a person can put right becomes one line and exit code 1."""
+    """Run the command line; a problem that a user can fix becomes one line and exit code 1."""
     try:
         app()
     except ModuleNotFoundError as error:

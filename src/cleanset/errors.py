@@ -1,11 +1,11 @@
-"""The one exception that is meant for people, and text from files as one line of bounded length."""
+"""The exception for problems that a user can fix; any text as one line of bounded length."""
 
-MAX_LINE = 1000
-"""Characters of a message; longer ones, which only a hostile name makes, are cut in the middle."""
+MAX_LINE = 600
+"""Characters of a message: the longest list of known names, two paths and a remedy. Longer ones are cut."""
 
 
 class CleansetError(Exception):
-    """Something a person can put right.
+    """A problem that a user can fix.
 
     The message is one line: the object, what was found, what was expected, what to do. Characters
     that would break the line or hide a part of it are shown escaped, wherever they came from.
@@ -32,5 +32,5 @@ def cut(text: str, length: int) -> str:
 
 
 def reason(error: BaseException, length: int = 120) -> str:
-    """What a library's exception says, without line breaks and cut to `length`; its type if it has no message."""
+    """The message of a library's exception on one line, cut to `length`; its type if it has no message."""
     return cut(one_line(" ".join(str(error).split())) or type(error).__name__, length)

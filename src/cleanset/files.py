@@ -1,4 +1,7 @@
-"""Writing whole or not at all: after a kill a file is the new or the old one, a folder that or none."""
+"""Writing whole or not at all, and opening files that users name.
+
+After a kill a file is the new or the old one, a folder the new one or none.
+"""
 
 import errno
 import fcntl
@@ -17,7 +20,7 @@ from typing import BinaryIO
 from cleanset.errors import CleansetError
 
 BLOCK_BYTES = 2**22
-"""As much of a large file as is read at once."""
+"""Bytes of a large file that are read at a time."""
 
 _WORKSPACE = re.compile(r"\..+\.[a-z0-9_]{8}\.partial")
 _LOCK, _NEW, _OLD = "lock", "new", "old"
@@ -80,7 +83,7 @@ def _move(new: Path, path: Path, old: Path) -> None:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the workspaces of `replacing` in `folder` whose processes no longer live; nothing else of any name."""
+    """Remove the workspaces of `replacing` in `folder` whose processes no longer live, and nothing else."""
     for entry in list(os.scandir(folder)) if folder.is_dir() else ():
         if _WORKSPACE.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) and _is_abandoned(Path(entry.path)):
             shutil.rmtree(entry.path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What this process may use of the machine."""
+"""The processor cores, cache folder and memory of this process."""
 
 import ctypes
 import gc
@@ -10,18 +10,18 @@ from pathlib import Path
 
 
 def available_cores() -> int:
-    """The number of processor cores that this process may run on, where the system tells; else of all cores."""
+    """The number of cores that this process may run on, as far as the system reports it; else of all cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cache_folder() -> Path:
-    """The folder of what is downloaded once for all editions: CLEANSET_CACHE, else ~/.cache/cleanset; absolute."""
+    """The absolute folder of downloads that all editions share: CLEANSET_CACHE, else ~/.cache/cleanset."""
     return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()
 
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Search for no garbage while millions of objects are made that all stay, which takes a quarter of the time."""
+    """Pause garbage collection, which takes a quarter of the time while millions of lasting objects are made."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -47,4 +47,4 @@ def keep_freed_memory() -> None:
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
-"""Of glibc's malloc.h."""
+"""Parameters of mallopt, from glibc's malloc.h."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from cleanset.files import replacing, write_text
 
 Lines = Mapping[str, Mapping[str, float | int | None]]
-"""By the name of the line, which may have folders: the number of each model, None where it is not defined."""
+"""The number of each model by the name of the line, which may contain folders; None where it is not defined."""
 
 
 def write_metrics(folder: Path, lines: Lines) -> None:

@@ -13,6 +13,6 @@ Host = Annotated[str, typer.Option(help="Address to listen on; others need the p
 LOOPBACK = "127.0.0.1"
 Port = Annotated[
     int | None,
-    typer.Option(min=0, max=65535, help="0: any free one; without it the usual one of this folder and name."),
+    typer.Option(min=0, max=65535, help="0: any free port. Without it: a fixed one for this folder and name."),
 ]
 Browser = Annotated[bool, typer.Option(help="Open the page in the browser.")]

@@ -16,11 +16,10 @@ _NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 
 
 def parse_json(text: str | bytes, where: str, expected: str) -> Any:
-    """The value of a JSON text.
+    """The value of a strict JSON text.
 
-    Raises CleansetError, naming `where` and what is `expected`, for what is not strict JSON.
-
-    Refused beside bad syntax: a key twice, NaN and infinities, endless digits, deep nesting.
+    Raises CleansetError, naming `where` and what is `expected`, for bad syntax, a duplicate key, NaN and infinities,
+    endless digits and deep nesting.
     """
     content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if _depth(content) > MAX_DEPTH:
@@ -34,7 +33,7 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
 
 
 def _depth(content: bytes) -> int:
-    """How deep brackets nest, also those inside text; json itself may crash on some 10,000."""
+    """Depth of nested brackets, those inside text included; json itself may crash on some 10,000."""
     brackets = content.translate(None, _NO_BRACKETS)
     return max(accumulate(1 if each in b"[{" else -1 for each in brackets), default=0)
 
@@ -49,7 +48,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def parse_csv(text: str, columns: tuple[str, ...], where: str) -> Iterator[tuple[int, dict[str, str]]]:

@@ -1,4 +1,4 @@
-"""What is told on standard error: notices, and a progress bar, shown only to a person at a terminal."""
+"""Notices on standard error, and progress bars, which are shown only at a terminal."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What saving an entry of a file needs, one at a time, while others may save too: reviews, and judges' answers."""
+"""Saving entries of files that several people write, one at a time: reviews, and judges' answers."""
 
 import errno
 import fcntl
@@ -11,12 +11,12 @@ from cleanset.errors import CleansetError
 
 
 class ChangedMeanwhileError(CleansetError):
-    """An entry is not the one that the caller last read: somebody else has changed it."""
+    """Somebody else has changed an entry since the caller last read it."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Nobody else writes in the folder meanwhile. A killed process lets go of it."""
+    """Lock a folder against other writers; the lock of a killed process is released."""
     with (folder / ".lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

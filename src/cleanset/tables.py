@@ -26,7 +26,7 @@ from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
 REMEDY = "run dvc checkout to restore it, or dvc repro"
 
 Valid = NDArray[np.bool]
-"""For each row, whether it is valid."""
+"""Whether each row is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def _one_of(*choices: str) -> Callable[[pa.Array], Valid]:
 
 
 def _between(least: float, most: float) -> Callable[[pa.Array], Valid]:
-    """Also of NaN, which is in no range."""
+    """A check of a closed range; NaN lies outside every range."""
 
     def is_valid(values: pa.Array) -> Valid:
         numbers = _numpy(values)
@@ -151,7 +151,7 @@ NAMES = Column(pa.list_(pa.string()), "a list of one or more names", _not_empty)
 SEVERITY = Column(pa.int8(), "a severity from 1 to 5, 0 for an unchanged image", _between(0, 5))
 FRAME = Column(pa.int8(), "a frame from 0 to 40", _between(0, 40))
 BOX = Column(pa.list_(pa.int32(), 4), "left, top, right, bottom of a box with an area", _box)
-"""In pixels of the whole image; right and bottom excluded."""
+"""Edges in pixels of the whole image; right and bottom excluded."""
 
 
 _PAGE_HEADER_BYTES = 32
@@ -160,11 +160,11 @@ _PAGE_HEADER_BYTES = 32
 _CHECKSUM_IN_HEADER = re.compile(rb"(\x15[\x80-\xff]*[\x00-\x7f]){4}")
 
 _Check = Callable[[pa.Table], "tuple[str, int, str] | None"]
-"""From a table to the column, row (from 0) and expectation of what is wrong across columns."""
+"""Maps a table to the first problem across columns: column, row (from 0), expected value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class PackageVersion:
     """The VERSION of a package, which is raised when the bytes that its stages write change, and then only.
 
     Parquet files without page checksums are read with other values where a bit has changed (543 of 600 flipped bits in
@@ -182,8 +182,8 @@ class Version:
         return path.is_file() and int(path.read_text(encoding="utf-8")) > self.without_checksums
 
 
-PREPROCESSED, SCORED = Version("dataset", 1), Version("scoring", 2)
-"""Of the tables that a raised dataset/VERSION rewrites, with the index that their stages read; of those of scores."""
+SCORED, PREPROCESSED = PackageVersion("scoring", 2), PackageVersion("dataset", 1)
+"""The VERSION of the tables of scores, and that of all others, whose stages read the index and so follow it."""
 
 
 class Table:
@@ -197,7 +197,7 @@ class Table:
         check: _Check | None = None,
         *,
         key: tuple[str, ...] = ("image_id",),
-        version: Version | None = None,
+        version: PackageVersion | None = None,
         **columns: Column,
     ) -> None:
         self.columns = columns
@@ -419,7 +419,7 @@ def _check_order(path: Path, content: pa.Table, key: tuple[str, ...]) -> None:
 
 
 def _parts(values: pa.Array) -> list[pa.Array]:
-    """What a column of a key is compared by: itself, or the four edges of boxes."""
+    """The columns by which a column of a key is compared: itself, or the four edges of boxes."""
     if not pa.types.is_fixed_size_list(values.type):
         return [values]
     edges = values.flatten().to_numpy().reshape(len(values), values.type.list_size)

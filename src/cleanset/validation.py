@@ -1,4 +1,4 @@
-"""A problem that pydantic found, and a value, as one short line."""
+"""Short messages on one line: pydantic's problems, values, lists of names."""
 
 import reprlib
 from collections.abc import Iterable
@@ -30,14 +30,14 @@ def shown(value: object) -> str:
 def first_problem(error: ValidationError) -> str:
     """The first wrong key, what was expected and what was found."""
     first = error.errors()[0]
-    key = ".".join(cut(one_line(str(part)), MAX_VALUE) for part in first["loc"])
+    key = cut(".".join(cut(one_line(str(part)), MAX_VALUE) for part in first["loc"]), MAX_VALUE)
     if first["type"] == "model_type":
         key, what = key or "the file", "expected keys and values"
     else:
         what = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
         what = what.replace("a valid integer", "an integer").replace("a valid ", "a ")
     found = "" if isinstance(first["input"], dict) else f"; found {shown(first['input'])}"
-    length = MAX_LIST if first["type"] == "value_error" else 3 * MAX_VALUE  # our own messages list what is known
+    length = MAX_LIST if first["type"] == "value_error" else 2 * MAX_VALUE  # our own messages list what is known
     return f"{key + ': ' if key else ''}{cut(one_line(what), length)}{found}"
 
 
@@ -49,7 +49,7 @@ def missing_keys(error: ValidationError) -> list[str]:
     return [".".join(map(str, each["loc"])) for each in errors if each["type"] == "missing"]
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Names with commas between, on one line of at most MAX_LIST characters, which may end in the number left out."""
     names = [cut(one_line(name), MAX_VALUE) for name in names]
     text = ", ".join(names)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cleanset.compare.lists import ListAgreement, compare_with_list, labels_of, list_of
 from cleanset.dataset.ilsvrc import image_id, timm_info
-from cleanset.dataset.real_labels import read_reassessed
+from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.paths import Edition
 from cleanset.tables import SCORES
 from tests.compare.command import cleanset, says

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cleanset.compare import releases
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import image_id, wnids
-from cleanset.dataset.label_names import label_names
 from cleanset.errors import CleansetError
 from cleanset.exports.description import Release
 from cleanset.exports.folder import write_descriptions

@@ -1,32 +1,23 @@
-import io
 import json
 import tarfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from scipy.io import loadmat
 
-from cleanset.dataset.archives import read_original_labels
 from cleanset.dataset.ilsvrc import (
     class_indices,
+    class_of_ilsvrc_id,
     class_table,
     image_id,
     image_number,
     parse_image_name,
-    read_meta,
     timm_info,
     wnids,
 )
-from cleanset.dataset.real_labels import read_reassessed
-from tests.ten_images import DEVKIT, meta_mat
-
-
-@pytest.fixture(scope="module")
-def class_of_id(real: Path) -> dict[int, int]:
-    with tarfile.open(real / DEVKIT) as archive:
-        file = archive.extractfile("ILSVRC2012_devkit_t12/data/meta.mat")
-        assert file is not None
-        return read_meta(file.read(), "meta.mat")
+from cleanset.dataset.labels import read_original_labels, read_reassessed
+from tests.ten_images import DEVKIT
 
 
 @pytest.mark.parametrize(
@@ -42,15 +33,26 @@ def class_of_id(real: Path) -> dict[int, int]:
         (1000, "n03255030", 543),  # dumbbell
     ],
 )
-def test_real_devkit_numbers(class_of_id: dict[int, int], ilsvrc_id: int, wnid: str, class_index: int) -> None:
-    assert class_of_id[ilsvrc_id] == class_index
+def test_real_devkit_numbers(ilsvrc_id: int, wnid: str, class_index: int) -> None:
+    assert class_of_ilsvrc_id()[ilsvrc_id] == class_index
     assert wnids()[class_index] == wnid
     assert class_indices()[wnid] == class_index
 
 
-def test_real_devkit_is_a_bijection(class_of_id: dict[int, int]) -> None:
-    assert sorted(class_of_id) == list(range(1, 1001))
-    assert sorted(class_of_id.values()) == list(range(1000))
+def test_ilsvrc_ids_are_a_bijection() -> None:
+    assert sorted(class_of_ilsvrc_id()) == list(range(1, 1001))
+    assert sorted(class_of_ilsvrc_id().values()) == list(range(1000))
+
+
+def test_ilsvrc_ids_are_those_of_the_devkit(real: Path, tmp_path: Path) -> None:
+    """The column of classes.tsv against meta.mat, read by another library."""
+    with tarfile.open(real / DEVKIT) as archive:
+        file = archive.extractfile("ILSVRC2012_devkit_t12/data/meta.mat")
+        assert file is not None
+        (tmp_path / "meta.mat").write_bytes(file.read())
+    synsets = loadmat(str(tmp_path / "meta.mat"), squeeze_me=True)["synsets"]
+    leaves = {int(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in synsets if not row["num_children"]}
+    assert {number: wnids()[index] for number, index in class_of_ilsvrc_id().items()} == leaves
 
 
 def test_class_indices_are_the_sorted_order() -> None:
@@ -69,9 +71,9 @@ def test_classes_are_those_of_timm() -> None:
         for name in ("lemma", "definition")
     )
     assert list(wnids()) == timm_info("imagenet_synsets.txt").read_text().split()
-    assert [names for _, names, _ in class_table()] == [names[wnid] for wnid in wnids()]
-    assert [gloss for _, _, gloss in class_table()] == [glosses[wnid] for wnid in wnids()]
-    assert class_table()[0][1] == "tench, Tinca tinca"
+    assert [row.names for row in class_table()] == [names[wnid] for wnid in wnids()]
+    assert [row.gloss for row in class_table()] == [glosses[wnid] for wnid in wnids()]
+    assert class_table()[0].names == "tench, Tinca tinca"
 
 
 def test_real_ground_truth(real: Path) -> None:
@@ -123,17 +125,3 @@ def test_image_names(name: str, parsed: tuple[str, str | None] | None) -> None:
 def test_image_id_and_number() -> None:
     assert image_id(50_000) == "ILSVRC2012_val_00050000"
     assert image_number("ILSVRC2012_val_00050000") == 50_000
-
-
-def test_inner_nodes_of_wordnet_are_left_out() -> None:
-    assert read_meta(meta_mat(wnids()), "meta.mat") == {number: number - 1 for number in range(1, 1001)}
-
-
-def test_damaged_meta_mat_never_escapes() -> None:
-    """Whatever scipy raises on broken bytes becomes the one error for people."""
-    from cleanset.errors import CleansetError
-
-    whole = meta_mat(wnids())
-    for damaged in (b"", b"PK", whole[:200], whole[:-100], b"\0" * 300, whole[:130] + b"\xff" * 60 + whole[190:]):
-        with pytest.raises(CleansetError, match=r"^meta\.mat: no table of synsets as in ILSVRC2012's devkit \("):
-            read_meta(io.BytesIO(damaged).read(), "meta.mat")

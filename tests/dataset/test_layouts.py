@@ -1,5 +1,6 @@
 import os
 import shutil
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.images import verified_images
-from cleanset.edition.paths import Edition
+from cleanset.dataset.layouts import locate
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.codec import decode
 from cleanset.stages import preprocess
@@ -150,7 +151,7 @@ def test_a_pipe_in_place_of_an_image_since_preprocess(made: Made) -> None:
     path = made.file("val") / f"{id_of(4)}.JPEG"
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(CleansetError, match=rf"{id_of(4)}\.JPEG: a folder, pipe or device; expected plain files only"):
+    with pytest.raises(CleansetError, match=rf"{id_of(4)}\.JPEG: a named pipe; expected a regular file"):
         images.read(id_of(4))
     assert images.read(id_of(3)) == ten_images()[id_of(3)]
 
@@ -173,3 +174,47 @@ def test_images_that_another_thread_looks_up_meanwhile(made: Made, monkeypatch: 
 
     monkeypatch.setattr(images, "_read", read)
     assert images.read(id_of(3)) == ten_images()[id_of(3)]
+
+
+def with_records(records: bytes, kind: bytes = tarfile.XHDTYPE) -> bytes:
+    """The official tar of two images, the second with these pax records before it."""
+    first, second = ten_images()[id_of(1)], ten_images()[id_of(2)]
+    extended = tarfile.TarInfo("PaxHeaders/image")
+    extended.type = kind
+    members = [
+        (tarfile.TarInfo(f"{id_of(1)}.JPEG"), first),
+        (extended, records),
+        (tarfile.TarInfo(f"{id_of(2)}.JPEG"), second),
+    ]
+    return tar(members, "w")
+
+
+def record(key: str, value: str) -> bytes:
+    body = f" {key}={value}\n".encode()
+    length = next(size for size in range(len(body), len(body) + 9) if size == len(body) + len(str(size)))
+    return str(length).encode() + body
+
+
+REFUSED = [
+    b"x", b"6 a=b", b"0 a=b\n", b"7 a=b\n", b"99 a=b\n", b"5 ab\n", b"6 a=b\n7 a=b\n", b"-6 a=b\n", record("size", "x"),
+    record("size", "-1"), record("mtime", "now"), record("path", "a\0b"), record("mtime", "1_0"),
+    record("uid", "\uff11"),
+]  # fmt: skip
+"""Pax records that GNU tar refuses, or, of the last three, warns of; tarfile skips them or reads another value."""
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE])
+@pytest.mark.parametrize("records", REFUSED)
+def test_pax_records_that_gnu_tar_refuses(records: bytes, kind: bytes, tmp_path: Path) -> None:
+    path = tmp_path / TAR
+    path.write_bytes(with_records(records, kind))
+    with pytest.raises(CleansetError, match=r"(pax record .*; expected pax records as of POSIX|no end mark after)"):
+        locate(path)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_pax_records_that_every_tar_reads(kind: bytes, tmp_path: Path) -> None:
+    path = tmp_path / TAR
+    records = record("mtime", "1351890123.5") + record("comment", "\u00e9 of " + 200 * "x") + record("uid", "0")
+    path.write_bytes(with_records(records, kind))
+    assert [at.read() for at in locate(path).values()] == [ten_images()[id_of(1)], ten_images()[id_of(2)]]

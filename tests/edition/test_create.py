@@ -12,7 +12,7 @@ from cleanset.edition.create import make_edition
 from cleanset.edition.models import models_from_texts
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.roles import JOINT_STAGES, check_roles
+from cleanset.edition.pipeline import JOINT_STAGES, check_roles
 from cleanset.errors import CleansetError
 
 TEXTS = ["standard=timm:resnet50.tv_in1k", "robust=robustbench:Linf/Salman2020Do_R50"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cleanset.edition.models import change_models, model_from_text, models_from_texts, with_files_of, with_models
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.roles import check_roles
+from cleanset.edition.pipeline import check_roles
 from cleanset.errors import CleansetError
 from tests.properties import examples
 

@@ -8,7 +8,7 @@ import pytest
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.roles import JOINT_STAGES, check_roles
+from cleanset.edition.pipeline import JOINT_STAGES, check_roles
 from cleanset.errors import CleansetError
 from tests.ten_images import Made
 

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
 import cleanset
-from cleanset.dataset.label_names import label_names
+from cleanset.dataset.class_names import label_names
 from cleanset.edition.params import Params
 from cleanset.edition.paths import Edition
 from cleanset.edition.readings import readings

@@ -16,7 +16,7 @@ from PIL import Image, ImageOps
 from rdflib import Graph
 from torchvision.datasets import ImageFolder
 
-from cleanset.dataset.label_names import label_names
+from cleanset.dataset.class_names import label_names
 from tests.exports.conftest import FILES
 from tests.exports.test_verify import rows
 

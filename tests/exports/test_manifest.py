@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cleanset.dataset.label_names import label_names
+from cleanset.dataset.class_names import label_names
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import manifest_csv
 from cleanset.exports.manifest_check import read_manifest

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cleanset.dataset.label_names import label_names
+from cleanset.dataset.class_names import label_names
 from cleanset.errors import CleansetError
 from cleanset.exports import publish, rebuild, verify
 from cleanset.exports.description import Release, release_of

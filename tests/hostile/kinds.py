@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import random
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,10 +22,10 @@ import pyarrow.parquet as pq
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from cleanset.dataset.archives import read_md5_list, read_original_labels
+from cleanset.dataset.archives import read_md5_list
 from cleanset.dataset.ilsvrc import wnids
+from cleanset.dataset.labels import read_original_labels, read_reassessed
 from cleanset.dataset.layouts import locate
-from cleanset.dataset.real_labels import read_reassessed
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named
@@ -36,7 +35,7 @@ from cleanset.scoring.record import read_record
 from cleanset.tables import read_table
 from cleanset.yaml_files import read_yaml
 from tests.hostile.manifests import make_manifest, read_any_manifest
-from tests.hostile.mutators import TOKENS, damaged, edited, flipped, pick, with_damaged_header, with_pax_header
+from tests.hostile.mutators import TOKENS, damaged, edited, pick, with_damaged_header, with_pax_header
 from tests.ten_images import (
     KIT,
     REASSESSED,
@@ -46,7 +45,6 @@ from tests.ten_images import (
     devkit_files,
     drawn_image,
     jpeg,
-    meta_mat,
     official,
     tar,
     ten_images,
@@ -152,34 +150,15 @@ def read_image_tar(path: Path) -> None:
 
 
 def make_devkit(rng: random.Random) -> bytes:
-    def packed(files: dict[str, bytes], mode: str = "w:gz") -> bytes:
-        return tar(files, mode)
-
-    def with_meta(change: Callable[[bytes], bytes]) -> bytes:
-        """A table of synsets whose decompressed content is changed."""
-        meta = _meta()
-        content = change(zlib.decompress(meta[136:]))
-        compressed = zlib.compress(content)
-        size = len(compressed).to_bytes(4, "little")
-        return packed({f"{KIT}/{TRUTH}": TRUTH_LINES.encode(), f"{KIT}/meta.mat": meta[:132] + size + compressed}, "w")
-
     return pick(
         rng,
         [
-            lambda: with_meta(lambda content: damaged(rng, content)),
-            lambda: with_meta(lambda content: flipped(rng, content[:400]) + content[400:]),
-            lambda: packed(_kit() | {f"{KIT}/meta.mat": damaged(rng, _meta())}, "w"),
-            lambda: packed(_kit() | {f"{KIT}/{TRUTH}": edited(rng, TRUTH_LINES)}, "w"),
+            lambda: tar(_kit() | {f"{KIT}/{TRUTH}": edited(rng, TRUTH_LINES)}, "w"),
             lambda: damaged(rng, _packed_kit(rng.choice(["w:gz", "w:xz", "w:bz2", "w"]))),
             lambda: with_pax_header(rng, list(_kit().items())),
             lambda: gzip.compress(with_damaged_header(rng, _packed_kit("w")), 1),
         ],
     )
-
-
-@cache
-def _meta() -> bytes:
-    return meta_mat(wnids())
 
 
 @cache

@@ -48,6 +48,14 @@ def test_top5(tmp_path: Path) -> None:
         (GOOD + f"standard,5,1,{A},1.0\nnorm_robust,5,1,{B},1.0\n", f"line 5: {B} a second time"),
         (GOOD.replace("1.0\n", "nan\n"), "line 2, confidence: 'nan'; expected a probability from 0 to 1"),
         (GOOD.replace("1.0\n", "1.5\n"), "line 2, confidence: '1.5'; expected a probability"),
+        *(
+            (GOOD.replace("1.0\n", f"{text}\n"), "line 2, confidence: .*; expected a probability")
+            for text in ("\uff11.0", "0.9_9", " 1.0", "\u0661", "+1", "1" * 50, "")
+        ),
+        *(
+            (GOOD.replace("norm_robust", text), r"line 2, model: .*; expected a role, such as standard")
+            for text in ("norm\u2028robust", "norm robust", "", "Norm", "\uff4eorm")
+        ),
         (GOOD.replace("5,1", "1000,1"), "line 2, class_index: '1000'; expected a number from 0 to 999"),
         (GOOD.replace("5,1", "5,x"), "line 2, rank: 'x'; expected a number from 1 to 5"),
         (GOOD.replace("rank", "place"), "line 1: .*; expected the header model,class_index,rank"),

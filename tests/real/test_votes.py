@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cleanset.dataset.ilsvrc import image_number, read_ground_truth, read_meta, timm_info
-from cleanset.dataset.real_labels import read_reassessed
+from cleanset.dataset.ilsvrc import image_number, timm_info
+from cleanset.dataset.labels import read_ground_truth, read_reassessed
 from cleanset.review.agreement import fleiss_kappa
 from cleanset.review.consensus import Policy, consensus
 from cleanset.review.verdicts import Review
@@ -101,11 +101,9 @@ def test_kappa(answers: NDArray[np.int8]) -> None:
 def test_the_scores_give_the_reassessed_labels(real: Path) -> None:
     """A label counts from a score of .8 on; an image that nobody was asked about keeps its original label."""
     with tarfile.open(real / "ILSVRC2012_devkit_t12.tar.gz") as devkit:
-        texts = {member.name.rsplit("/", 1)[-1]: devkit.extractfile(member) for member in devkit if member.isfile()}
-        meta, truth = (texts[name] for name in ("meta.mat", "ILSVRC2012_validation_ground_truth.txt"))
-        assert meta
+        truth = devkit.extractfile("ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt")
         assert truth
-        original = read_ground_truth(truth.read().decode(), read_meta(meta.read(), "meta.mat"), "ground truth")
+        original = read_ground_truth(truth.read().decode(), "ground truth")
     with np.load(real / "reassessed" / "scores.npz") as scored:
         scores, info = scored["tensor"], scored["info"]
     rebuilt: dict[int, list[int]] = {}

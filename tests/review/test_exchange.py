@@ -11,8 +11,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from cleanset.edition.images import verified_images
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.images.codec import cropped, decode
 from cleanset.review.label_studio.format import labeling_config
 from cleanset.review.save import save

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cleanset.dataset.official import OFFICIAL_IMAGES_MD5, are_official
-from cleanset.edition.official import images_are_official
-from cleanset.edition.paths import Edition
+from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5, are_official
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.review import agreement_report
 from cleanset.review import status as review_status

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from cleanset.dataset.ilsvrc import timm_info, wnids
-from cleanset.dataset.real_labels import read_reassessed
+from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import ReviewPolicy
 from cleanset.review.decisions import decide_all
 from cleanset.review.store import check_note, read_reviews

@@ -9,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.tables import INDEX, read_table
 from cleanset.web.images import MAX_PNG_PIXELS, Photos, shown
 

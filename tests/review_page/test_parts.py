@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from cleanset.dataset.class_names import class_names, found
+from cleanset.dataset.class_names import class_names, search_classes
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
@@ -76,12 +76,17 @@ def test_no_torch_at_the_start() -> None:
 
 def test_finding_classes() -> None:
     names = class_names()
-    assert [name.name for name in found(names, "TABBY")] == ["tabby"]
-    assert [name.wnid for name in found(names, " n02123045 ")] == ["n02123045"]
-    assert found(names, "cat tiger")[0].name == "tiger cat"
-    assert [name.name for name in found(names, "cat", most=4)] == ["tabby", "tiger cat", "Persian cat", "Siamese cat"]
-    assert found(names, "(*[") == []
-    assert len(found(names, "")) == 12
+    assert [name.name for name in search_classes(names, "TABBY")] == ["tabby"]
+    assert [name.wnid for name in search_classes(names, " n02123045 ")] == ["n02123045"]
+    assert search_classes(names, "cat tiger")[0].name == "tiger cat"
+    assert [name.name for name in search_classes(names, "cat", most=4)] == [
+        "tabby",
+        "tiger cat",
+        "Persian cat",
+        "Siamese cat",
+    ]
+    assert search_classes(names, "(*[") == []
+    assert len(search_classes(names, "")) == 12
     assert names[281].gloss == "a cat with a grey or tawny coat mottled with black"
 
 

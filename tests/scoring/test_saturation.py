@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 import torch
 
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.scoring.engine import DevicePipeline
 from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import grouped, to_table

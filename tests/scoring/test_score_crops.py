@@ -16,9 +16,8 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, Crop
 from cleanset.images.codec import cropped, part, png

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from cleanset.dataset.ilsvrc import image_id, timm_info, wnids
-from cleanset.dataset.real_labels import read_reassessed
+from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.review.verdicts import parse_reviews

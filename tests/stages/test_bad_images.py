@@ -163,11 +163,12 @@ class TestFolders:
                 path.symlink_to(made.folder / "pipe")
             case "link to a device":
                 path.symlink_to("/dev/zero")
-        made.fails(f"data/raw/val/{name}: a folder, pipe or device; expected plain files only: remove it")
+        found = "a device" if kind == "link to a device" else "a named pipe"
+        made.fails(f"data/raw/val/{name}: {found}; expected a regular file: name another, or copy the content into one")
 
     def test_folder_in_the_folder_of_a_class(self, made: Made) -> None:
         self.folder(made, {f"n02119789/more/{FOURTH}.JPEG": b"x"}).fails(
-            "data/raw/val/n02119789/more: a folder, pipe or device; expected plain files only: remove it"
+            "data/raw/val/n02119789/more: a folder; expected a regular file: name another, or copy the content into one"
         )
 
     def test_empty_folder(self, made: Made) -> None:

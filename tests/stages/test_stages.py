@@ -546,7 +546,7 @@ def test_the_same_bytes_from_reviews_in_another_order_and_place(tmp_path: Path) 
     ("text", "message"),
     [
         ("{", "line 1: not JSON"),
-        ('{"standard": NaN}', "not JSON (NaN is no number)"),
+        ('{"standard": NaN}', "not JSON (NaN is not a number)"),
         ('{"standard": 1, "standard": 2}', "not JSON (the key 'standard' a second time)"),
         ("[1]", "[1]; expected a number for each model: run dvc repro"),
         ('{"standard": "5"}', "{'standard': '5'}; expected a number for each model"),

@@ -11,9 +11,8 @@ import timm
 
 from cleanset.compare.lists import ConfidenceComparison, compare_confidences, labels_of, list_of
 from cleanset.compare.report import confidences_as_json
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import Model, Params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.progress import rate_bar
 from cleanset.scoring.engine import score_few, settings_for

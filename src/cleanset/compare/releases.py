@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import class_indices
-from cleanset.dataset.label_names import label_names
 from cleanset.exports.description import reasons_of_rejection, release_of
 from cleanset.exports.folder import CROISSANT, REJECTED_CSV, read_entries, read_regular_file
 from cleanset.exports.manifest import Entry

@@ -1,35 +1,20 @@
-"""The raw archives: their checksums, and the original labels in them."""
+"""The raw archives: their checksums, and whether they are the official ones."""
 
 import re
-import tarfile
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from cleanset.dataset.ilsvrc import (
-    GROUND_TRUTH_NAME,
-    META_NAME,
-    class_indices,
-    image_id,
-    image_number,
-    parse_image_name,
-    read_ground_truth,
-    read_meta,
-)
-from cleanset.dataset.layouts import KAGGLE_IMAGES, check_plain, check_size
-from cleanset.errors import CleansetError, reason
-from cleanset.files import BLOCK_BYTES, blocks_of, md5, read_text
-from cleanset.parsing import parse_csv
+from cleanset.errors import CleansetError
+from cleanset.files import BLOCK_BYTES, blocks_of, check_regular, md5, read_text
 from cleanset.progress import tracked
 from cleanset.validation import shown
 
-KAGGLE_LABELS = "LOC_val_solution.csv"
-KAGGLE_COLUMNS = ("ImageId", "PredictionString")
 SOURCES = {
     "ILSVRC2012_img_val.tar": "image-net.org, after signing up: ILSVRC2012, Validation images (all tasks), 6.3 GB",
     "ILSVRC2012_devkit_t12.tar.gz": "image-net.org, after signing up: ILSVRC2012, Development kit (Task 1 & 2), 2.5 MB",
 }
-MAX_DEVKIT_BYTES = 2**28
-"""Unpacked, up to the files that are read; the real one has under 10 MiB."""
+OFFICIAL_IMAGES_MD5 = "29b22e2961454d5413ddabcf34fc5622"
+"""MD5 of ILSVRC2012_img_val.tar, as image-net.org gives it."""
 
 _LINE = re.compile(r"([0-9a-f]{32}) [ *](.+)")
 
@@ -65,7 +50,9 @@ def check_archive(path: Path, name: str, digests: dict[str, str], listed_in: Pat
             f"{path}: a link to {path.readlink()}, which does not exist; expected an absolute path, or one "
             f"relative to {path.parent}"
         )
-    if not path.is_file():
+    if path.exists():
+        check_regular(path)
+    else:
         source = SOURCES.get(path.name)
         remedy = f"download it from {source}; put it there or link to it" if source else _CORRECT
         raise CleansetError(f"{path}: missing; {remedy}")
@@ -87,89 +74,10 @@ def _md5(path: Path) -> str:
     return md5(tracked(blocks_of(path), count, f"MD5 of {path.name}"))
 
 
-@dataclass(frozen=True, slots=True)
-class OriginalLabels:
-    """The class index of each image id, and how many images the whole set has."""
+def are_official(images: str, digests: Mapping[str, str]) -> bool:
+    """Whether `images` (`dataset.images`) is a tar that `digests`, the MD5 by path of raw.md5, fixes as the official.
 
-    class_of: dict[str, int]
-    count: int
-    where: str
-
-
-def read_original_labels(path: Path) -> OriginalLabels:
-    """The original labels from the devkit (archive or folder) or from Kaggle's `LOC_val_solution.csv`.
-
-    The files of a devkit that is a folder are under no checksum.
+    Stage preprocess compares the tar with that MD5. A folder of the same images has none: there every image is
+    compared by its SHA-256.
     """
-    if path.suffix == ".csv":
-        class_of = _kaggle_labels(path)
-        return OriginalLabels(class_of, len(class_of), str(path))
-    truth, meta = (_devkit_member(path, name) for name in (GROUND_TRUTH_NAME, META_NAME))
-    where = f"{path}, {GROUND_TRUTH_NAME}"
-    labels = read_ground_truth(truth.decode("ascii", "replace"), read_meta(meta, f"{path}, {META_NAME}"), where)
-    class_of = {image_id(number): label for number, label in enumerate(labels, start=1)}
-    return OriginalLabels(class_of, len(labels), where)
-
-
-def kaggle_labels_beside(images: Path) -> Path | None:
-    """Kaggle's label file in the root of Kaggle's tree, if `images` is that root or its image folder."""
-    roots = [images]
-    if images.parts[-len(KAGGLE_IMAGES.parts) :] == KAGGLE_IMAGES.parts:
-        roots.append(images.parents[len(KAGGLE_IMAGES.parts) - 1])
-    return next((root / KAGGLE_LABELS for root in roots if (root / KAGGLE_LABELS).is_file()), None)
-
-
-def _devkit_member(devkit: Path, name: str) -> bytes:
-    content = _member_in_folder(devkit, name) if devkit.is_dir() else _member_in_archive(devkit, name)
-    if content is None:
-        raise CleansetError(
-            f"{devkit}: no {name} in it; expected ILSVRC2012_devkit_t12: this is the devkit of another year or task"
-        )
-    return content
-
-
-def _member_in_folder(devkit: Path, name: str) -> bytes | None:
-    found = sorted(path for path in devkit.rglob(name) if path.is_file())
-    if not found:
-        return None
-    check_size(str(found[0]), found[0].stat().st_size)
-    return found[0].read_bytes()
-
-
-def _member_in_archive(devkit: Path, name: str) -> bytes | None:
-    try:
-        with tarfile.open(devkit) as tar:
-            for member in tar:
-                check_plain(f"{devkit}, member {shown(member.name)}", member)
-                if member.offset_data + member.size > MAX_DEVKIT_BYTES:
-                    raise CleansetError(f"{devkit}: more than {MAX_DEVKIT_BYTES:,} bytes unpacked; fetch it again")
-                if PurePosixPath(member.name).name == name and member.isreg():
-                    file = tar.extractfile(member)
-                    assert file is not None
-                    return file.read()
-    except FileNotFoundError:
-        raise CleansetError(f"{devkit}: missing; expected the devkit, an archive or a folder") from None
-    except CleansetError:
-        raise
-    except Exception as error:  # tarfile and the decompressors raise whatever damaged bytes lead them to
-        raise CleansetError(f"{devkit}: not a tar archive ({reason(error)}); fetch it again") from None
-    return None
-
-
-def _kaggle_labels(path: Path) -> dict[str, int]:
-    class_of: dict[str, int] = {}
-    text = read_text(path, "expected Kaggle's list of labels")
-    for number, row in parse_csv(text, KAGGLE_COLUMNS, str(path)):
-        name = parse_image_name(f"{row['ImageId']}.JPEG")
-        wnid = row["PredictionString"].split(" ")[0]
-        if name is None or wnid not in class_indices():
-            raise CleansetError(
-                f"{path}, line {number}: {shown(','.join(row.values()))}; expected ImageId ILSVRC2012_val_00000001 "
-                "and a PredictionString that begins with a wnid"
-            )
-        if name[0] in class_of:
-            raise CleansetError(f"{path}, line {number}: {name[0]} a second time; expected one line for every image")
-        class_of[name[0]] = class_indices()[wnid]
-    if not class_of or max(map(image_number, class_of)) != len(class_of):
-        raise CleansetError(f"{path}: {len(class_of)} images; expected one line for every image from 1 on")
-    return class_of
+    return PurePosixPath(images).suffix == ".tar" and digests.get(images) == OFFICIAL_IMAGES_MD5

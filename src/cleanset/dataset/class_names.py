@@ -1,6 +1,7 @@
-"""The names of the classes, from WordNet, and the search for a class by name."""
+"""The names of the classes, from WordNet, and the search for classes by name."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -36,10 +37,20 @@ class ClassName:
 @cache
 def class_names() -> tuple[ClassName, ...]:
     """The 1,000 classes, by class index."""
-    return tuple(ClassName(index, *texts) for index, texts in enumerate(class_table()))
+    return tuple(ClassName(index, row.wnid, row.names, row.gloss) for index, row in enumerate(class_table()))
 
 
-def found(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
+@cache
+def label_names() -> tuple[str, ...]:
+    """The names of the 1,000 classes by class index, each once, as tables and lists of labels need them.
+
+    The usual name; where two classes share it (crane, maillot), each with its wnid: "crane (n02012849)".
+    """
+    shared = Counter(each.name for each in class_names())
+    return tuple(each.name if shared[each.name] == 1 else f"{each.name} ({each.wnid})" for each in class_names())
+
+
+def search_classes(names: Iterable[ClassName], typed: str, most: int = 12) -> list[ClassName]:
     """The classes in which every typed word occurs: as a word first, then as the beginning of one, then within."""
     words = typed.casefold().split()
 

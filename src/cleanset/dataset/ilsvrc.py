@@ -10,25 +10,20 @@ import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
-from cleanset.dataset.matlab import read_structs
-from cleanset.errors import CleansetError, reason
-from cleanset.validation import shown
+from cleanset.errors import CleansetError
 
 CLASSES = 1000
 
 VALIDATION_IMAGES = 50_000
-"""In ILSVRC2012's validation set."""
+"""Number of images in ILSVRC2012's validation set."""
 
-GROUND_TRUTH_NAME = "ILSVRC2012_validation_ground_truth.txt"
-META_NAME = "meta.mat"
-
-_ILSVRC_ID = re.compile(r"[0-9]{1,4}")
 _IMAGE_NAME = re.compile(r"(ILSVRC2012_val_([0-9]{8}))(?:_(n[0-9]{8}))?\.JPEG")
 
 
 def parse_image_name(name: str) -> tuple[str, str | None] | None:
-    """Image id and wnid (None where the name holds none) of a file name, or None if it is no such name.
+    """Image id and wnid (None where the name holds none) of a file name, or None for any other name.
 
     "ILSVRC2012_val_00000001.JPEG" is the official form, "ILSVRC2012_val_00000001_n01751748.JPEG"
     that of the copy on Hugging Face.
@@ -49,14 +44,21 @@ def image_number(image_id: str) -> int:
     return int(image_id.rsplit("_", 1)[1])
 
 
-@cache
-def class_table() -> tuple[tuple[str, str, str], ...]:
-    """Wnid, names and definition of the 1,000 classes by class index, from classes.tsv, which has timm's tables.
+class ClassRow(NamedTuple):
+    """A line of classes.tsv: `names` are the synonyms in WordNet 3.0, the usual one first, with commas between."""
 
-    The names are the class's synonyms in WordNet 3.0, the usual one first, with commas between.
-    """
+    wnid: str
+    ilsvrc_id: int
+    names: str
+    gloss: str
+
+
+@cache
+def class_table() -> tuple[ClassRow, ...]:
+    """The 1,000 classes by class index, from classes.tsv: ILSVRC ids from the devkit's meta.mat, texts from timm."""
     text = (files("cleanset.dataset") / "classes.tsv").read_text(encoding="utf-8")
-    return tuple((wnid, names, gloss) for wnid, names, gloss in (line.split("\t") for line in text.splitlines()))
+    rows = (line.split("\t") for line in text.splitlines())
+    return tuple(ClassRow(wnid, int(ilsvrc_id), names, gloss) for wnid, ilsvrc_id, names, gloss in rows)
 
 
 def timm_info(name: str) -> Path:
@@ -70,7 +72,7 @@ def timm_info(name: str) -> Path:
 @cache
 def wnids() -> tuple[str, ...]:
     """The 1,000 wnids in the order of their class indices, which is the sorted order."""
-    return tuple(wnid for wnid, _, _ in class_table())
+    return tuple(row.wnid for row in class_table())
 
 
 @cache
@@ -79,39 +81,7 @@ def class_indices() -> dict[str, int]:
     return {wnid: index for index, wnid in enumerate(wnids())}
 
 
-def read_meta(meta_mat: bytes, where: str) -> dict[int, int]:
-    """Class index of each ILSVRC id, from the bytes of the devkit's `meta.mat`.
-
-    The leaves (`num_children` 0) are the 1,000 classes; inner nodes of WordNet follow them and are
-    left out. Raises CleansetError, naming `where`, if the leaves are not the classes of ILSVRC2012
-    with the ids 1..1000.
-    """
-    try:
-        synsets = read_structs(meta_mat, ("ILSVRC2012_ID", "WNID", "num_children"))
-    except (ValueError, OverflowError) as error:
-        raise CleansetError(
-            f"{where}: no table of synsets as in ILSVRC2012's devkit ({reason(error)}); "
-            "expected meta.mat of ILSVRC2012_devkit_t12.tar.gz"
-        ) from None
-    leaves = {synset["ILSVRC2012_ID"]: synset["WNID"] for synset in synsets if synset["num_children"] == 0}
-    known = class_indices()
-    common = len(set(leaves.values()) & set(known))
-    if set(leaves) != set(range(1, CLASSES + 1)) or common != CLASSES:
-        raise CleansetError(
-            f"{where}: {len(leaves)} classes, {common} of them ILSVRC2012's; expected its 1,000 with "
-            "the ids 1 to 1000: this is the devkit of another year or task, take ILSVRC2012_devkit_t12"
-        )
-    return {int(ilsvrc_id): known[wnid] for ilsvrc_id, wnid in leaves.items()}  # type: ignore[arg-type, index]  # as checked
-
-
-def read_ground_truth(text: str, class_index_of: dict[int, int], where: str) -> list[int]:
-    """Class index of each image, from the devkit's list of ILSVRC ids; line 1 is image 1."""
-    labels = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        label = class_index_of.get(int(line)) if _ILSVRC_ID.fullmatch(line.strip()) else None
-        if label is None:
-            raise CleansetError(
-                f"{where}, line {number}: {shown(line.strip())}; expected an ILSVRC id from 1 to {CLASSES}"
-            )
-        labels.append(label)
-    return labels
+@cache
+def class_of_ilsvrc_id() -> dict[int, int]:
+    """Class index of each ILSVRC id."""
+    return {row.ilsvrc_id: index for index, row in enumerate(class_table())}

@@ -5,22 +5,31 @@ names of the copy on Hugging Face. A tar is read by offset and never unpacked.
 """
 
 import os
-import stat
+import re
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import class_indices, parse_image_name
 from cleanset.errors import CleansetError, reason
-from cleanset.files import sha256
+from cleanset.files import check_regular, open_file, sha256
 from cleanset.validation import shown
 
 KAGGLE_IMAGES = Path("ILSVRC/Data/CLS-LOC/val")
 MAX_FILE_BYTES = 64 * 2**20
-"""Bytes. The largest of the 50,000 has under 16 MiB; more is no image of this set."""
+"""Largest accepted file; the largest of the 50,000 images has under 16 MiB."""
+
+
+_PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_PAX_RECORD = re.compile(rb"([1-9][0-9]{0,9}) ([^=\0\n]+)=")
+_ANYTHING = re.compile(rb"(?s).*")
+_WHOLE, _DECIMAL = re.compile(rb"[0-9]{1,20}"), re.compile(rb"-?[0-9]{1,20}(\.[0-9]{0,20})?")
+_PAX_NUMBERS = dict.fromkeys(("size", "uid", "gid"), _WHOLE) | dict.fromkeys(("atime", "ctime", "mtime"), _DECIMAL)
+"""Patterns of numeric values by key; tarfile reads any other value as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +42,8 @@ class Location:
     wnid: str | None
 
     def read(self) -> bytes:
-        """The bytes. Raises CleansetError if the file has become shorter, or a pipe, which could block for ever."""
-        check_regular(self.path)
-        with self.path.open("rb") as file:
+        """The bytes. Raises CleansetError if the file has become shorter, or has become a pipe."""
+        with open_file(self.path) as file:
             file.seek(self.offset)
             data = file.read(self.size)
         if len(data) != self.size:
@@ -51,7 +59,8 @@ def locate(images: Path) -> dict[str, Location]:
     """
     if images.is_dir():
         found = _in_folder(images)
-    elif images.is_file():
+    elif images.exists():
+        check_regular(images)
         found = _in_tar(images)
     else:
         raise CleansetError(f"{images}: missing; expected the validation images, a tar or a folder")
@@ -79,14 +88,17 @@ def locate(images: Path) -> dict[str, Location]:
 
 
 _Found = tuple[str, str, str | None, Location]
-"""What to call it in an error, file name, wnid of its folder, location."""
+"""Name in error messages, file name, wnid of its folder, location."""
 
 
 def _in_tar(archive: Path) -> Iterator[_Found]:
     try:
-        with tarfile.open(archive, "r:") as tar:
+        with open_file(archive) as file, tarfile.open(archive, "r:") as tar:
+            start = 0
             for member in tar:
                 where = f"{archive}, member {shown(member.name)}"
+                _check_extended(where, file, start, member)
+                start = tar.offset
                 check_plain(where, member)
                 if member.isdir():
                     continue
@@ -109,6 +121,37 @@ def _in_tar(archive: Path) -> Iterator[_Found]:
         ) from None
 
 
+def _check_extended(where: str, file: BinaryIO, start: int, member: tarfile.TarInfo) -> None:
+    """Raise CleansetError, naming `where`, for pax records before a member that GNU tar refuses and tarfile skips.
+
+    `start` is where the member before ends. Without this check two tools could unpack different files.
+    """
+    while start < member.offset_data - tarfile.BLOCKSIZE:
+        file.seek(start)
+        header = tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape")
+        if header.type in _PAX:
+            check_size(where, header.size)
+            problem = _pax_problem(file.read(header.size))
+            if problem:
+                raise CleansetError(f"{where}: {problem}; expected pax records as of POSIX: take the official archive")
+        start += tarfile.BLOCKSIZE * (1 - -header.size // tarfile.BLOCKSIZE)
+
+
+def _pax_problem(records: bytes) -> str | None:
+    """The first problem of pax records, each `length key=value` and a line break; the length is that of all of it."""
+    at = 0
+    while at < len(records):
+        match = _PAX_RECORD.match(records, at)
+        end = at + int(match[1]) if match else 0
+        if match is None or not match.end() < end <= len(records) or records[end - 1 : end] != b"\n":
+            return f"a malformed pax record at byte {at}"
+        key, value = match[2].decode("utf-8", "replace"), records[match.end() : end - 1]
+        if b"\0" in value or not _PAX_NUMBERS.get(key, _ANYTHING).fullmatch(value):
+            return f"the pax record {shown(key)} with the value {shown(value)}"
+        at = end
+    return None
+
+
 def check_plain(where: str, member: tarfile.TarInfo) -> None:
     """Raise CleansetError, naming `where`, for a sparse member and for one of an impossible size."""
     if member.issparse() or any(key.startswith("GNU.sparse") for key in member.pax_headers):
@@ -119,7 +162,7 @@ def check_plain(where: str, member: tarfile.TarInfo) -> None:
 def _check_end(archive: Path, offset: int) -> None:
     """Raise CleansetError unless there is an end mark at `offset`, where tarfile stopped.
 
-    It takes whatever is no header for the end, also where a download broke off.
+    It takes any block without a header for the end, also where a download broke off.
     """
     with archive.open("rb") as file:
         file.seek(offset)
@@ -144,27 +187,19 @@ def _in_folder(folder: Path) -> Iterator[_Found]:
         else:
             files = [(entry, None)]
         for file, wnid in files:
-            size = check_regular(Path(file.path))
+            size = check_regular(Path(file.path)).st_size
             check_size(file.path, size)
             yield file.path, file.name, wnid, Location(Path(file.path), 0, size, None)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in a folder, sorted, without hidden files such as .DS_Store."""
+    """The entries of a folder, sorted, without hidden files such as .DS_Store."""
     with os.scandir(folder) as entries:
         return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
 
 
 def _wnid(name: str) -> str | None:
     return name if name in class_indices() else None
-
-
-def check_regular(path: Path) -> int:
-    """The size in bytes of a file, or of the file that a link leads to. Raises CleansetError for anything else."""
-    state = path.stat()
-    if not stat.S_ISREG(state.st_mode):
-        raise CleansetError(f"{path}: a folder, pipe or device; expected plain files only: remove it")
-    return state.st_size
 
 
 def check_size(where: str, size: int) -> None:

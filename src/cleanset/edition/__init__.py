@@ -1,1 +1,1 @@
-"""What an edition is: its params, its paths, the models it names; making a new one."""
+"""An edition: its params, paths and models; making a new one, and repairing one."""

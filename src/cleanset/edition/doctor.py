@@ -1,18 +1,71 @@
-"""What `cleanset doctor` finds and repairs: what killed runs and failing disks leave in an edition."""
+"""Finding and repairing what killed runs and failing disks leave in an edition.
+
+DVC hashes a file once and then trusts its size, time and inode; it never notices that a disk has changed it.
+"""
 
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from cleanset.edition.locks import repair_locks
-from cleanset.edition.rot import Rotten, Unchecked, outs_of, rotten_files
-from cleanset.errors import CleansetError
+import yaml
+
+from cleanset.edition.locks import load_yaml, lock_files, repair_locks
+from cleanset.errors import CleansetError, reason
+from cleanset.files import blocks_of, md5, read_text
+from cleanset.progress import tracked
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A file or folder that a stage writes, as dvc.lock names it; `is_cached`: not with `cache: false` in dvc.yaml."""
+
+    stage: str
+    path: Path
+    md5: str
+    is_cached: bool
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether `md5` is that of DVC's list of a folder's files."""
+        return self.md5.endswith(".dir")
+
+
+@dataclass(frozen=True, slots=True)
+class Rotten:
+    """A file with other bytes than dvc.lock says, and the commands that bring the right ones back."""
+
+    path: Path
+    found: str
+    expected: str
+    repair: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """A folder that differs from dvc.lock in an unknown file: `listed_in`, DVC's list of its files, is not cached."""
+
+    path: Path
+    listed_in: Path
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of an out: its two places, and the MD5 that both should have."""
+
+    out: Out
+    md5: str
+    in_cache: Path
+    in_workspace: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found; paths are those of the edition's folder as given.
+    """The result of an examination; paths begin with the edition's folder as given.
 
     `repaired`: what was put back or removed, a line each. `hashed`: how many files were hashed; None in the quick form.
     `rotten`: files with other bytes than dvc.lock says. `unchecked`: folders that differ, in a file that only DVC's
@@ -92,3 +145,138 @@ def as_text(findings: Findings) -> str:
     if findings.hashed is not None:
         lines.append(f"{findings.hashed} files hashed, {len(findings.rotten)} with other bytes than dvc.lock says")
     return "\n".join(lines)
+
+
+def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Unchecked]]:
+    """The number of files hashed, those with other bytes (cached ones first, each by path), and unchecked folders.
+
+    `cache`: the folder of DVC's objects by MD5. A missing file is not reported: it was never made, or not pulled.
+    """
+    outs = list(outs_of(edition))
+    lists = {object_path(cache, out.md5): out for out in outs if out.is_folder}
+    wrong_lists = _wrong({path: out.md5.removesuffix(".dir") for path, out in lists.items()})
+    files = [file for out in outs for file in _files(out, cache, wrong_lists)]
+    md5s = {file.in_cache: file.md5 for file in files} | {file.in_workspace: file.md5 for file in files}
+    wrong = _wrong(md5s)
+    found = [
+        Rotten(path, digest, lists[path].md5, _from_elsewhere(edition, path, lists[path]))
+        for path, digest in sorted(wrong_lists.items())
+    ]
+    for path, file in sorted({file.in_cache: file for file in files if file.in_cache in wrong}.items()):
+        is_good_here = file.in_workspace.is_file() and file.in_workspace not in wrong
+        repair = _from_workspace if is_good_here else _from_elsewhere
+        found.append(Rotten(path, wrong[path], file.md5, repair(edition, path, file.out)))
+    for path, file in sorted({file.in_workspace: file for file in files if file.in_workspace in wrong}.items()):
+        out = os.path.relpath(file.out.path, edition)
+        is_restorable = file.out.is_cached and file.in_cache.is_file()
+        remedy = f"dvc checkout {out}" if is_restorable else f"dvc repro -f -s {file.out.stage}"
+        found.append(Rotten(path, wrong[path], file.md5, f"rm -r {out} && {remedy}"))
+    hashed, changed, unchecked = _check_unlisted(
+        edition, [out for path, out in lists.items() if not path.is_file()], cache
+    )
+    return hashed + sum(path.is_file() for path in [*lists, *md5s]), found + changed, unchecked
+
+
+def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[int, list[Rotten], list[Unchecked]]:
+    """As `rotten_files`, of folders whose lists are not in the cache: as a whole, by the MD5 of the list anew.
+
+    DVC caches no list for `cache: false`, so this is the only check of the metrics in a clone. Of another folder that
+    differs, DVC's list, once fetched, tells which file it is.
+    """
+    hashed, rotten, unchecked = 0, list[Rotten](), list[Unchecked]()
+    for out in sorted(outs, key=lambda out: out.path):
+        paths = {path: path.relative_to(out.path).as_posix() for path in out.path.rglob("*") if path.is_file()}
+        if not out.path.is_dir():
+            continue
+        found, here = _md5_of_list(paths), os.path.relpath(out.path, edition)
+        anew = f"rm -r {here} && dvc repro -f -s {out.stage}"
+        if found == out.md5 or not out.is_cached:
+            hashed += len(paths)
+        if found != out.md5 and out.is_cached:
+            remedy = f"run dvc fetch {here} and this again, or write it anew to be sure: {anew}"
+            unchecked.append(Unchecked(out.path, object_path(cache, out.md5), remedy))
+        elif found != out.md5:
+            rotten.append(Rotten(out.path, found, out.md5, anew))
+    return hashed, rotten, unchecked
+
+
+def _md5_of_list(paths: Mapping[Path, str]) -> str:
+    """The MD5 that DVC gives a folder: that of its list, in this JSON, of files by their names below the folder."""
+    entries = [{"md5": _md5_of_file(path), "relpath": name} for path, name in paths.items()]
+    entries.sort(key=lambda entry: entry["relpath"])
+    return md5([json.dumps(entries, sort_keys=True).encode()]) + ".dir"
+
+
+def _files(out: Out, cache: Path, unreadable: Collection[Path]) -> Iterator[_File]:
+    """The file of an out, or those of a folder whose list is in the cache and good."""
+    path = object_path(cache, out.md5)
+    if not out.is_folder:
+        yield _File(out, out.md5, path, out.path)
+    elif path.is_file() and path not in unreadable:
+        for entry in json.loads(path.read_bytes()):
+            yield _File(out, entry["md5"], object_path(cache, entry["md5"]), out.path / entry["relpath"])
+
+
+def _from_workspace(edition: Path, path: Path, out: Out) -> str:
+    return f"rm -f {os.path.relpath(path, edition)} && dvc commit -f {out.stage}"
+
+
+def _from_elsewhere(edition: Path, path: Path, out: Out) -> str:
+    here, cached_at = os.path.relpath(out.path, edition), os.path.relpath(path, edition)
+    # with the out in place, which it takes for good, dvc pull would fetch nothing
+    return f"rm -rf {here} {cached_at} && (dvc pull {here} || dvc repro -f -s {out.stage})"
+
+
+def outs_of(edition: Path) -> Iterator[Out]:
+    """The outs of every dvc.lock of an edition."""
+    for lock in lock_files(edition):
+        uncached = set(_uncached(lock.with_name("dvc.yaml")))
+        for stage, content in _stages(lock).items():
+            name = stage if lock.parent == edition else f"{(lock.parent / 'dvc.yaml').relative_to(edition)}:{stage}"
+            for entry in content["outs"]:
+                path = Path(os.path.normpath(lock.parent / entry["path"]))
+                yield Out(name, path, entry["md5"], entry["path"] not in uncached)
+
+
+def _uncached(pipeline: Path) -> Iterator[str]:
+    """The outs with `cache: false` in a dvc.yaml."""
+    for stage in _stages(pipeline).values() if pipeline.is_file() else ():
+        for entry in (entry for kind in ("outs", "metrics", "plots") for entry in stage.get(kind, [])):
+            if isinstance(entry, dict):
+                yield from (path for path, options in entry.items() if options.get("cache") is False)
+
+
+def _stages(path: Path) -> dict[str, Any]:
+    """The stages in a dvc.yaml or dvc.lock. Raises CleansetError if DVC could not read it either."""
+    try:
+        stages = load_yaml(read_text(path, "expected YAML in UTF-8"))["stages"]
+    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise CleansetError(
+            f"{path}: not a file of DVC ({reason(error)}); expected YAML with stages: correct it"
+        ) from None
+    if not (isinstance(stages, dict) and all(isinstance(stage, dict) for stage in stages.values())):
+        raise CleansetError(f"{path}: not a file of DVC; expected a table of stages: correct it")
+    return stages
+
+
+def object_path(cache: Path, digest: str) -> Path:
+    """Where DVC keeps the object of an MD5."""
+    return cache / digest[:2] / digest[2:]
+
+
+def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:
+    """The MD5 of the files that are there and have another than `md5s` says; links to one file are read once."""
+    by_file: dict[tuple[int, int], list[Path]] = {}
+    for path in md5s:
+        if path.is_file():
+            state = path.stat()
+            by_file.setdefault((state.st_dev, state.st_ino), []).append(path)
+    groups = list(by_file.values())
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # threads suffice: hashlib releases the lock
+        found = tracked(pool.map(_md5_of_file, (group[0] for group in groups)), len(groups), "doctor")
+        pairs = [(path, digest) for group, digest in zip(groups, found, strict=True) for path in group]
+    return {path: digest for path, digest in pairs if digest != md5s[path]}
+
+
+def _md5_of_file(path: Path) -> str:
+    return md5(blocks_of(path))

@@ -79,7 +79,7 @@ def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:
 
 
 def _git(lock: Path, *arguments: str) -> str:
-    """What git prints in the folder of `lock`; empty outside of a repository."""
+    """The output of git in the folder of `lock`; empty outside of a repository."""
     try:
         done = subprocess.run(["git", *arguments], cwd=lock.parent, capture_output=True, check=False)
     except FileNotFoundError:

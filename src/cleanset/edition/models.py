@@ -1,4 +1,4 @@
-"""Which models an edition has: the entries in params.yaml, and their files in the deps of dvc.yaml."""
+"""The models of an edition: their entries in params.yaml, and their files in the deps of dvc.yaml."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -8,9 +8,10 @@ from pydantic import ValidationError
 from ruamel.yaml.comments import CommentedMap
 
 from cleanset.edition.params import Model, checked_params, read_params
-from cleanset.edition.roles import with_roles
+from cleanset.edition.pipeline import with_roles
 from cleanset.edition.round_trip import LayoutError, changed, move_what_follows
 from cleanset.errors import CleansetError
+from cleanset.files import read_text
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import parse_yaml
 
@@ -63,7 +64,7 @@ def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
         if role in kept:
             raise CleansetError(f"params.yaml: there is a model {role} already; choose another role, or remove it")
     if not (kept or new):
-        raise CleansetError("params.yaml: no model would be left; an edition needs one: add another, too")
+        raise CleansetError("params.yaml: no model would be left; expected at least one: add another, too")
     set_models(edition, {**kept, **new})
 
 
@@ -79,14 +80,14 @@ def pin_models(edition: Path, digests: Mapping[str, str]) -> None:
 def set_models(edition: Path, models: Models) -> None:
     """Change params.yaml and dvc.yaml so that the ensemble is exactly `models`: both files, or neither.
 
-    All else in them stays as it was. Raises CleansetError that says what to write by hand, if one of the files is
-    written in a layout in which that cannot be done.
+    Everything else in them is left unchanged. Raises CleansetError, with the change to make by hand, for a file in a
+    layout in which that cannot be done.
     """
     texts = {}
     for name, change in (("params.yaml", with_models), ("dvc.yaml", with_files_of)):
         path = edition / name
         if name == "params.yaml" or path.is_file():
-            before = path.read_bytes().decode("utf-8")
+            before = read_text(path, "save it as UTF-8")
             after = change(before, models)
             if after != before:
                 texts[path] = after

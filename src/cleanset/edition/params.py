@@ -11,7 +11,7 @@ from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError, cut
 from cleanset.sections import Role, Section, Sha256
 from cleanset.selection.rule import Label, Order, Pool, Rule
-from cleanset.validation import first_problem, listed, missing_keys, shown
+from cleanset.validation import first_problem, join_names, missing_keys, shown
 from cleanset.vocabulary import BASES, TIERS
 from cleanset.yaml_files import read_yaml
 
@@ -70,7 +70,7 @@ class Model(Section):
 
 
 class Score(Section):
-    """How models are run. In float64, nothing else here changes what comes out.
+    """Settings for running the models. In float64, no other key here changes the scores.
 
     `engine: ray` spreads the work over a Ray cluster, `local` over the devices of this machine.
     """
@@ -105,7 +105,7 @@ class Select(Section):
 
 
 class ReviewPolicy(Section):
-    """How the verdicts of several reviewers become one, and what an unreviewed image counts as.
+    """The policy that makes one verdict of several reviewers' and decides about unreviewed images.
 
     `min_crop_pixels`: no edge of a crop may be shorter.
     `wrong_after_crop`: what becomes of an image that the model misclassifies once it is cropped.
@@ -186,7 +186,7 @@ class Export(Section):
 
 
 class Count(Section):
-    """What is counted beside the images.
+    """The numbers that are counted beside the images.
 
     `accuracy`: whether the accuracies of the models are; not where score tables hold only part of their predictions.
     `published_top1`: a model's published top-1 accuracy in percent, by role, to compare the measured one with.
@@ -209,7 +209,7 @@ PROTOCOLS: dict[Protocol, dict[str, dict[str, object]]] = {
         "review": {"crops": "in_rank"},
     },
 }
-"""What source 000 says, and how its published set was made; a key that the file has stands above these."""
+"""Keys as source 000 says, and as its published set was made; a key in the file takes precedence."""
 
 
 class Params(Section):
@@ -304,5 +304,5 @@ def checked_params(content: object, where: str) -> Params:
             raise CleansetError(f"{where}: {first_problem(error)}") from None
         keys, them = ("key", "it") if len(missing) == 1 else ("keys", "them")
         raise CleansetError(
-            f"{where}: missing {keys} {listed(missing)}: add {them}, as in imagenet/params.yaml"
+            f"{where}: missing {keys} {join_names(missing)}: add {them}, as in imagenet/params.yaml"
         ) from None

@@ -1,7 +1,15 @@
-"""Where an edition keeps what: every path that a stage reads or writes, relative to its folder."""
+"""The files of an edition: the path of everything that a stage reads or writes, and its images."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cleanset.files import remove_abandoned
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cleanset.dataset.layouts import VerifiedImages
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ class Edition:
         return self.folder / "data" / "scores" / f"{role}.parquet"
 
     def scored_with(self, role: str) -> Path:
-        """What the scores were computed with: model, preprocessing, SHA-256 of the weights."""
+        """The record of the scores: model, preprocessing, SHA-256 of the weights."""
         return self.folder / "data" / "scores" / f"{role}.json"
 
     def partial_scores(self, role: str) -> Path:
@@ -100,3 +108,30 @@ class Edition:
 
     def export(self, role: str) -> Path:
         return self.folder / "data" / "export" / role
+
+
+def verified_images(edition: Edition, images: str, index: "pd.DataFrame") -> "VerifiedImages":
+    """The images of an edition that its index lists; `images` is dataset.images of its params."""
+    from cleanset.dataset.layouts import VerifiedImages  # needs pandas, which a set's users may lack
+
+    return VerifiedImages(edition.path(images), edition.locations, index)
+
+
+def images_are_official(edition: Edition, images: str) -> bool:
+    """Whether the images of an edition are those of the official archive; `images` is dataset.images of its params.
+
+    The archive itself need not be there, raw.md5 must.
+    """
+    from cleanset.dataset.archives import are_official, read_md5_list
+
+    if not edition.raw_md5.is_file() or edition.path(images).is_dir():
+        return False
+    return are_official(images, read_md5_list(edition.raw_md5))
+
+
+def without_abandoned(edition: Edition) -> Edition:
+    """The edition, after removing the temporary files of killed runs."""
+    data = edition.index.parent
+    for folder in (edition.folder, data, *(path for path in data.glob("*") if path.is_dir())):
+        remove_abandoned(folder)
+    return edition

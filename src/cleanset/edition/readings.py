@@ -1,4 +1,4 @@
-"""Which reading of source 000 an edition follows, in sentences for the data card and the report."""
+"""The reading of source 000 that an edition follows, in sentences for the data card and the report."""
 
 from cleanset.edition.params import PROTOCOLS, Params, ReviewPolicy
 
@@ -36,7 +36,7 @@ def readings(params: Params) -> list[str]:
 
 
 def review_policy(review: ReviewPolicy) -> str:
-    """How the verdicts of the reviewers become one, and what an image without any counts as, in a sentence."""
+    """A sentence on how the reviewers' verdicts become one, and on how an image without any counts."""
     policy = {
         "single": "One reviewer is enough, and all who reviewed an image must agree",
         "majority": f"At least {review.min_reviewers} must have reviewed an image, and more than half of them agree",

@@ -1,4 +1,4 @@
-"""The libraries that decide the bytes of a stage's outputs: the installed versions against the locked ones.
+"""Check that the libraries that decide the bytes of a stage's outputs are installed in their locked versions.
 
 DVC sees files, not installed packages: without this a new Pillow or torch would give other bytes unseen.
 """

@@ -12,9 +12,8 @@ from PIL import Image
 
 from cleanset.dataset.ilsvrc import CLASSES, class_indices, wnids
 from cleanset.dataset.layouts import VerifiedImages
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError, reason
 from cleanset.exports.folder import read_entries, read_image, read_regular_file
 from cleanset.exports.manifest import MANIFEST, Entry, file_name

@@ -13,9 +13,8 @@ from numpy.lib.format import write_array_header_1_0
 from numpy.typing import NDArray
 
 from cleanset.dataset.ilsvrc import CLASSES
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import Model, Params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries, read_image
 from cleanset.files import new_folder, write_text

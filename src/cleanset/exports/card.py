@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, wnids
-from cleanset.dataset.label_names import label_names
 from cleanset.exports.description import (
     LICENCE_URL,
     SCOOTER,

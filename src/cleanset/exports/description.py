@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, wnids
-from cleanset.dataset.label_names import label_names
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
 from cleanset.vocabulary import TIERS

@@ -9,8 +9,8 @@ from typing import Any
 
 from PIL import Image
 
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import class_indices, wnids
-from cleanset.dataset.label_names import label_names
 from cleanset.exports.folder import read_image
 from cleanset.exports.manifest import Entry
 

@@ -8,8 +8,8 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices
-from cleanset.dataset.label_names import label_names
 from cleanset.images.boxes import Box, has_area
 from cleanset.vocabulary import Tier
 

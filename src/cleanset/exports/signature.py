@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from cleanset.errors import CleansetError, one_line
+from cleanset.files import read_bytes
 
 NAMESPACE = "cleanset"
 """What a signature is for, so that one given for another purpose does not count."""
@@ -45,7 +46,7 @@ def signer(data: bytes, signature: bytes, signers: Path) -> str:
     """
     _check_armour(signature)
     try:
-        known = signers.read_text(encoding="utf-8")
+        known = read_bytes(signers).decode("utf-8")
     except FileNotFoundError:
         raise CleansetError(f"{signers}: missing; expected the signer's public key, or allowed signers") from None
     except UnicodeDecodeError:

@@ -1,11 +1,14 @@
-"""The base image, which changes are made of, and how a model of any input size sees a changed one."""
+"""The base image, from which changed images are made; storing a changed one, showing it to a model and to people."""
 
+import io
 from dataclasses import dataclass
+from math import floor, log2
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.images.codec import decode
 from cleanset.images.preprocessing import MAX_RESIZED_PIXELS, RES256CROP224
 
 BASE_SIZE = RES256CROP224.size
@@ -13,6 +16,13 @@ BASE_SIZE = RES256CROP224.size
 
 SHORT_SIDE = RES256CROP224.resize
 """Pixels of the short side before the base image is cropped."""
+
+MIN_QUALITY, MAX_QUALITY = 1, 100
+
+GRAY = 127.5
+
+Pixels = NDArray[np.uint8]
+"""RGB pixels of shape (height, width, 3)."""
 
 
 def base_image(image: Image.Image) -> NDArray[np.uint8]:
@@ -63,3 +73,37 @@ class Resized:
         """The pixels, uint8 of shape (3, size, size), red first."""
         resized = image.convert("RGB").resize((self.size, self.size), Image.Resampling.BILINEAR)
         return np.ascontiguousarray(np.asarray(resized).transpose(2, 0, 1))
+
+
+def jpeg(pixels: NDArray[np.uint8], quality: int) -> bytes:
+    """The baseline JPEG of RGB pixels, uint8 of shape (height, width, 3), with colour at half the resolution (4:2:0).
+
+    Its Huffman tables are the standard ones: optimised ones change the bytes, never the pixels. Raises ValueError for
+    a quality other than 1 to 100.
+    """
+    if not MIN_QUALITY <= quality <= MAX_QUALITY:
+        raise ValueError(f"JPEG quality {quality}; expected {MIN_QUALITY} to {MAX_QUALITY}")
+    out = io.BytesIO()
+    image = Image.fromarray(pixels, "RGB")
+    image.save(out, format="JPEG", quality=quality, subsampling="4:2:0", optimize=False, progressive=False)
+    return out.getvalue()
+
+
+def through_jpeg(pixels: NDArray[np.uint8], quality: int | None) -> NDArray[np.uint8]:
+    """The pixels after `jpeg` and decoding, of the same shape; without a quality as they are."""
+    if quality is None:
+        return pixels
+    return np.asarray(decode(jpeg(pixels, quality)).convert("RGB"))
+
+
+def enlarged_difference(before: Pixels, after: Pixels, size: tuple[int, int]) -> tuple[Image.Image, float]:
+    """The difference of two images of one size, medium gray where there is none, at another size; and its factor.
+
+    The factor is the largest power of 2 with which the largest difference fits. Single pixels are taken where the
+    image is made smaller: a mean would weaken noise.
+    """
+    found = after.astype(np.float64) - before
+    largest = float(np.abs(found).max())
+    factor = 2.0 ** floor(log2(GRAY / largest)) if largest else 1.0
+    image = Image.fromarray(np.floor(GRAY + factor * found + 0.5).astype(np.uint8))
+    return image.resize(size, Image.Resampling.NEAREST), factor

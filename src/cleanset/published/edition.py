@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 
 from cleanset.dataset.ilsvrc import CLASSES, image_id
-from cleanset.dataset.real_labels import timm_reassessed
+from cleanset.dataset.labels import timm_reassessed
 from cleanset.edition.create import CHECKOUT
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError

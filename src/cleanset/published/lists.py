@@ -1,6 +1,7 @@
 """The published lists: by model and class the five surest images, and how many images one model gets right."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from cleanset.validation import shown
 TOP5_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 POOL_COLUMNS = ("class_index", "correct", "listed")
 MOST = 5
+_MODEL = re.compile(r"[a-z][a-z0-9_]*")
+_DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?")
 _EXPECTED = "expected the file as it is published in this repository: git checkout it"
 
 
@@ -31,6 +34,8 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     order = _Order()
     for where, cells in _rows(path, TOP5_COLUMNS):
         model, image_id = cells["model"], cells["image_id"]
+        if not _MODEL.fullmatch(model):
+            raise CleansetError(f"{where}, model: {shown(model)}; expected a role, such as standard: {_EXPECTED}")
         class_index, rank = _number(where, cells, "class_index", 0, CLASSES - 1), _number(where, cells, "rank", 1, MOST)
         confidence = _confidence(where, cells["confidence"])
         _check_label(where, image_id, class_index, labels)
@@ -79,10 +84,8 @@ def _number(where: str, cells: dict[str, str], name: str, least: int, most: int)
 
 
 def _confidence(where: str, text: str) -> float:
-    try:
-        value = float(np.float32(text))
-    except ValueError:
-        value = math.nan
+    # of itself, float takes digits of any script, underscores and blanks
+    value = float(np.float32(text)) if _DECIMAL.fullmatch(text) else math.nan
     if not 0 <= value <= 1:
         raise CleansetError(f"{where}, confidence: {shown(text)}; expected a probability from 0 to 1: {_EXPECTED}")
     return value

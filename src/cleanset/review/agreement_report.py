@@ -10,9 +10,8 @@ from rich.table import Table
 
 from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.official import images_are_official
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.review.agreement import (
     Agreement,
     Difference,

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from cleanset.edition.official import images_are_official
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.review.store import check_reviews, read_reviews, review_file

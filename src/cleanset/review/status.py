@@ -10,9 +10,8 @@ from rich.console import Group
 from rich.table import Table
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.review.decisions import Decided, read_decided
 from cleanset.review.queue import (
     ByRole,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from nicegui import ui
 
-from cleanset.dataset.class_names import ClassName, found
+from cleanset.dataset.class_names import ClassName, search_classes
 
 
 class Search:
@@ -33,7 +33,7 @@ class Search:
 
     def chosen(self, text: str) -> int | None:
         """The class index of the row that is chosen among those that `text` finds; None if it finds none."""
-        hits = found(self._names, text)
+        hits = search_classes(self._names, text)
         return hits[min(self._row, len(hits) - 1)].class_index if hits else None
 
     def _fill(self) -> None:
@@ -50,7 +50,7 @@ class Search:
         self._list()
 
     def _found(self) -> list[ClassName]:
-        return found(self._names, self._text.value or "")
+        return search_classes(self._names, self._text.value or "")
 
     def _list(self) -> None:
         self._hits.clear()

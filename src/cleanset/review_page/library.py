@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from cleanset.dataset.class_names import ClassName, class_names
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.review.queue import ByRole, Candidate, candidates_by_class, order_in_class

@@ -8,8 +8,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.official import images_are_official
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
 from cleanset.review.look_again import read_look_again

@@ -8,7 +8,7 @@ import pandas as pd
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.roles import check_roles
+from cleanset.edition.pipeline import check_roles
 from cleanset.errors import CleansetError
 from cleanset.files import md5, write_text
 from cleanset.metrics import write_metrics

@@ -2,9 +2,8 @@
 
 import pandas as pd
 
-from cleanset.edition.official import images_are_official
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.review.store import checked_reviews, drawn
 from cleanset.tables import CROPS, INDEX, read_table, write_table
 

@@ -10,11 +10,10 @@ import pandas as pd
 from pydantic import ValidationError
 
 from cleanset.dataset.archives import read_md5_list
+from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.dataset.label_names import label_names
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError

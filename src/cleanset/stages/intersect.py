@@ -2,7 +2,7 @@
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.roles import check_roles
+from cleanset.edition.pipeline import check_roles
 from cleanset.selection.candidates import check_same_images, shared
 from cleanset.tables import INDEX, SCORES, SHARED, read_table, write_table
 

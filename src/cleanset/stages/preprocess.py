@@ -5,14 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 
-from cleanset.dataset.archives import check_archive, kaggle_labels_beside, read_md5_list, read_original_labels
+from cleanset.dataset.archives import check_archive, read_md5_list
 from cleanset.dataset.ilsvrc import class_indices, image_id, image_number, timm_info, wnids
+from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.dataset.layouts import Location, locate, to_table
-from cleanset.dataset.real_labels import read_reassessed
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
-from cleanset.edition.pipeline import check_params_named
-from cleanset.edition.roles import check_roles
+from cleanset.edition.pipeline import check_params_named, check_roles
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256

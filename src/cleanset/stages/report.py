@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import Model, Params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
+from cleanset.edition.pipeline import check_roles
 from cleanset.edition.readings import readings
-from cleanset.edition.roles import check_roles
 from cleanset.errors import CleansetError
 from cleanset.exports.delivered import delivered_confidences
 from cleanset.exports.description import sample_notice, unreviewed_notice

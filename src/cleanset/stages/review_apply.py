@@ -2,9 +2,8 @@
 
 from functools import partial
 
-from cleanset.edition.official import images_are_official
 from cleanset.edition.params import read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.review.decisions import decide_all
 from cleanset.review.store import accepted, checked_reviews
 from cleanset.review.vote_table import vote_table

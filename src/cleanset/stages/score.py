@@ -2,11 +2,9 @@
 
 from functools import partial
 
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition
-from cleanset.edition.pipeline import check_params_named
-from cleanset.edition.roles import check_roles
+from cleanset.edition.paths import Edition, verified_images
+from cleanset.edition.pipeline import check_params_named, check_roles
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256

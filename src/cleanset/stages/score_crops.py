@@ -5,9 +5,8 @@ from functools import partial
 
 import pandas as pd
 
-from cleanset.edition.images import verified_images
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_params_named
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop

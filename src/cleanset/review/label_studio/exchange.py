@@ -12,10 +12,8 @@ from PIL import ExifTags, Image
 
 from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import class_indices, wnids
-from cleanset.edition.images import verified_images
-from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, images_are_official, verified_images
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, write_text
 from cleanset.images.codec import decode

@@ -11,9 +11,8 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
+from cleanset.images.base import enlarged_difference, jpeg
 from cleanset.images.codec import decode, png
-from cleanset.images.differences import enlarged_difference
-from cleanset.images.encoding import jpeg
 from cleanset.studies.attacks.warning_record import read_warnings
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import FORMATS

@@ -15,9 +15,8 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
-from cleanset.images.base import base_image, wide_image
+from cleanset.images.base import base_image, through_jpeg, wide_image
 from cleanset.images.codec import decode
-from cleanset.images.encoding import through_jpeg
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.names import UNCHANGED
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.errors import CleansetError, reason
-from cleanset.files import replacing, sha256, write_text
+from cleanset.files import read_bytes, replacing, sha256, write_text
 from cleanset.images.base import BASE_SIZE
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.masks import Regions
@@ -46,7 +46,7 @@ def read_prompts(folder: Path, wnids: Sequence[str]) -> dict[str, str]:
     for wnid in sorted(set(wnids)):
         path = folder / f"{wnid}.txt"
         try:
-            prompts[wnid] = path.read_text(encoding="utf-8").strip()
+            prompts[wnid] = read_bytes(path).decode("utf-8").strip()
         except FileNotFoundError:
             raise CleansetError(f"{path}: missing; expected the prompt of a background for this class") from None
         except (OSError, UnicodeDecodeError) as error:

@@ -7,7 +7,6 @@ from cleanset.images import (
     base,
     boxes,
     codec,
-    encoding,
     jpeg,
     preprocessing,
 )
@@ -31,7 +30,7 @@ from cleanset.studies.robustness import (
 )
 
 CHANGING = (
-    base, boxes, changed_images, changes, codec, corruptions, encoding, exact, geometry, image_masks, imagenet_s, jpeg,
+    base, boxes, changed_images, changes, codec, corruptions, exact, geometry, image_masks, imagenet_s, jpeg,
     kernels, mask_formats, masks, names, perturbations, preprocessing, published_images, scenarios, seeds,
 )  # fmt: skip
 """The modules that decide a changed image's pixels."""

@@ -12,8 +12,7 @@ from PIL import Image
 from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import Params, read_params
 from cleanset.images import codec
-from cleanset.images.differences import Pixels, enlarged_difference
-from cleanset.images.encoding import jpeg
+from cleanset.images.base import Pixels, enlarged_difference, jpeg
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.groups import Groups, stored_columns

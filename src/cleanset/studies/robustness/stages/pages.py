@@ -10,7 +10,7 @@ from PIL import Image
 from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_text
-from cleanset.images.encoding import jpeg
+from cleanset.images.base import jpeg
 from cleanset.studies.attacks.stages.attacks_page import attacks_data
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
 from cleanset.studies.robustness.families import Family, Sources, family_of

@@ -1,0 +1,164 @@
+"""The labels of the images: the original ones, and the reassessed ("ReaL") ones of Beyer et al. 2020.
+
+The paper: arXiv:2006.07159. The devkit's ground truth has ILSVRC ids; what they stand for never changes, and is in
+classes.tsv. That a devkit is the right one is known by its MD5 in raw.md5.
+"""
+
+import re
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from cleanset.dataset.ilsvrc import (
+    CLASSES,
+    class_indices,
+    class_of_ilsvrc_id,
+    image_id,
+    image_number,
+    parse_image_name,
+    timm_info,
+)
+from cleanset.dataset.layouts import KAGGLE_IMAGES, check_plain, check_size
+from cleanset.errors import CleansetError, reason
+from cleanset.files import read_text
+from cleanset.parsing import parse_csv, parse_json
+from cleanset.validation import shown
+
+KAGGLE_LABELS = "LOC_val_solution.csv"
+KAGGLE_COLUMNS = ("ImageId", "PredictionString")
+GROUND_TRUTH_NAME = "ILSVRC2012_validation_ground_truth.txt"
+MAX_DEVKIT_BYTES = 2**28
+"""Unpacked, up to the file that is read; the real one has under 10 MiB."""
+
+_ILSVRC_ID = re.compile(r"[0-9]{1,4}")
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalLabels:
+    """The class index of each image id, and how many images the whole set has."""
+
+    class_of: dict[str, int]
+    count: int
+    where: str
+
+
+def read_original_labels(path: Path) -> OriginalLabels:
+    """The original labels from the devkit (archive or folder) or from Kaggle's `LOC_val_solution.csv`.
+
+    The files of a devkit that is a folder are under no checksum.
+    """
+    if path.suffix == ".csv":
+        class_of = _kaggle_labels(path)
+        return OriginalLabels(class_of, len(class_of), str(path))
+    where = f"{path}, {GROUND_TRUTH_NAME}"
+    labels = read_ground_truth(_devkit_member(path, GROUND_TRUTH_NAME).decode("ascii", "replace"), where)
+    class_of = {image_id(number): label for number, label in enumerate(labels, start=1)}
+    return OriginalLabels(class_of, len(labels), where)
+
+
+def kaggle_labels_beside(images: Path) -> Path | None:
+    """Kaggle's label file in the root of Kaggle's tree, if `images` is that root or its image folder."""
+    roots = [images]
+    if images.parts[-len(KAGGLE_IMAGES.parts) :] == KAGGLE_IMAGES.parts:
+        roots.append(images.parents[len(KAGGLE_IMAGES.parts) - 1])
+    return next((root / KAGGLE_LABELS for root in roots if (root / KAGGLE_LABELS).is_file()), None)
+
+
+def read_ground_truth(text: str, where: str) -> list[int]:
+    """Class index of each image, from the devkit's list of ILSVRC ids; line 1 is image 1."""
+    labels, class_of = [], class_of_ilsvrc_id()
+    for number, line in enumerate(text.splitlines(), start=1):
+        label = class_of.get(int(line)) if _ILSVRC_ID.fullmatch(line.strip()) else None
+        if label is None:
+            raise CleansetError(
+                f"{where}, line {number}: {shown(line.strip())}; expected an ILSVRC id from 1 to {CLASSES}"
+            )
+        labels.append(label)
+    return labels
+
+
+def _devkit_member(devkit: Path, name: str) -> bytes:
+    content = _member_in_folder(devkit, name) if devkit.is_dir() else _member_in_archive(devkit, name)
+    if content is None:
+        raise CleansetError(
+            f"{devkit}: no {name} in it; expected ILSVRC2012_devkit_t12: this is the devkit of another year or task"
+        )
+    return content
+
+
+def _member_in_folder(devkit: Path, name: str) -> bytes | None:
+    found = sorted(path for path in devkit.rglob(name) if path.is_file())
+    if not found:
+        return None
+    check_size(str(found[0]), found[0].stat().st_size)
+    return found[0].read_bytes()
+
+
+def _member_in_archive(devkit: Path, name: str) -> bytes | None:
+    try:
+        with tarfile.open(devkit) as tar:
+            for member in tar:
+                check_plain(f"{devkit}, member {shown(member.name)}", member)
+                if member.offset_data + member.size > MAX_DEVKIT_BYTES:
+                    raise CleansetError(f"{devkit}: more than {MAX_DEVKIT_BYTES:,} bytes unpacked; fetch it again")
+                if PurePosixPath(member.name).name == name and member.isreg():
+                    file = tar.extractfile(member)
+                    assert file is not None
+                    return file.read()
+    except FileNotFoundError:
+        raise CleansetError(f"{devkit}: missing; expected the devkit, an archive or a folder") from None
+    except CleansetError:
+        raise
+    except Exception as error:  # tarfile and the decompressors raise whatever damaged bytes lead them to
+        raise CleansetError(f"{devkit}: not a tar archive ({reason(error)}); fetch it again") from None
+    return None
+
+
+def _kaggle_labels(path: Path) -> dict[str, int]:
+    class_of: dict[str, int] = {}
+    text = read_text(path, "expected Kaggle's list of labels")
+    for number, row in parse_csv(text, KAGGLE_COLUMNS, str(path)):
+        name = parse_image_name(f"{row['ImageId']}.JPEG")
+        wnid = row["PredictionString"].split(" ")[0]
+        if name is None or wnid not in class_indices():
+            raise CleansetError(
+                f"{path}, line {number}: {shown(','.join(row.values()))}; expected ImageId ILSVRC2012_val_00000001 "
+                "and a PredictionString that begins with a wnid"
+            )
+        if name[0] in class_of:
+            raise CleansetError(f"{path}, line {number}: {name[0]} a second time; expected one line for every image")
+        class_of[name[0]] = class_indices()[wnid]
+    if not class_of or max(map(image_number, class_of)) != len(class_of):
+        raise CleansetError(f"{path}: {len(class_of)} images; expected one line for every image from 1 on")
+    return class_of
+
+
+def read_reassessed(text: str | bytes, where: str) -> list[list[int]]:
+    """The lists of class indices, image 1 first, from a file in the format of `real.json`.
+
+    A list may be empty. Labels come out sorted. Raises CleansetError, naming `where`, for anything
+    that is not a list of lists of distinct class indices.
+    """
+    lists = parse_json(text, where, "a list of lists of class indices")
+    if not isinstance(lists, list):
+        raise CleansetError(f"{where}: a {type(lists).__name__}; expected a list of lists of class indices")
+    return [_checked(labels, number, where) for number, labels in enumerate(lists, start=1)]
+
+
+def timm_reassessed() -> list[list[int]]:
+    """The lists inside timm, of the 50,000 validation images."""
+    return read_reassessed(timm_info("imagenet_real_labels.json").read_text(encoding="utf-8"), "timm")
+
+
+def _checked(labels: object, number: int, where: str) -> list[int]:
+    valid = (
+        isinstance(labels, list)
+        and all(type(label) is int and 0 <= label < CLASSES for label in labels)
+        and len(set(labels)) == len(labels)
+    )
+    if not valid:
+        raise CleansetError(
+            f"{where}, image {number}: {shown(labels)}; expected a list of distinct class indices 0 to {CLASSES - 1}"
+        )
+    assert isinstance(labels, list)
+    return sorted(labels)
