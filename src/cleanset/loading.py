@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import manifest_text
+from cleanset.exports.folder import CHECKSUMS, manifest_text, read_checksums
 from cleanset.exports.image_set import ImageSet
 from cleanset.exports.manifest import MANIFEST, Entry
-from cleanset.exports.manifest_check import read_manifest
+from cleanset.exports.manifest_check import check_set, read_manifest
 from cleanset.fetching.git import is_address, published_set
+from cleanset.files import sha256
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +43,7 @@ def load(
         at = fetch(published_set(str(edition), rev, folder, model), update, force).folder
     else:
         at = _local(model, Path(edition), rev, folder, update or force)
-    return _image_set()(at, _entries(*manifest_text(at), model), transform)
+    return _image_set()(at, _entries(*_checked_manifest(at), model), transform)
 
 
 def table(
@@ -56,7 +57,7 @@ def table(
 
         text, where = manifest(published_set(str(edition), rev, folder, model), update)
     else:
-        text, where = manifest_text(_local(model, Path(edition), rev, folder, update))
+        text, where = _checked_manifest(_local(model, Path(edition), rev, folder, update))
     _entries(text, where, model)
     numbers = dict.fromkeys(("left", "top", "right", "bottom"), "Int64") | {"confidence": "float64"}
     empty = {name: [""] for name in numbers}
@@ -98,8 +99,26 @@ def _local(model: str, edition: Path, rev: str | None, folder: str, of_repositor
     )
 
 
+def _checked_manifest(folder: Path) -> tuple[str, str]:
+    """The text of the manifest in a folder, compared with its line in CHECKSUMS, and its name for messages."""
+    text, where = manifest_text(folder)
+    try:
+        listed = read_checksums(folder)[1].get(MANIFEST)
+    except FileNotFoundError:
+        raise CleansetError(
+            f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
+        ) from None
+    if (found := sha256(text.encode())) != listed:
+        raise CleansetError(
+            f"{where}: SHA-256 {found}, expected {listed or 'one'} as in {CHECKSUMS}; see cleanset verify {folder}"
+        )
+    return text, where
+
+
 def _entries(text: str, where: str, model: str) -> list[Entry]:
     entries = read_manifest(text, where)
+    if problems := check_set(dict(enumerate(entries, start=2))):
+        raise CleansetError(f"{where}: {problems[0]}; export or fetch the set again")
     other = next((entry.model for entry in entries if entry.model != model), None)
     if other is not None:
         raise CleansetError(f"{where}: the set of model {other}; expected that of {model}")

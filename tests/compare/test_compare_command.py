@@ -1,11 +1,14 @@
 """`cleanset compare` as a person runs it: its exit code, its lines of at most 80 columns, its JSON."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from cleanset.compare import report
 from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
 from cleanset.exports.manifest import Entry, manifest_csv
 from cleanset.tables import CROP_SCORES, SCORES
 from tests.compare.command import cleanset, says
@@ -13,6 +16,7 @@ from tests.compare.test_comparison import CROP_OF_WHOLE
 from tests.exports.entries import WHOLE, checked
 from tests.stages.test_stages import SCORE_ROWS, answer, edition_in, put, val
 from tests.ten_images import SCORED, Made
+from tests.time_limits import at_most
 
 
 @pytest.fixture
@@ -316,3 +320,11 @@ def test_errors_are_one_line(edition: Edition) -> None:
         assert code == 1, arguments
         assert stderr.startswith(f"error: {message}"), stderr
         assert stderr.count("\n") == 1
+
+
+def test_a_named_pipe_is_refused_at_once(edition: Edition, tmp_path: Path) -> None:
+    table, pipe = edition.scores("standard"), tmp_path / "pipe.parquet"
+    os.mkfifo(pipe)
+    for pair in ((table, pipe), (pipe, table), (pipe, pipe)):
+        with at_most(20), pytest.raises(CleansetError, match=r"pipe\.parquet: a named pipe; expected a regular file"):
+            report.run(*pair, None, None, 10)

@@ -271,3 +271,15 @@ def test_a_file_of_weights_is_the_role_s_model(built: Checkout, monkeypatch: pyt
     assert rows[0].record["weights_sha256"] == rows[1].record["weights_sha256"]
     with pytest.raises(CleansetError, match=f"--model {weights}: .* missing keys .* expected the weights of exactly"):
         run(Edition(Path()), Wanted("norm_robust", [weights], architecture="resnet18"))
+
+
+@pytest.mark.parametrize("record", ["[" * 50_000, '{"fingerprint": NaN}', "[]", "{}", "\udcff"])
+def test_a_damaged_record_of_an_earlier_run(record: str, mine: str, folder: Path, tmp_path: Path) -> None:
+    """The model is measured again."""
+    wanted = Wanted(str(folder), [f"{mine}:colours"], out=tmp_path / "out")
+    _, (first,) = run(NOWHERE, wanted)
+    path = tmp_path / "out" / "mine_colours.json"
+    before = path.read_bytes()
+    path.write_text(record, errors="surrogateescape")
+    _, (second,) = run(NOWHERE, wanted)
+    assert (second.measures, path.read_bytes()) == (first.measures, before)

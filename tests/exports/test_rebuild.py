@@ -163,3 +163,13 @@ def test_the_manifest_of_a_full_set_is_small(export_folder: Path) -> None:
     """3,000 lines, all of them cropped, in less than 2 MB."""
     longest = max(len(line) for line in (export_folder / "manifest.csv").read_text().splitlines())
     assert 3000 * (longest + len("corruption_robust") + 10) < 2_000_000
+
+
+def test_a_manifest_of_a_header_alone_is_refused(copy: Path, tmp_path: Path) -> None:
+    text = (copy / "manifest.csv").read_text()
+    (copy / "manifest.csv").write_text(text.split("\n")[0] + "\n")
+    result = rebuild.run(copy, flat(tmp_path / "images"), tmp_path / "out")
+    assert [str(problem) for problem in result.problems] == [
+        "manifest     manifest.csv: no images; expected at least one"
+    ]
+    assert not (tmp_path / "out").exists()

@@ -99,3 +99,11 @@ def test_a_manifest_that_leads_out_of_the_folder_is_refused(copy: Path, tmp_path
         pack(copy, tmp_path / "shards", 1000)
     assert not list(tmp_path.glob("outside*"))
     assert not (tmp_path / "shards").exists()
+
+
+def test_a_manifest_of_a_header_alone_is_refused(copy: Path, tmp_path: Path) -> None:
+    text = (copy / "manifest.csv").read_text()
+    (copy / "manifest.csv").write_text(text.split("\n")[0] + "\n")
+    with pytest.raises(CleansetError, match=r"manifest\.csv: no images; expected at least one; see cleanset verify"):
+        pack(copy, tmp_path / "shards", 1000)
+    assert not (tmp_path / "shards").exists()

@@ -342,5 +342,5 @@ def test_a_list_that_leads_out_of_the_set_is_refused(publisher: Publisher, expor
     lock.write_text(lock.read_text().replace(listing.parent.name + listing.name, md5))
     publisher.commit("Lead out")
     assert refused(publisher.url, "standard").endswith(
-        "'../../README.md' in the list of the set's files; expected a path in the set"
+        "the list of the set's files has the path '../../README.md'; expected a path in the set"
     )

@@ -17,7 +17,7 @@ from cleanset.report.pages import PageImage, ReportData, pages
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
 from cleanset.stages import report as stage
-from cleanset.tables import INDEX, read_table
+from cleanset.tables import INDEX, SELECTION, read_table, write_table
 
 from .editions import made
 from .pages import numbers, opened, rows_under, soup, tables
@@ -203,3 +203,14 @@ def test_another_image_than_the_indexed_one(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"ILSVRC2012_val_00000001 has SHA-256 [0-9a-f]{64}, expected"):
         stage.run(Edition(tmp_path))
     assert (folder / "index.html").read_bytes() == written
+
+
+def test_emptied_scores_of_crops(tmp_path: Path) -> None:
+    """A cropped image is in the set, and its scores are lost."""
+    made(tmp_path, ["a"], "clean")
+    edition = Edition(tmp_path)
+    selection = read_table(edition.selection("a"), SELECTION)
+    selection["crop"] = [[0, 0, 10, 10], *selection["crop"][1:]]
+    write_table(edition.selection("a"), selection, SELECTION)
+    with pytest.raises(CleansetError, match=r"data/crop_scores/a\.parquet: no scores of .* run dvc repro"):
+        stage.run(edition)

@@ -25,6 +25,7 @@ from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import COLUMNS as MANIFEST_COLUMNS
 from cleanset.exports.manifest import Entry
+from cleanset.files import check_regular
 from cleanset.scoring.comparison import ScoreComparison, compare_scores
 from cleanset.tables import INDEX, SCORES, read_table
 
@@ -61,7 +62,10 @@ def run(a: Path, b: Path, edition: Edition | None, role: str | None, most: int) 
 def _is_export(path: Path) -> bool:
     if not path.exists():
         raise CleansetError(f"{path}: missing; expected a score table (.parquet) or the folder of an export")
-    return path.is_dir() or path.suffix == ".csv"
+    if path.is_dir():
+        return True
+    check_regular(path)  # reading a pipe would wait for ever
+    return path.suffix == ".csv"
 
 
 def _is_table(path: Path) -> bool:

@@ -11,7 +11,8 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.evaluate.sets import Item
-from cleanset.files import sha256, write_text
+from cleanset.files import read_bytes, sha256, write_text
+from cleanset.parsing import parse_json
 from cleanset.statistics.shares import wilson
 from cleanset.tables import (
     CLASS,
@@ -81,8 +82,8 @@ def write_predictions(path: Path, table: pd.DataFrame, record: dict[str, Any]) -
 def finished(path: Path, fingerprint: str) -> tuple[pd.DataFrame, dict[str, Any]] | None:
     """Predictions and record of an earlier run with the same fingerprint, if they are there and unchanged."""
     try:
-        record = json.loads(path.with_suffix(".json").read_bytes())
-        same = record["fingerprint"] == fingerprint and record["predictions_sha256"] == sha256(path.read_bytes())
+        record = parse_json(read_bytes(path.with_suffix(".json")), str(path), "a record")
+        same = record["fingerprint"] == fingerprint and record["predictions_sha256"] == sha256(read_bytes(path))
         return (read_table(path, PREDICTIONS), record) if same else None
     except (OSError, ValueError, LookupError, TypeError, CleansetError):
         return None

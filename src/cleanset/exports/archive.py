@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from cleanset.errors import CleansetError, reason
 from cleanset.exports.folder import read_entries, read_image
 from cleanset.exports.manifest import Entry
-from cleanset.exports.manifest_check import duplicates
+from cleanset.exports.manifest_check import check_set
 from cleanset.files import new_folder
 
 
@@ -61,8 +61,8 @@ def pack(folder: Path, out: Path, shard_size: int) -> str:
     The same export gives the same bytes. Raises CleansetError for a file that is not the one in the manifest.
     """
     entries = read_entries(folder)
-    if twice := duplicates(dict(enumerate(entries, start=2))):
-        raise CleansetError(f"{folder}: {twice[0]}; see cleanset verify {folder}")
+    if problems := check_set(dict(enumerate(entries, start=2))):
+        raise CleansetError(f"{folder}: {problems[0]}; see cleanset verify {folder}")
     entries.sort(key=lambda entry: entry.image_id)
     shards = [entries[start : start + shard_size] for start in range(0, len(entries), shard_size)]
     with new_folder(out) as partial:

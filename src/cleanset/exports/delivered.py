@@ -8,7 +8,7 @@ from PIL.Image import Image
 from cleanset.images.boxes import Box
 from cleanset.images.codec import cropped, encoder, png
 from cleanset.selection.candidates import top5_predictions
-from cleanset.selection.crop_check import crops_of
+from cleanset.selection.crop_check import check_scored, crops_of, predictions_of_crops
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,13 @@ def image_file(source: bytes, crop: Box | None) -> ImageFile:
     return ImageFile(png(part), part, encoder())
 
 
-def delivered_confidences(selection: pd.DataFrame, crop_scores: pd.DataFrame) -> list[float | None]:
+def delivered_confidences(selection: pd.DataFrame, crop_scores: pd.DataFrame, where: str) -> list[float | None]:
     """The softmax probability of each row's class on its delivered pixels, from tables SELECTION and CROP_SCORES.
 
     None for a crop whose five most probable classes lack the class; only review.wrong_after_crop: accept keeps one.
+    Raises CleansetError, naming `where`, for a crop without scores.
     """
+    check_scored(selection, predictions_of_crops(crop_scores), where)
     classes, probabilities = top5_predictions(crop_scores)
     by_class = [dict(zip(*pair, strict=True)) for pair in zip(classes.tolist(), probabilities.tolist(), strict=True)]
     of_crops = dict(zip(crops_of(crop_scores), by_class, strict=True))

@@ -1,6 +1,7 @@
 """The folder of a finished set: what lies in it beside the folders of the classes."""
 
 import os
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ DESCRIPTIONS = (LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
 """Sorted."""
 OPTIONAL = (LICENCE, CARD, REJECTED_CSV)
 """A set that was rebuilt from its manifest has none of them; only a published one has LICENCE."""
+
+_CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
 MAX_FILE_BYTES = 1 << 29
 """More than any image or manifest has: 100 million pixels are 300 MB."""
@@ -86,6 +89,12 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
 def read_entries(path: Path) -> list[Entry]:
     """The entries of an export. Raises CleansetError for the first problem of its manifest."""
     return read_manifest(*manifest_text(path))
+
+
+def read_checksums(folder: Path) -> tuple[str, dict[str, str]]:
+    """The text of CHECKSUMS, and the SHA-256 by file that it lists. Raises OSError for a missing one."""
+    text = read_regular_file(folder / CHECKSUMS).decode("utf-8", "replace")
+    return text, {name: digest for digest, name in _CHECKSUM.findall(text)}
 
 
 def read_image(folder: Path, entry: Entry) -> bytes:

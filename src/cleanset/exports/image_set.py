@@ -11,6 +11,7 @@ from PIL import Image
 
 from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import class_indices, wnids
+from cleanset.errors import CleansetError, reason
 from cleanset.exports.folder import read_image
 from cleanset.exports.manifest import Entry
 
@@ -51,8 +52,15 @@ class ImageSet:
 
     def __getitem__(self, place: int) -> tuple[Any, int, dict[str, Any]]:
         entry = self.entries[self._position(place)]
-        with Image.open(io.BytesIO(read_image(self.folder, entry)), formats=("JPEG", "PNG")) as opened:
-            image = opened.convert("RGB")
+        data = read_image(self.folder, entry)
+        try:
+            with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as opened:
+                image = opened.convert("RGB")
+        except Exception as error:  # Pillow raises whatever damaged bytes lead it to
+            raise CleansetError(
+                f"{self.folder / entry.file}: cannot be decoded ({reason(error)}), though it has the SHA-256 of the "
+                "manifest; expected a whole JPEG or PNG: tell the publisher of the set"
+            ) from None
         record = _record(entry, image.width, image.height)
         return (self.transform(image) if self.transform else image), entry.class_index, record
 

@@ -104,6 +104,16 @@ def check_manifest(text: str, where: str) -> CheckedManifest:
     return CheckedManifest(text, entries, problems, invalid_files)
 
 
+def check_set(entries: Mapping[int, Entry]) -> list[Problem]:
+    """The problems of a set as a whole that need no file of an image: no images at all, and duplicates.
+
+    `entries`: by line of the manifest, each valid.
+    """
+    if not entries:
+        return [Problem("manifest", MANIFEST, "no images", "at least one")]
+    return duplicates(entries)
+
+
 def duplicates(entries: Mapping[int, Entry]) -> list[Problem]:
     """Images that are two by their ids and one by the bytes of their source or by their pixels, by line."""
     seen: dict[tuple[str, str], Entry] = {}

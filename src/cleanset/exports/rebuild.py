@@ -11,7 +11,7 @@ from cleanset.exports.delivered import image_file
 from cleanset.exports.description import Release, release_of
 from cleanset.exports.folder import CROISSANT, manifest_text, read_regular_file, write_descriptions
 from cleanset.exports.manifest import Entry
-from cleanset.exports.manifest_check import Problem, check_manifest, duplicates
+from cleanset.exports.manifest_check import Problem, check_manifest, check_set
 from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.machine import available_cores
@@ -38,7 +38,7 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     be read, and for images that cannot be found.
     """
     checked = check_manifest(*manifest_text(manifest))
-    problems = [*checked.problems, *duplicates(checked.entries)]
+    problems = [*checked.problems, *check_set(checked.entries)]
     if not problems:
         locations = locate(images)
         try:

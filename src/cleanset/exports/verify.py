@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +21,7 @@ from cleanset.exports.folder import (
     checksums,
     manifest_text,
     metadata_csv,
+    read_checksums,
     read_regular_file,
 )
 from cleanset.exports.manifest import MANIFEST, Entry
@@ -34,7 +34,6 @@ BATCH_FILES = 32
 """Files that a thread takes at a time."""
 
 _IMAGE_ENDINGS = (".jpeg", ".jpg", ".png")
-_CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,15 +223,9 @@ def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest, with_i
             yield Problem("unlike", name, "something else", f"what is made from {MANIFEST}")
 
 
-def _listed(folder: Path) -> tuple[str, dict[str, str]]:
-    """The text of CHECKSUMS, and the SHA-256 by file that it lists."""
-    text = read_regular_file(folder / CHECKSUMS).decode("utf-8", "replace")
-    return text, {name: digest for digest, name in _CHECKSUM.findall(text)}
-
-
 def _is_without_images(folder: Path, files: set[str]) -> bool:
     """Whether a set was published without its images, and so without METADATA, which is of use with them only."""
-    return CHECKSUMS in files and METADATA not in {*files, *_listed(folder)[1]}
+    return CHECKSUMS in files and METADATA not in {*files, *read_checksums(folder)[1]}
 
 
 def _of_checksums(folder: Path, files: set[str], with_images: bool) -> Iterator[Problem]:
@@ -240,7 +233,7 @@ def _of_checksums(folder: Path, files: set[str], with_images: bool) -> Iterator[
     if CHECKSUMS not in files:
         yield Problem("missing", CHECKSUMS, "nothing", "the digests of the files that describe the set")
         return
-    text, listed = _listed(folder)
+    text, listed = read_checksums(folder)
     needed = [name for name in DESCRIPTIONS if name not in OPTIONAL and (with_images or name != METADATA)]
     if checksums(listed) != text or not set(needed) <= set(listed) <= set(DESCRIPTIONS):
         yield Problem("unlike", CHECKSUMS, "something else", f"a SHA-256 and a name for each of {', '.join(needed)}")

@@ -21,7 +21,7 @@ from typing import Any
 
 from cleanset.errors import CleansetError
 from cleanset.fetching.dvc_files import Remote, files_of
-from cleanset.fetching.git import Published
+from cleanset.fetching.git import PublishedSet
 from cleanset.files import blocks_of, md5, remove_abandoned, sha256, write_text
 from cleanset.machine import cache_folder
 
@@ -32,7 +32,7 @@ _LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class SetLocation:
     """Where the files of a set are: the MD5 of their list, and the remote."""
 
     commit: str
@@ -40,27 +40,29 @@ class Located:
     remote: Remote
 
 
-def known_commit(published: Published) -> str | None:
+def known_commit(published: PublishedSet) -> str | None:
     """The commit that the revision was when it was last asked for."""
     commit = _read_json(_revision_file(published)).get("commit")
     return commit if isinstance(commit, str) else None
 
 
-def keep_commit(published: Published, commit: str) -> None:
+def keep_commit(published: PublishedSet, commit: str) -> None:
     """Remember the commit of the revision."""
     write_text(_revision_file(published), json.dumps({"commit": commit, "rev": published.rev}) + "\n")
 
 
-def known_location(published: Published, commit: str) -> Located | None:
+def known_location(published: PublishedSet, commit: str) -> SetLocation | None:
     """Where the set's files are, if this was found out before."""
     found = _read_json(_location_file(published, commit))
     try:
-        return Located(commit, found["directory"], Remote(**found["remote"]))
+        directory, remote = found["directory"], Remote(**found["remote"])
+        is_whole = isinstance(directory, str) and isinstance(remote.options["url"], str)
     except (KeyError, TypeError):
         return None
+    return SetLocation(commit, directory, remote) if is_whole else None
 
 
-def keep_location(published: Published, located: Located) -> None:
+def keep_location(published: PublishedSet, located: SetLocation) -> None:
     """Remember where the set's files are."""
     write_text(_location_file(published, located.commit), json.dumps(asdict(located), indent=2) + "\n")
 
@@ -68,7 +70,7 @@ def keep_location(published: Published, located: Located) -> None:
 class KeptSet:
     """The files of one set on this machine, whole or in part."""
 
-    def __init__(self, published: Published, located: Located) -> None:
+    def __init__(self, published: PublishedSet, located: SetLocation) -> None:
         self.model = published.model
         self.directory = located.directory
         self.of = _name(published.url, published.folder, published.export)
@@ -121,7 +123,7 @@ class KeptSet:
                 if checked.get(file) != state and md5(blocks_of(folder / file)) != expected:
                     raise FileNotFoundError
                 now[file] = state
-            except OSError:
+            except (OSError, CleansetError):  # missing, or not a regular file
                 faulty.append(file)
         if now != checked:
             with suppress(OSError):  # a cache that can only be read
@@ -165,11 +167,11 @@ def _age_seconds(part: Path) -> float:
     return time.time() - max((path.lstat().st_mtime for path in (part, *part.iterdir())), default=0)
 
 
-def _revision_file(published: Published) -> Path:
+def _revision_file(published: PublishedSet) -> Path:
     return cache_folder() / "revisions" / f"{_name(published.url, published.rev or '')}.json"
 
 
-def _location_file(published: Published, commit: str) -> Path:
+def _location_file(published: PublishedSet, commit: str) -> Path:
     return cache_folder() / "sets" / f"{_name(published.url, commit, published.folder, published.export)}.json"
 
 
@@ -181,6 +183,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     """An object; an empty one for a file that is missing or damaged."""
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

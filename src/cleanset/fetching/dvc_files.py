@@ -1,7 +1,6 @@
 """Where DVC keeps a set, from the files of a repository: dvc.lock, .dvc/config and the list of a folder's files."""
 
 import configparser
-import json
 import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -12,6 +11,13 @@ import yaml
 from cleanset.errors import CleansetError, reason
 from cleanset.fetching.git import Snapshot
 from cleanset.files import md5
+from cleanset.parsing import parse_json
+from cleanset.validation import shown
+
+MAX_LIST_BYTES = 1 << 24
+"""Three times the list of a set with all 50,000 validation images."""
+MAX_NAME_BYTES = 255
+"""The longest name that file systems take."""
 
 _DIRECTORY = re.compile(r"[0-9a-f]{32}\.dir")
 _MD5 = re.compile(r"[0-9a-f]{32}")
@@ -41,7 +47,7 @@ def directory_md5(snapshot: Snapshot) -> str:
         folders = snapshot.folders_with("dvc.lock", "params.yaml", "raw.md5")
         found = f"editions are in: {', '.join(folders)}" if folders else "it has no edition"
         raise CleansetError(f"{asked}: no dvc.lock; expected the folder of an edition (--folder); {found}")
-    outs = dict(_outs(text, f"{asked}, dvc.lock"))
+    outs = _outs(text, f"{asked}, dvc.lock")
     if asked.export not in outs:
         models = sorted(path.rpartition("/")[2] for path in outs if path.startswith("data/export/"))
         raise CleansetError(
@@ -64,26 +70,77 @@ def remote_of(snapshot: Snapshot) -> Remote:
 
 
 def files_of(listing: bytes, directory: str, where: str) -> dict[str, str]:
-    """MD5 of each file of a folder, by path inside it, from DVC's list; the list is checked against its own MD5."""
+    """MD5 of each file of a folder, by path inside it, from DVC's list; the list is checked against its own MD5.
+
+    Raises CleansetError, naming `where`, for a list that is damaged, or that does not list the files of one set.
+    """
+    what = f"{where}: the list of the set's files"
     found = md5([listing])
     if found != directory.removesuffix(".dir"):
-        raise CleansetError(f"{where}: the list of the set's files is damaged (MD5 {found}, expected {directory[:32]})")
+        raise CleansetError(f"{what} is damaged (MD5 {found}, expected {directory[:32]})")
+    if len(listing) > MAX_LIST_BYTES:
+        raise CleansetError(f"{what} has {len(listing):,} bytes; expected at most {MAX_LIST_BYTES:,}")
+    try:
+        text = listing.decode()
+    except UnicodeDecodeError as error:
+        raise CleansetError(f"{what} is not UTF-8 at byte {error.start}; expected what DVC 3 writes") from None
+    entries = parse_json(text, what, "what DVC 3 writes")
+    if not isinstance(entries, list) or not entries:
+        raise CleansetError(f"{what} is {shown(entries)}; expected an entry for each file, as DVC 3 writes them")
     files: dict[str, str] = {}
-    for each in json.loads(listing):
-        path = PurePosixPath(each["relpath"])
-        if path.is_absolute() or ".." in path.parts or not _MD5.fullmatch(each["md5"]) or not path.parts:
-            raise CleansetError(
-                f"{where}: {each['relpath']!r} in the list of the set's files; expected a path in the set"
-            )
-        files[path.as_posix()] = each["md5"]
+    for each in entries:
+        path, digest = _path_and_md5(each, what)
+        if path in files:
+            raise CleansetError(f"{what} has {shown(path)} twice; expected each file once")
+        files[path] = digest
+    folders = {path.partition("/")[0] for path in files if "/" in path}
+    if both := sorted(folders & set(files)):
+        raise CleansetError(f"{what} has {shown(both[0])} as a file and as a folder; expected one of the two")
     return files
 
 
-def _outs(text: str, where: str) -> list[tuple[str, dict[str, Any]]]:
+def _path_and_md5(entry: object, what: str) -> tuple[str, str]:
+    """The values of an entry. Raises CleansetError unless the path is one that a set may have, in its only spelling."""
+    path, digest = (entry.get("relpath"), entry.get("md5")) if isinstance(entry, dict) else (None, None)
+    if not isinstance(path, str) or not isinstance(digest, str) or not _MD5.fullmatch(digest):
+        raise CleansetError(f"{what} has the entry {shown(entry)}; expected an MD5 and a path")
+    # a set has folders of images, and no folder in these
+    names = path.split("/")
+    if (
+        not path.isprintable()
+        or len(names) > 2
+        or not all(name not in ("", ".", "..") and len(name.encode()) <= MAX_NAME_BYTES for name in names)
+    ):
+        raise CleansetError(f"{what} has the path {shown(path)}; expected a path in the set")
+    return path, digest
+
+
+class _LockLoader(yaml.SafeLoader):
+    """Refuses a key twice, which each reader settles in its own way, and merge keys, which can grow without bounds."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Check the keys of a mapping instead of merging others into it."""
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for place, key in enumerate(keys):
+            if key == "<<" or key in keys[:place]:
+                what = "a merge key" if key == "<<" else f"the key {shown(key)} a second time"
+                raise yaml.constructor.ConstructorError(None, None, what, node.start_mark)
+
+
+def _outs(text: str, where: str) -> dict[str, dict[str, Any]]:
+    """The outs of all stages in a dvc.lock, by path."""
     try:
-        stages = yaml.safe_load(text)["stages"].values()
-        return [(out["path"], out) for stage in stages for out in stage.get("outs", ())]
-    except (yaml.YAMLError, TypeError, KeyError, AttributeError) as error:
+        # SafeLoader is Python throughout: deep nesting is a RecursionError there, and no end of the process
+        stages = yaml.load(text, Loader=_LockLoader)["stages"].values()
+        outs: dict[str, dict[str, Any]] = {}
+        for out in (out for stage in stages for out in stage.get("outs", ())):
+            if not isinstance(out, dict) or not isinstance(out["path"], str):
+                raise TypeError(f"the out {shown(out)}")
+            if out["path"] in outs:
+                raise ValueError(f"the out {shown(out['path'])} a second time")
+            outs[out["path"]] = out
+        return outs
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CleansetError(f"{where}: not readable ({reason(error)}); expected what DVC 3 writes") from None
 
 
@@ -98,6 +155,8 @@ def _default_remote(text: str, root: str, where: str) -> Remote:
     options = {key: value.strip("'\"") for key, value in sections.get(f'remote "{name}', {}).items()}
     if not options.get("url"):
         raise CleansetError(f"{where}: no default remote; expected core.remote and its url, where the images are")
+    if not options["url"].isprintable():
+        raise CleansetError(f"{where}: url {shown(options['url'])}; expected an address or a folder")
     return Remote(name, options, root)
 
 

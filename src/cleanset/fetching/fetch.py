@@ -10,10 +10,10 @@ from pathlib import Path
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
 from cleanset.exports.manifest import MANIFEST
-from cleanset.fetching.cache import KeptSet, Located, keep_commit, keep_location, known_commit
+from cleanset.fetching.cache import KeptSet, SetLocation, keep_commit, keep_location, known_commit
 from cleanset.fetching.cache import known_location as known
 from cleanset.fetching.dvc_files import directory_md5, files_of, remote_of
-from cleanset.fetching.git import COMMIT, Published, Snapshot, UnknownRevisionError, published_set, snapshot
+from cleanset.fetching.git import COMMIT, PublishedSet, Snapshot, UnknownRevisionError, published_set, snapshot
 from cleanset.fetching.stores import MissingError, Store, UnreachableError, object_path, store_of
 from cleanset.files import md5, new_folder, workspace_for
 from cleanset.machine import cache_folder
@@ -24,7 +24,7 @@ THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedSet:
     """A set that is on this machine, whole and checked."""
 
     folder: Path
@@ -35,7 +35,7 @@ class Fetched:
 
 def run(
     url: str, model: str, rev: str | None, folder: str, out: Path | None, update: bool = False, force: bool = False
-) -> Fetched:
+) -> FetchedSet:
     """Fetch a set into the cache, and copy it into the new or empty folder `out`, if one is given.
 
     `update` asks the repository again what its branch or tag is; `force` computes the MD5 of every file again. Raises
@@ -48,17 +48,17 @@ def run(
         shutil.copytree(fetched.folder, copy)
         if problems := verify.run(copy, decode=False).problems:
             raise CleansetError(f"{fetched.folder}: {problems[0]}; expected the set as it was fetched: add --force")
-    return Fetched(out, fetched.model, fetched.commit, fetched.images)
+    return FetchedSet(out, fetched.model, fetched.commit, fetched.images)
 
 
-def printed(fetched: Fetched) -> str:
+def printed(fetched: FetchedSet) -> str:
     """The line that the command prints."""
     return (
         f"{fetched.folder}: {fetched.images:,} images of model {fetched.model} at commit {fetched.commit[:12]}, checked"
     )
 
 
-def fetch(published: Published, update: bool = False, force: bool = False) -> Fetched:
+def fetch(published: PublishedSet, update: bool = False, force: bool = False) -> FetchedSet:
     """The set, from this machine if it is here, whole; else what is missing or damaged is fetched. See `run`."""
     located = _located(published, update)
     kept = KeptSet(published, located)
@@ -81,7 +81,7 @@ def fetch(published: Published, update: bool = False, force: bool = False) -> Fe
     return _fetched(published, located, kept, files)
 
 
-def manifest(published: Published, update: bool = False) -> tuple[str, str]:
+def manifest(published: PublishedSet, update: bool = False) -> tuple[str, str]:
     """The text of the set's manifest, and its name for messages; fetches no image."""
     located = _located(published, update)
     kept = KeptSet(published, located)
@@ -115,7 +115,7 @@ def _manifest_md5(files: Mapping[str, str], where: str) -> str:
     return files[MANIFEST]
 
 
-def _located(published: Published, update: bool) -> Located:
+def _located(published: PublishedSet, update: bool) -> SetLocation:
     """Where the set's files are: as found out before, else from the repository."""
     is_commit = published.rev is not None and COMMIT.fullmatch(published.rev)
     commit = published.rev if is_commit else None if update else known_commit(published)
@@ -124,14 +124,14 @@ def _located(published: Published, update: bool) -> Located:
     cache_folder().mkdir(parents=True, exist_ok=True)
     with workspace_for(cache_folder() / "repository") as workspace:
         files = _snapshot(published, commit, workspace)
-        found = Located(files.commit, directory_md5(files), remote_of(files))
+        found = SetLocation(files.commit, directory_md5(files), remote_of(files))
     keep_location(published, found)
     if not is_commit:
         keep_commit(published, found.commit)
     return found
 
 
-def _snapshot(published: Published, commit: str | None, workspace: Path) -> Snapshot:
+def _snapshot(published: PublishedSet, commit: str | None, workspace: Path) -> Snapshot:
     """The repository at the commit that the revision was, if it still has that; else as the revision is now."""
     if commit:
         with suppress(UnknownRevisionError):
@@ -142,7 +142,7 @@ def _snapshot(published: Published, commit: str | None, workspace: Path) -> Snap
 class _Source:
     """The files of a set on its remote."""
 
-    def __init__(self, published: Published, located: Located, kept: KeptSet) -> None:
+    def __init__(self, published: PublishedSet, located: SetLocation, kept: KeptSet) -> None:
         self._url = published.url
         self._published = published
         self._located = located
@@ -231,7 +231,7 @@ class _Source:
         )
 
 
-def _verify(published: Published, folder: Path) -> None:
+def _verify(published: PublishedSet, folder: Path) -> None:
     problems = verify.run(folder, decode=False).problems
     if problems:
         raise CleansetError(
@@ -240,6 +240,6 @@ def _verify(published: Published, folder: Path) -> None:
         )
 
 
-def _fetched(published: Published, located: Located, kept: KeptSet, files: Mapping[str, str]) -> Fetched:
+def _fetched(published: PublishedSet, located: SetLocation, kept: KeptSet, files: Mapping[str, str]) -> FetchedSet:
     images = sum("/" in file for file in files)
-    return Fetched(kept.whole, published.model, located.commit, images)
+    return FetchedSet(kept.whole, published.model, located.commit, images)

@@ -8,13 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cleanset.errors import CleansetError, reason
+from cleanset.validation import shown
 
+MAX_TEXT_BYTES = 1 << 24
+"""A dvc.lock of ten models has some 30,000 bytes."""
+
+_ROLE = re.compile(r"[a-z][a-z0-9_]*")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+_NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
+_MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
+_OPTIONS = ("-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
+_PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
+_SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
+_BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSet:
     """The set of a model in an edition: `folder` of a repository, at a commit, tag or branch (None: its HEAD)."""
 
     url: str
@@ -32,18 +44,20 @@ class Published:
         return f"{without_credentials(self.url)}{f' at {self.rev}' if self.rev else ''}{folder}"
 
 
-def published_set(url: str, rev: str | None, folder: str, model: str) -> Published:
-    """A Published with its arguments checked; `url` may also be the path of a repository on this machine."""
+def published_set(url: str, rev: str | None, folder: str, model: str) -> PublishedSet:
+    """A PublishedSet with its arguments checked; `url` may also be the path of a repository on this machine."""
     if not is_address(url):
         if not Path(url).is_dir():
             raise CleansetError(f"{url}: no folder; expected the address of a git repository, such as https://…")
         url = Path(url).resolve().as_uri()
+    if not _ROLE.fullmatch(model):  # it becomes the name of a folder
+        raise CleansetError(f"model {shown(model)}; expected the role of a model: small letters, digits and _")
     inside = PurePosixPath(folder)
     if inside.is_absolute() or ".." in inside.parts:
         raise CleansetError(f"folder {folder}: outside the repository; expected a folder inside it, such as imagenet")
     if rev == "":
         raise CleansetError(f"{without_credentials(url)}: an empty revision; expected a branch, tag or commit")
-    return Published(url, rev, inside.as_posix(), model)
+    return PublishedSet(url, rev, inside.as_posix(), model)
 
 
 def is_address(edition: str | Path) -> bool:
@@ -54,15 +68,6 @@ def is_address(edition: str | Path) -> bool:
 def without_credentials(text: str) -> str:
     """The text without the user names and passwords of addresses in it."""
     return _CREDENTIALS.sub("", text)
-
-
-COMMIT = re.compile(r"[0-9a-f]{40}")
-_NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
-_MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
-_OPTIONS = ("-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
-_PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
-_SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
-_BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
 
 
 class UnknownRevisionError(CleansetError):
@@ -77,14 +82,22 @@ class _GitError(Exception):
 class Snapshot:
     """The files of a repository at a commit; `folder` is a bare repository that lacks most of them."""
 
-    published: Published
+    published: PublishedSet
     folder: Path
     commit: str
 
     def read(self, path: str) -> str | None:
-        """The text of a file, downloaded if it is not there yet; None where the commit has none."""
-        if not self._git("ls-tree", self.commit, "--", path):
+        """The text of a file, downloaded if it is not there yet; None where the commit has none.
+
+        Raises CleansetError for a folder or submodule of that name, and for more than MAX_TEXT_BYTES.
+        """
+        listed = self._git("ls-tree", self.commit, "--", path)
+        if not listed:
             return None
+        if (kind := listed.split()[1]) != "blob":
+            raise CleansetError(f"{self.published}, {path}: a {kind} of git; expected a file")
+        if (size := int(self._git("cat-file", "-s", f"{self.commit}:{path}"))) > MAX_TEXT_BYTES:
+            raise CleansetError(f"{self.published}, {path}: {size:,} bytes; expected at most {MAX_TEXT_BYTES:,}")
         return self._git("cat-file", "blob", f"{self.commit}:{path}")
 
     def folders_with(self, *names: str) -> list[str]:
@@ -103,7 +116,7 @@ class Snapshot:
             raise _unreachable(self.published, error) from None
 
 
-def snapshot(published: Published, rev: str, folder: Path) -> Snapshot:
+def snapshot(published: PublishedSet, rev: str, folder: Path) -> Snapshot:
     """The repository at a revision, in the new folder `folder`.
 
     Downloads the files that are read and the names of the others; where `rev` is an abbreviated commit, also the list
@@ -118,7 +131,7 @@ def snapshot(published: Published, rev: str, folder: Path) -> Snapshot:
         raise _unreachable(published, error) from None
 
 
-def _commit(published: Published, rev: str, folder: Path) -> str:
+def _commit(published: PublishedSet, rev: str, folder: Path) -> str:
     if _NAME.fullmatch(rev) and (not _MAYBE_COMMIT.fullmatch(rev) or COMMIT.fullmatch(rev)):
         try:
             _git(folder, "fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", rev)
@@ -129,7 +142,7 @@ def _commit(published: Published, rev: str, folder: Path) -> str:
     return _commit_in_history(published, folder, rev)
 
 
-def _commit_in_history(published: Published, folder: Path, rev: str) -> str:
+def _commit_in_history(published: PublishedSet, folder: Path, rev: str) -> str:
     refs = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
     _git(folder, "fetch", "--quiet", "--filter=tree:0", "origin", *refs)
     for name in (rev, f"refs/remotes/origin/{rev}"):
@@ -170,7 +183,7 @@ def _environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C", **quiet}
 
 
-def _unreachable(published: Published, error: _GitError) -> CleansetError:
+def _unreachable(published: PublishedSet, error: _GitError) -> CleansetError:
     lines = [line.strip() for line in str(error).splitlines()]
     said = " ".join(_PREFIX.sub("", line) for line in lines if line and not line.startswith(_BOILERPLATE))
     why = without_credentials(reason(_GitError(said), 240))

@@ -9,12 +9,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-from cleanset.errors import CleansetError, reason
+from cleanset.errors import CleansetError, cut, reason
 from cleanset.fetching.dvc_files import Remote
 from cleanset.fetching.git import without_credentials
+from cleanset.files import open_file
+from cleanset.validation import shown
 
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 30
+MAX_SHOWN_CHARACTERS = 160
 MAX_FILE_BYTES = 1 << 29
 """More than any image or manifest has."""
 
@@ -60,7 +63,7 @@ class HttpStore:
     """A remote that any web server serves."""
 
     def __init__(self, url: str) -> None:
-        self.name = without_credentials(url)
+        self.name = _shown(url)
         self._url = url.rstrip("/")
 
     def read(self, md5: str) -> bytes:
@@ -91,8 +94,12 @@ class HttpStore:
             raise UnreachableError(_why(error.reason)) from None
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(_why(error)) from None
-        if expected is not None and len(data) != int(expected):  # read(n) does not look
-            raise UnreachableError(f"the connection broke after {len(data):,} of {int(expected):,} bytes")
+        except ValueError as error:  # brackets without an end, a host that IDNA refuses
+            raise CleansetError(
+                f"{self.name}: not an address ({reason(error)}); expected that of a DVC remote"
+            ) from None
+        if expected is not None and expected != str(len(data)):  # read(n) does not look
+            raise UnreachableError(f"the connection broke after {len(data):,} of {shown(expected)} bytes")
         return data
 
 
@@ -100,13 +107,14 @@ class FolderStore:
     """A remote that is a folder on this machine."""
 
     def __init__(self, folder: Path) -> None:
-        self.name = str(folder)
+        self.name = _shown(str(folder))
         self._folder = folder
 
     def read(self, md5: str) -> bytes:
         """The bytes of the file."""
         try:
-            return (self._folder / object_path(md5)).read_bytes()
+            with open_file(self._folder / object_path(md5)) as file:
+                return file.read(MAX_FILE_BYTES)
         except FileNotFoundError:
             if self._folder.is_dir():
                 raise MissingError from None
@@ -119,7 +127,7 @@ class DvcStore:
     """A remote of any other kind, read through dvc with the settings of this machine, such as accounts."""
 
     def __init__(self, remote: Remote, scheme: str) -> None:
-        self.name = without_credentials(remote.url)
+        self.name = _shown(remote.url)
         try:
             from dvc.config import Config
             from dvc.fs import get_cloud_fs
@@ -145,14 +153,22 @@ class DvcStore:
             raise UnreachableError(_why(error)) from None
 
 
+def _shown(url: str) -> str:
+    """An address for messages, without credentials and cut where it is long."""
+    return cut(without_credentials(url), MAX_SHOWN_CHARACTERS)
+
+
 def _folder(remote: Remote, repository_url: str) -> Path:
     """The folder of a local remote; DVC's relative ones start at the folder `.dvc` of the repository."""
-    path = Path(unquote(urlsplit(remote.url).path) if remote.url.startswith("file:") else remote.url)
+    try:
+        path = Path(unquote(urlsplit(remote.url).path) if remote.url.startswith("file:") else remote.url)
+    except ValueError as error:
+        raise CleansetError(f"{_shown(remote.url)}: invalid address ({reason(error)}); expected a DVC remote") from None
     if path.is_absolute():
         return path
     if not repository_url.startswith("file://"):
         raise CleansetError(
-            f"{without_credentials(repository_url)}: its DVC remote {remote.url} is a folder of another machine; "
+            f"{_shown(repository_url)}: its DVC remote {_shown(remote.url)} is a folder of another machine; "
             "expected an address that can be read from here: ask those who publish it"
         )
     repository = Path(unquote(urlsplit(repository_url).path))

@@ -29,7 +29,6 @@ from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import read_record
-from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.tables import (
     CROP_SCORES,
     INDEX,
@@ -119,9 +118,9 @@ def described(
         lost = sorted(set(selection["image_id"]) - set(rows["image_id"]))
         raise CleansetError(f"{edition.selection(role)}: {lost[0]} is not in {edition.index}: run dvc repro")
     crop_scores = read_table(edition.crop_scores(role), CROP_SCORES)
-    check_scored(rows, predictions_of_crops(crop_scores), str(edition.crop_scores(role)))
+    delivered = delivered_confidences(rows, crop_scores, str(edition.crop_scores(role)))
     return rows.assign(
-        delivered=pd.Series(delivered_confidences(rows, crop_scores), index=rows.index, dtype=object),
+        delivered=pd.Series(delivered, index=rows.index, dtype=object),
         reviewers=[reviewers.get(image_id, 0) for image_id in rows["image_id"]],
     )
 

@@ -85,8 +85,9 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
         for role in params.models
     }
     delivered = {
-        role: delivered_confidences(filled.selection, read_table(edition.crop_scores(role), CROP_SCORES))
+        role: delivered_confidences(filled.selection, read_table(path, CROP_SCORES), str(path))
         for role, filled in sets.items()
+        for path in [edition.crop_scores(role)]
     }
     votes = read_reviews(edition.reviews)
     classes, per_class = params.dataset.class_list(), params.export.images_per_class

@@ -1,9 +1,12 @@
 """`cleanset.load` and `cleanset.table`: from a folder, and from a git repository."""
 
+import hashlib
+import io
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +22,7 @@ import cleanset
 from cleanset.edition.paths import Edition
 from tests.checkouts import Checkout
 from tests.exports.conftest import FILES
-from tests.exports.test_verify import rows
+from tests.exports.test_verify import describe_anew, rewrite, rows
 
 pytestmark = pytest.mark.slow
 
@@ -264,3 +267,51 @@ def test_what_a_remote_has_spoilt_is_refused(published: Checkout, tmp_path: Path
     assert done.stdout.startswith(f"{tmp_path}/remote: {name} is damaged there (MD5 "), done.stderr
     assert done.stdout.count("\n") == 1
     assert not list((tmp_path / "cache").rglob("standard/manifest.csv"))
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_file_that_is_no_image_though_its_digests_agree(copy: Path) -> None:
+    large = io.BytesIO()
+    Image.new("L", (20_000, 20_000)).save(large, "PNG")
+    for data, why in ((b"no image", "cannot identify image file"), (large.getvalue(), "Image size (400000000 pixels)")):
+        (copy / FILES[0]).write_bytes(data)
+        rewrite(copy, 2, source_sha256=sha256(copy / FILES[0]), file_sha256=sha256(copy / FILES[0]))
+        images = cleanset.load("standard", copy)
+        with pytest.raises(cleanset.CleansetError) as raised:
+            images[0]
+        assert str(raised.value).startswith(f"{copy / FILES[0]}: cannot be decoded ({why}")
+        assert images[1][2]["file"] == FILES[1]
+
+
+def test_a_set_that_verify_would_not_pass(copy: Path) -> None:
+    for call in (cleanset.load, cleanset.table):
+
+        def message(call: Callable[..., Any] = call) -> str:
+            with pytest.raises(cleanset.CleansetError) as raised:
+                call("standard", copy)
+            return str(raised.value)
+
+        before = {name: (copy / name).read_text() for name in ("manifest.csv", "metadata.csv", "croissant.json")}
+        before["checksums.sha256"] = (copy / "checksums.sha256").read_text()
+        rewrite(copy, 3, pixels_sha256=rows(copy)[0]["pixels_sha256"])
+        assert message() == (
+            f"{copy}/manifest.csv: twice        {FILES[1]}: the same image as {FILES[0]}; expected one place for each; "
+            "export or fetch the set again"
+        )
+        old = sha256(copy / "manifest.csv")
+        (copy / "manifest.csv").write_text((copy / "manifest.csv").read_text().split("\n")[0] + "\n")
+        assert message().startswith(f"{copy}/manifest.csv: SHA-256 {sha256(copy / 'manifest.csv')}, expected {old} as ")
+        describe_anew(copy, old)
+        assert ": no images; expected at least one; " in message()
+        (copy / "checksums.sha256").write_text("")
+        assert (
+            f"SHA-256 {sha256(copy / 'manifest.csv')}, expected one as in checksums.sha256; see cleanset" in message()
+        )
+        (copy / "checksums.sha256").unlink()
+        assert message().startswith(f"{copy}/checksums.sha256: missing; expected the digest of manifest.csv in it")
+        for name, text in before.items():
+            (copy / name).write_text(text)
+        assert len(call("standard", copy)) == 6
