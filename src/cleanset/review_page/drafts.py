@@ -1,6 +1,6 @@
-"""A verdict that is being made, until nothing is missing any more."""
+"""A verdict in the making, and the verdicts that were made in a tab, which can be undone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -8,12 +8,14 @@ from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, check_crop
 from cleanset.review.verdicts import Review
 from cleanset.review_page.library import IndexedImage
+from cleanset.review_page.session import Session
+from cleanset.saving import ChangedMeanwhileError
 from cleanset.validation import first_problem
 
 
 @dataclass
 class Draft:
-    """The parts of a verdict that are decided.
+    """The parts of a verdict that are decided so far.
 
     `visible_in`: the box for which it is stated that the object stays fully visible; the statement
     holds for no other box.
@@ -67,3 +69,47 @@ class Draft:
             )
         except ValidationError as error:
             raise CleansetError(first_problem(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A verdict that was changed in a tab."""
+
+    class_index: int
+    image_id: str
+    before: Review | None
+    after: Review | None
+
+
+@dataclass
+class History:
+    """The verdicts written in one tab, the last one last, so that they can be undone.
+
+    `shown`: this reviewer's verdicts as the tab shows them; only over these does it write another.
+    """
+
+    session: Session
+    shown: dict[str, Review | None] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+
+    def write(self, class_index: int, image_id: str, review: Review | None) -> None:
+        """Write a verdict (None: remove it). Raises CleansetError or OSError as `review.save.save` does."""
+        before = self.session.own(class_index, image_id)
+        self.session.save_verdict(class_index, image_id, review, expected=self.shown.get(image_id))
+        if review != before:
+            self.steps.append(Step(class_index, image_id, before, review))
+
+    def undo(self) -> Step | None:
+        """Undo the last step, and return it; None if there is none.
+
+        A step whose entry was changed since is forgotten; one that could only not be written is kept.
+        """
+        if not self.steps:
+            return None
+        step = self.steps[-1]
+        try:
+            self.session.save_verdict(step.class_index, step.image_id, step.before, expected=step.after)
+        except ChangedMeanwhileError:
+            self.steps.pop()
+            raise
+        return self.steps.pop()
