@@ -81,7 +81,7 @@ def bind(
 
     Then the reviews hold in any edition that has the same images, in whatever layout.
     """
-    from cleanset.review.bind import bind_reviews
+    from cleanset.review.save import bind_reviews
 
     typer.echo(f"{bind_reviews(Edition(edition), reviewer)} reviews have the SHA-256 of their images now")
 

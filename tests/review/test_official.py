@@ -11,7 +11,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.review import agreement_report
 from cleanset.review import status as review_status
-from cleanset.review.bind import bind_reviews, bound_text
+from cleanset.review.save import bind_reviews, bound_text
 from cleanset.review.store import read_reviews
 from cleanset.review_page.library import open_library
 from cleanset.review_page.server import open_session

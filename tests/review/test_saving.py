@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.review.cache import ReviewCache
 from cleanset.review.save import save
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review
+from cleanset.review_page.on_disk import ReviewCache
 from cleanset.saving import ChangedMeanwhileError
 from tests.small_disks import small_disk_at
 

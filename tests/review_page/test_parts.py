@@ -22,11 +22,11 @@ from cleanset.images.boxes import Box
 from cleanset.review.queue import Candidate
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review
-from cleanset.review_page.crop_scores import CropScores
 from cleanset.review_page.keys import FILTERS, REASONS, VERDICTS
 from cleanset.review_page.library import Library, open_library
-from cleanset.review_page.pace import Pace, in_words
+from cleanset.review_page.on_disk import CropScores
 from cleanset.review_page.server import open_session
+from cleanset.review_page.session import Pace, in_words
 from cleanset.review_page.tab import Tab
 from cleanset.review_page.view import render
 from cleanset.tables import CROP_SCORES, write_table

@@ -2,12 +2,13 @@
 
 import os
 import signal
+import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING
 
 from cleanset.errors import CleansetError
@@ -61,10 +62,10 @@ class BackgroundHints:
             self._process.shutdown(wait=False, cancel_futures=True)
 
     def _measure(self, image_id: str) -> None:
-        from cleanset.hints.worker import measure_jpeg, start
+        from cleanset.hints.measures import measure_jpeg
 
         if self._process is None:
-            self._process = _started(start)
+            self._process = _start_process()
         # an image that cannot be read is told where it is shown
         with suppress(CleansetError, OSError, ValueError):
             try:
@@ -76,10 +77,23 @@ class BackgroundHints:
         self._requested.discard(image_id)
 
 
-def _started(initializer: Callable[[], None]) -> Executor:
+def _start_process() -> Executor:
     """A process that no Ctrl+C reaches: one in a terminal goes to it too, and it may still be importing then."""
-    executor = ProcessPoolExecutor(1, get_context("spawn"), initializer=initializer)
+    executor = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin_in_process)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits it
     executor.submit(os.getpid)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return executor
+
+
+def _begin_in_process() -> None:
+    """Let the page go first, and end with the process that started this one, however that ends."""
+    os.nice(10)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(0)

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 from scipy import ndimage
 
+from cleanset.images.codec import decode
+
 MAX_SIDE_PIXELS = 512
 CORNER_WIDTH, CORNER_HEIGHT = 120, 48
 """Pixels of each corner that are compared between images."""
@@ -82,6 +84,11 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
         size=image.size,
     )
     return measures, Fingerprint(imagehash.phash(luma).hash.ravel(), _corners(luma))
+
+
+def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
+    """Measure the bytes of a JPEG. Raises ValueError for anything else."""
+    return measure(decode(data))
 
 
 # Straight edges

@@ -1,24 +1,29 @@
-"""The server: binds, prints its address, opens the browser, serves page and images until Ctrl+C."""
+"""The server: binds, prints its address, opens the browser, serves page and images until Ctrl+C.
+
+An image is asked for by image id, and looked up: no path comes from a browser.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.responses import PlainTextResponse, Response
 
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.official import images_are_official
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
+from cleanset.images.boxes import Box, check_box, parse_box
 from cleanset.review.look_again import read_look_again
 from cleanset.review.store import review_file, reviewer_folders
-from cleanset.review_page import page, routes
-from cleanset.review_page.crop_scores import CropScores
-from cleanset.review_page.library import Library, open_library
+from cleanset.review_page import page
+from cleanset.review_page.library import IndexedImage, Library, open_library
+from cleanset.review_page.on_disk import CropScores, StoredVotes
 from cleanset.review_page.session import Session
-from cleanset.review_page.stored_votes import StoredVotes
+from cleanset.web.images import CARD_PIXELS, preprocessed, reason
 from cleanset.web.pages import run_page, serve_page, usual_port
 
 STATIC = Path(__file__).parent / "static"
@@ -27,6 +32,9 @@ RESCAN_SECONDS = 5.0
 
 RESCAN_CLASSES = 25
 """How many classes are looked at before a key is answered that was pressed meanwhile."""
+
+_KEPT = {"Cache-Control": "private, max-age=86400, immutable"}
+_FRESH = {"Cache-Control": "no-store"}
 
 
 def run(
@@ -71,7 +79,7 @@ def application(session: Session) -> FastAPI:
         session.hints.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    routes.serve(app, session.library)
+    serve_images(app, session.library)
     page.build(session, lock)
     serve_page(app, STATIC, "cleanset review")
     return app
@@ -87,3 +95,55 @@ async def _rescan(session: Session, lock: asyncio.Lock) -> None:
             with suppress(CleansetError, OSError):  # a table that is being written: looked at again soon
                 async with lock:
                     await asyncio.to_thread(session.refresh, some)
+
+
+def serve_images(app: FastAPI, library: Library) -> None:
+    """Add /image/card, /image/full, /crop and /seen to an application."""
+
+    @app.get("/image/{size}/{image_id}")
+    def image(size: str, image_id: str) -> Response:
+        longest = {"card": CARD_PIXELS, "full": None}
+        if size not in longest:
+            return _unknown()
+        return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), _KEPT)
+
+    @app.get("/crop/{image_id}")
+    def crop(image_id: str, box: str = "") -> Response:
+        return _answer(
+            library, image_id, lambda shown: library.photos.cropped(image_id, _inside(box, shown), lambda x: x), _FRESH
+        )
+
+    @app.get("/seen/{role}/{image_id}")
+    def seen(role: str, image_id: str, box: str = "") -> Response:
+        if role not in library.seen_by:
+            return _unknown()
+        see = preprocessed(library.seen_by[role])
+        return _answer(
+            library, image_id, lambda shown: library.photos.cropped(image_id, _inside(box, shown), see), _FRESH
+        )
+
+
+def _answer(
+    library: Library, image_id: str, encode: Callable[[IndexedImage], bytes], headers: dict[str, str]
+) -> Response:
+    image = library.images.get(image_id)
+    if image is None:
+        return _unknown()
+    try:
+        data = encode(image)
+    except (CleansetError, OSError, ValueError) as error:
+        return PlainTextResponse(f"{image_id}: {reason(error)}\n", 500, _FRESH)
+    return Response(data, media_type="image/png" if data.startswith(b"\x89PNG") else "image/jpeg", headers=headers)
+
+
+def _unknown() -> Response:
+    return PlainTextResponse("no such image\n", 404)
+
+
+def _inside(text: str, image: IndexedImage) -> Box | None:
+    """The box in an address; None for the whole image. Raises ValueError for any other text."""
+    if not text:
+        return None
+    box = parse_box([int(edge) for edge in text.split(",")])
+    check_box(box, image.width, image.height)
+    return box

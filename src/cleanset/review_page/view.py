@@ -15,7 +15,7 @@ from cleanset.review.verdicts import Review
 from cleanset.review_page.cursor import Cursor
 from cleanset.review_page.keys import FILTERS, HELP, REASONS
 from cleanset.review_page.library import IndexedImage, Library
-from cleanset.review_page.pace import in_words
+from cleanset.review_page.session import in_words
 from cleanset.review_page.tab import Tab
 from cleanset.selection.crop_check import is_misclassified
 
