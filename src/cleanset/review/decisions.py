@@ -7,7 +7,7 @@ from cleanset.edition.params import Params, ReviewPolicy
 from cleanset.edition.paths import Edition
 from cleanset.review.consensus import Policy, asking_for_box, consensus
 from cleanset.review.queue import DecideInClass, for_reviewer
-from cleanset.review.store import BOARD, Votes, accepted, is_accepted
+from cleanset.review.store import BOARD, Votes, accepted_votes, is_accepted
 from cleanset.review.verdicts import Review, Vote
 from cleanset.selection.crop_check import Predictions, after_crop, predictions_of_crops
 from cleanset.selection.decision import UNREVIEWED, Decision
@@ -16,11 +16,12 @@ from cleanset.vocabulary import BASES
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """The decisions on the images of each class; by role, the predictions on crops that may cost a candidate.
+class Decisions:
+    """The decisions on the images of each class, as they count for each model.
 
-    `unreviewed`: what an image without a vote counts as. `boxes_asked`: a crop without a known box is undecided.
-    `accept`: the bases of the votes that count.
+    `predictions`: by role, on crops; a crop that a model misclassifies is rejected for that model. `unreviewed`: the
+    decision on an image without a vote. `boxes_asked`: a crop without a known box is undecided. `accept`: the bases of
+    the votes that count.
     """
 
     decisions: Mapping[tuple[int, str], Decision]
@@ -41,7 +42,7 @@ class Decided:
     def for_reviewer(
         self, reviewer: str, own_reviews: Mapping[str, Review], class_index: int
     ) -> dict[str, DecideInClass]:
-        """As `for_class`, to choose what one reviewer is asked; `own_reviews` are theirs in the class, by image id."""
+        """As `for_class`, but for choosing what to ask one reviewer, whose reviews in the class are `own_reviews`."""
         counted = {name: review for name, review in own_reviews.items() if is_accepted(review, self.accept)}
         decide = for_reviewer(reviewer, counted, self._by_reviewers(class_index), self.boxes_asked)
         return self._by_role(decide, class_index)
@@ -69,9 +70,9 @@ def _decide(by_reviewer: Mapping[str, Vote], policy: Policy, min_reviewers: int,
     return consensus(others, board.review if board else None, policy, min_reviewers, box_tolerance)
 
 
-def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Predictions]) -> Decided:
+def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:
     """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
-    return Decided(
+    return Decisions(
         decisions_under(policy, votes),
         predictions if policy.wrong_crops_are_rejected else {role: {} for role in predictions},
         Decision("clean") if policy.unreviewed_are_clean else UNREVIEWED,
@@ -82,11 +83,11 @@ def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Pre
 
 def decisions_under(policy: ReviewPolicy, votes: Votes) -> dict[tuple[int, str], Decision]:
     """The decision on each image that has a vote which counts under a policy, by class index and image id."""
-    counted = decisions(accepted(votes, policy.accept), policy.policy, policy.min_reviewers, policy.box_tolerance)
+    counted = decisions(accepted_votes(votes, policy.accept), policy.policy, policy.min_reviewers, policy.box_tolerance)
     return {key: asking_for_box(each) for key, each in counted.items()} if policy.boxes_asked else dict(counted)
 
 
-def read_decided(edition: Edition, params: Params, votes: Votes) -> Decided:
+def read_decided(edition: Edition, params: Params, votes: Votes) -> Decisions:
     """The decisions that follow from `votes`. A crop that is not scored yet counts as correct."""
     predictions = {
         role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))

@@ -25,17 +25,17 @@ def save(
     review: Review | None,
     expected: Review | EllipsisType | None = ...,
 ) -> None:
-    """Make `review` this reviewer's verdict on an image; None takes the entry away.
+    """Write this reviewer's verdict on an image; None removes it.
 
-    `expected` is the verdict that the caller last read (None: none); without it,
-    any verdict is replaced. Processes and threads may save at once. After a kill the file
+    `expected` is the verdict that the caller last read (None: there was none); without it, any verdict is replaced.
+    Processes and threads may save at once. After a kill the file
     is the old or the new one, and once this returns the new one survives a power cut, unless the file
     system cannot sync folders. A file without entries and comments is removed.
 
     Raises ChangedMeanwhileError if the file has another verdict than `expected` (unless it is the new one);
-    CleansetError for a name that is none, a verdict of the board without a note, and a file that
-    is not valid, which then stays as it is; OSError where the disk fails: then the file is as it was,
-    or the new one if only its folder could not be synced.
+    CleansetError for an invalid name, a verdict of the board without a note, and an invalid file, which stays
+    unchanged; OSError where the disk fails: then the file is unchanged, or the new one if only its folder could not be
+    synced.
     """
     path = review_file(reviews, reviewer, wnid)
     if parse_image_name(f"{image_id}.JPEG") != (image_id, None):
@@ -78,7 +78,7 @@ def bind_reviews(edition: Edition, reviewer: str | None) -> int:
     params = read_params(edition.folder)
     if not images_are_official(edition, params.dataset.images):
         raise CleansetError(
-            f"{edition.params_yaml}: dataset.images {params.dataset.images} is no tar that has the MD5 of the official "
+            f"{edition.params_yaml}: dataset.images {params.dataset.images} is not a tar with the MD5 of the official "
             f"archive in {edition.raw_md5}; expected that archive, whose image ids name bytes: bind the reviews in an "
             "edition that has it, and bring them here"
         )
@@ -112,7 +112,7 @@ def _bind_file(path: Path, digests: Mapping[str, str]) -> int:
 
 
 def bound_text(text: str, wnid: str, digests: Mapping[str, str], where: str) -> tuple[str, int]:
-    """The text of a review file with the SHA-256 of each image in place of `official`, and how many these are.
+    """The text of a review file with the SHA-256 of each image in place of `official`, and the number of images bound.
 
     `digests`: by image id. Every other byte stays. Raises CleansetError, naming `where`, as `with_review` does.
     """

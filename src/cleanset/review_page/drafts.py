@@ -17,8 +17,7 @@ from cleanset.validation import first_problem
 class Draft:
     """The parts of a verdict that are decided so far.
 
-    `visible_in`: the box for which it is stated that the object stays fully visible; the statement
-    holds for no other box.
+    `visible_in`: the box, and the only one, for which the reviewer has stated that the object stays fully visible.
     """
 
     verdict: str
@@ -27,7 +26,7 @@ class Draft:
     visible_in: Box | None = None
 
     def toggle_visible(self, drawn: Box | None) -> None:
-        """State for the box that is drawn that the object stays fully visible, or take that back."""
+        """State that the object stays fully visible in the box that is drawn, or take the statement back."""
         if self.visible_in is not None:
             self.visible_in = None
         elif drawn is None:
@@ -36,12 +35,12 @@ class Draft:
             self.visible_in = drawn
 
     def change_box(self, drawn: Box | None) -> None:
-        """Drop the statement that the object stays fully visible if it was made for another box."""
+        """Drop the statement that the object stays fully visible unless it was made for this box."""
         if drawn is None or drawn != self.visible_in:
             self.visible_in = None
 
     def missing(self, drawn: Box | None, image: IndexedImage, min_pixels: int) -> list[str]:
-        """What a crop with this box still lacks, in words."""
+        """The remaining steps before a crop with this box can be saved, in words."""
         lacking = []
         if drawn is None:
             lacking.append("draw a box smaller than the image")
@@ -57,7 +56,7 @@ class Draft:
         return lacking
 
     def review(self, image: IndexedImage, note: str | None) -> Review:
-        """The verdict as it is to be written."""
+        """The verdict to be written."""
         try:
             return Review(
                 verdict=self.verdict,  # type: ignore[arg-type]  # checked right here
@@ -102,7 +101,7 @@ class History:
     def undo(self) -> Step | None:
         """Undo the last step, and return it; None if there is none.
 
-        A step whose entry was changed since is forgotten; one that could only not be written is kept.
+        A step whose entry was changed since is dropped; one that could not be written stays, to be tried again.
         """
         if not self.steps:
             return None

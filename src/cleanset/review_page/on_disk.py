@@ -1,4 +1,4 @@
-"""The files that others may change while people review: review files, and the scores of crops."""
+"""The files that others may change during a review: review files, and the scores of crops."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,18 +17,18 @@ from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.tables import CROP_SCORES, read_table
 
 _Stamp = tuple[int, int, int]
-"""Nanoseconds of the last change, bytes, inode."""
+"""Modification time in nanoseconds, bytes, inode."""
 
 
 class ReviewCache:
-    """The current content of `reviews/`; a file is read again only when it has changed, by whomever."""
+    """The current content of `reviews/`. The page asks at every step, so a file is read only when it changed."""
 
     def __init__(self, reviews: Path) -> None:
         self._reviews = reviews
         self._read: dict[Path, tuple[_Stamp, list[Vote]]] = {}
 
     def votes_on_class(self, wnid: str) -> dict[str, dict[str, Vote]]:
-        """By image id: the vote of each reviewer, by name. Raises CleansetError for a file that is not valid."""
+        """The votes by image id and reviewer. Raises CleansetError for an invalid file."""
         votes: dict[str, dict[str, Vote]] = {}
         for folder in reviewer_folders(self._reviews):
             for vote in self._votes(review_file(self._reviews, folder.name, wnid)):
@@ -48,7 +48,7 @@ class ReviewCache:
 
 
 class StoredVotes:
-    """The reviews in `folder`, which others may change at any time; `reviewer` writes there.
+    """The reviews in `folder`, which others may change at any time, and where `reviewer` saves theirs.
 
     `official_images`: the images are those of the official archive, so that a review may name one by its id alone.
     """
@@ -63,7 +63,7 @@ class StoredVotes:
         self._checked: dict[int, Votes] = {}
 
     def check(self, classes: Iterable[int]) -> None:
-        """Read and check many classes in one go, which is faster; `of_class` reports what is wrong in one."""
+        """Read and check many classes at once, which is faster. Errors are left for `of_class` to report."""
         found: dict[int, Votes] = {}
         for class_index in classes:
             with suppress(CleansetError, OSError):
@@ -73,7 +73,7 @@ class StoredVotes:
             self._checked |= found
 
     def of_class(self, class_index: int) -> Votes:
-        """The votes on a class; the same object as before if nothing changed. Raises CleansetError if one is wrong."""
+        """The votes on a class; the same object if nothing changed. Raises CleansetError for an invalid one."""
         votes = self._read(class_index)
         if votes != self._checked.get(class_index):
             self._check_against_images(votes)
@@ -81,7 +81,7 @@ class StoredVotes:
         return self._checked[class_index]
 
     def save(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
-        """Write this reviewer's verdict (None: remove it) where `expected` stands; on the disk on return.
+        """Write this reviewer's verdict (None: remove it) in place of `expected`; it is on disk on return.
 
         Raises CleansetError or OSError as `review.save.save` does.
         """
@@ -97,7 +97,7 @@ class StoredVotes:
 
 
 class CropScores:
-    """The tables `data/crop_scores/<role>.parquet` of an edition, read again when they changed; they may be missing."""
+    """The tables `data/crop_scores/<role>.parquet` of an edition, read again when they change; they may be missing."""
 
     def __init__(self, edition: Edition, roles: Sequence[str]) -> None:
         self._paths = {role: edition.crop_scores(role) for role in roles}
@@ -105,7 +105,7 @@ class CropScores:
         self._predictions: dict[str, dict[Crop, Prediction]] = {role: {} for role in roles}
 
     def look(self) -> bool:
-        """Read what changed; whether anything did. Raises CleansetError for a table that cannot be read."""
+        """Read changed tables; return whether there was one. Raises CleansetError for a table that cannot be read."""
         changed = False
         for role, path in self._paths.items():
             stamp = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None

@@ -35,9 +35,9 @@ class Notice:
 
 
 class Tab:
-    """A place in the classes, the verdict being made there, and those made before.
+    """A tab: its place in the classes, the draft of a verdict, and the history of verdicts.
 
-    `press` is everything a reviewer can do, by key. `ended`: nothing is asked any more, and no class is shown.
+    Everything that a reviewer does goes through `press`. `ended`: nothing is asked any more, and no class is shown.
     `zoomed`: the image in focus is shown alone, whatever is asked about it meanwhile. `pressed`: the number of the last
     key answered.
     """
@@ -55,13 +55,13 @@ class Tab:
 
     @property
     def wnid(self) -> str:
-        """The class on the screen; empty at the end, where none is."""
+        """The class on the screen; empty at the end."""
         return "" if self.ended else wnids()[self.cursor.class_index]
 
     # What is shown
 
     def start(self, class_index: int | None = None) -> None:
-        """Show this class, or the first that is asked for, or the end."""
+        """Show this class, else the first in which something is asked, else the end."""
         classes = self.session.library.classes
         if class_index is not None and class_index in classes:
             self.open(class_index)
@@ -78,20 +78,20 @@ class Tab:
         self._ask_for_box()
 
     def close(self) -> None:
-        """Return to what lies under the help, a question or a dialog: the image alone, the class or the end."""
+        """Return from the help, a question or a dialog to what lies beneath: the image alone, the class or the end."""
         self.mode = "end" if self.ended else "zoom" if self.zoomed else "class"
 
     # Keys
 
     def press(self, key: str, seen: Collection[str], box: Box | None = None, card: str | None = None) -> None:
-        """Do what a key means now. `seen`: image ids that were shown when it was pressed; `box`: the crop drawn.
+        """Carry out a key. `seen`: image ids that were on the screen when it was pressed; `box`: the box drawn.
 
-        Beside the keys of a keyboard: `focus`, on an image (`card`); `visit`, to a class (`card`, its
-        wnid); `box`, the crop that is drawn was changed.
+        Beside the keys of the keyboard: `focus` an image (`card`), `visit` a class (`card` is its wnid), `box`: the box
+        drawn has changed.
         """
         self.pressed += 1
         if self.mode in ("search", "note"):
-            return  # what is typed there is no command
+            return  # typed text, not a command
         self.notice = None
         with self._reporting_errors():
             if key == "visit":
@@ -145,7 +145,7 @@ class Tab:
 
     @contextmanager
     def _reporting_errors(self) -> Iterator[None]:
-        """Show what could not be saved as an error on the page; the verdict stays as it is on disk."""
+        """Report on the page what could not be saved; the verdict on disk stays unchanged."""
         try:
             yield
         except CleansetError as error:
@@ -219,7 +219,7 @@ class Tab:
             self._draft_crop()
 
     def _check_seen(self, seen: Collection[str]) -> None:
-        """Raise CleansetError unless the image in focus was there to be seen when the key was pressed."""
+        """Raise CleansetError unless the image in focus was on the screen when the key was pressed."""
         focus = self.cursor.focus
         assert focus is not None
         if focus in seen:
@@ -230,14 +230,14 @@ class Tab:
         raise CleansetError(f"{focus} was not shown yet when the key was pressed: look, and press it again")
 
     def _ask_for_box(self) -> None:
-        """Open the crop of the image in focus, if only its box is asked for: that it is cropped is decided."""
+        """Start cropping the image in focus if only its box is asked for."""
         focus = self.cursor.focus
         if self.mode == "class" and focus is not None and self.cursor.is_box_asked():
-            self.history.shown[focus] = self.cursor.own()  # as the crop shows it, though no card is seen
+            self.history.shown[focus] = self.cursor.own()  # the crop shows it, though its card is hidden
             self._draft_crop()
 
     def _draft_crop(self) -> None:
-        """Begin a crop of the image in focus, with what this reviewer has decided of it so far."""
+        """Begin a crop of the image in focus, with this reviewer's earlier box and reason."""
         own = self.cursor.own()
         is_crop = own is not None and own.verdict == "crop"
         self.draft = Draft("crop", own.reason, own.box) if own is not None and is_crop else Draft("crop")
@@ -273,7 +273,7 @@ class Tab:
         self._save_draft()
 
     def _save_draft(self) -> None:
-        """Write the drafted verdict on the image in focus; the board's needs a note first."""
+        """Write the draft as the verdict on the image in focus; the board must give a note first."""
         draft, image, own = self.draft, self.cursor.image(), self.cursor.own()
         assert draft is not None
         assert image is not None
@@ -290,7 +290,7 @@ class Tab:
             self._ask_for_box()
 
     def _write(self, review: Review | None) -> None:
-        """Write a verdict on the image in focus. Where the disk fails, the draft is kept."""
+        """Write a verdict on the image in focus. If the disk fails, the draft is kept."""
         assert self.cursor.focus is not None
         was = self.cursor.status
         try:
@@ -305,7 +305,7 @@ class Tab:
             self._leave_settled()
 
     def _leave_settled(self) -> None:
-        """Go on to the next class, with a word on the state of the one that is left."""
+        """Go on to the next class, with a notice about the one that is left."""
         left, state = self.cursor.class_index, self.cursor.status.state
         self.order.skipped.discard(left)
         self._go_on(left)
@@ -336,7 +336,7 @@ class Tab:
         return f"{title}, on {focus}", kept or (own.note if own else None) or ""
 
     def leave_note(self, text: str | None) -> None:
-        """Keep a note (None: leave it) on the image in focus: with its verdict, if there is one yet."""
+        """Keep a note on the image in focus (None: discard it), and save it if there is a verdict already."""
         if self.mode != "note" or self.cursor.focus is None:
             return
         self.notice, draft, self.draft = None, self.draft, None

@@ -1,4 +1,4 @@
-"""What a tab shows, as HTML: made from templates in which everything is escaped."""
+"""The HTML of a tab, rendered from templates in which everything is escaped."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,10 +28,11 @@ _COLUMNS = {1: 1, 2: 2, 3: 2, 4: 2}
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An image beside the others.
+    """An image among those side by side.
 
-    `own`: this reviewer's verdict; `others`: whose verdicts may be shown; `box_asked`: it is to be cropped, and the
-    box is asked for; `misclassified_by`: the models that misclassify the crop; `fault`: why the image cannot be shown.
+    `own`: this reviewer's verdict; `others`: the verdicts of others that may be shown; `box_asked`: only the box of a
+    crop is asked for; `misclassified_by`: the models that misclassify the crop; `fault`: the reason why the image
+    cannot be shown.
     """
 
     number: int
@@ -52,7 +53,7 @@ class Card:
 
 
 def url_of(image: IndexedImage, full: bool = False) -> str:
-    """The address of an image; it changes with the bytes, so that a browser may keep what it has."""
+    """The address of an image. It changes with the bytes, so that a browser may cache it."""
     return f"/image/{'full' if full else 'card'}/{image.image_id}?{image.sha256[:16]}"
 
 
@@ -68,7 +69,7 @@ def cards(tab: Tab) -> list[Card]:
     for image_id, number in numbers.items():
         votes = status.votes.get((tab.cursor.class_index, image_id), {})
         own = votes[session.reviewer].review if session.reviewer in votes else None
-        # the verdicts of others shall not lead who has none yet; the board decides between them
+        # others' verdicts must not bias a reviewer who has none yet; the board decides between them
         visible = own is not None or session.reviewer == BOARD
         others = [(name, vote.review) for name, vote in sorted(votes.items()) if visible and name != session.reviewer]
         image = session.library.images[image_id]
@@ -109,7 +110,7 @@ def _misclassified_by(tab: Tab, image_id: str, own: Review | None) -> list[str]:
 
 
 def render(tab: Tab) -> dict[str, str]:
-    """The HTML of each part of the page: view, overlay, panel. The verdicts that it shows are noted in the tab."""
+    """The HTML of each part of the page: view, overlay, panel. The tab remembers the verdicts shown."""
     tab.session.refresh_class(tab.cursor.class_index)
     shown = cards(tab)
     if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
@@ -150,7 +151,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
 
 
 def _examples(cursor: Cursor) -> list[IndexedImage]:
-    """Images of the class that reviewers found clean, beside those that are shown or asked for."""
+    """Images of the class that were reviewed as clean, without those that are shown or asked for."""
     others = cursor.status.clean.difference(cursor.images(), cursor.asked())
     return cursor.session.library.surest(cursor.class_index, others, MAX_EXAMPLES)
 
@@ -186,7 +187,7 @@ def _ahead(tab: Tab) -> Iterator[str]:
 
 
 def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
-    """Models whose preprocessing is the same share one view: the role that asks for it, their names, its size."""
+    """The distinct preprocessings: the role in the image's address, the names of all models that share it, its size."""
     views: dict[object, list[str]] = {}
     for role, preprocessing in library.seen_by.items():
         views.setdefault(preprocessing, []).append(role)

@@ -1,4 +1,4 @@
-"""A local page as a server: what is shown is given to it; binding, guard, announcement and NiceGUI are the same."""
+"""Serving a local page: binding an address, the guard, the announcement, and NiceGUI's set-up."""
 
 import secrets
 import socket
@@ -20,21 +20,21 @@ from cleanset.web.guard import Guard, is_loopback, own_hosts
 STATIC = Path(__file__).parent / "static"
 
 RECONNECT_SECONDS = 60.0
-"""How long tab and server wait for each other before the tab is loaded anew."""
+"""Time that tab and server wait for each other before the tab is reloaded."""
 
 MAX_RESENT_MESSAGES = 200
-"""Kept for each tab in case its connection breaks: some 30 KB each."""
+"""Messages kept for each tab in case its connection breaks, some 30 KB each."""
 
 FIRST_PORT, PORTS = 20_000, 10_000
-"""The usual ports lie here, below those that systems hand out."""
+"""Range of the usual ports, below the ephemeral ports of operating systems."""
 
 ANY_HOST = ("0.0.0.0", "::")
 _ELSEWHERE = ("192.0.2.1", "2001:db8::1")
-"""Addresses for documentation, by which the system tells which of its own it would send from; nothing is sent."""
+"""Documentation addresses (RFC 5737, 3849), to ask the system for its outward address; nothing is sent."""
 
 
 def usual_port(folder: Path, name: str) -> int:
-    """The port that is always the same for this folder and name: a tab left open finds its own server again."""
+    """The same port for the same folder and name every time, so that a tab left open finds its server again."""
     return FIRST_PORT + crc32(f"{folder.resolve()} {name}".encode()) % PORTS
 
 
@@ -47,9 +47,9 @@ def run_page(
     browser: bool,
     command: str = "cleanset review",
 ) -> None:
-    """Serve the application, made once the port is bound, until Ctrl+C; `port` None is `usual`, 0 any free one.
+    """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
 
-    `announcement`: what is printed, with the address in place of `{}`; `command`: what a refusal says started it.
+    `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
     """
     bound = bind_usual(host, usual) if port is None else bind(host, port)
     port = bound.getsockname()[1]
@@ -87,7 +87,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def bind_usual(host: str, port: int) -> socket.socket:
-    """A socket on the usual port, so that a page left open finds its server again; if it is taken, on any free one."""
+    """A socket on the usual port, so that a page left open finds its server again; if that is taken, on a free one."""
     try:
         return bind(host, port)
     except CleansetError:
@@ -101,7 +101,7 @@ def address(host: str, port: int, token: str | None = None) -> str:
 
 
 def _outward(host: str) -> str:
-    """This machine's address towards others; its name, where it has no route to them."""
+    """This machine's address as others see it; its name if it has no route."""
     is_six = ":" in host
     with socket.socket(socket.AF_INET6 if is_six else socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -119,7 +119,7 @@ class AnnouncingServer(uvicorn.Server):
         self._announcement, self._open_in_browser = announcement, open_in_browser
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then tell."""
+        """Start, then print the announcement."""
         await super().startup(sockets)
         print(self._announcement, flush=True)
         if self._open_in_browser:
