@@ -1,18 +1,35 @@
-"""The decisions of an edition, from the votes and the review policy of its params."""
+"""The decisions that follow from votes under a review policy, as they count for each model."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from cleanset.edition.params import Params, ReviewPolicy
-from cleanset.edition.paths import Edition
 from cleanset.review.consensus import Policy, asking_for_box, consensus
 from cleanset.review.queue import DecideInClass, for_reviewer
 from cleanset.review.store import BOARD, Votes, accepted_votes, is_accepted
 from cleanset.review.verdicts import Review, Vote
-from cleanset.selection.crop_check import Predictions, after_crop, predictions_of_crops
+from cleanset.selection.crop_check import Predictions, after_crop
 from cleanset.selection.decision import UNREVIEWED, Decision
-from cleanset.tables import CROP_SCORES, read_table
 from cleanset.vocabulary import BASES
+
+
+class ReviewRules(Protocol):
+    """The rules that a review policy must state; those of an edition are the section `review` of its params.yaml."""
+
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def min_reviewers(self) -> int: ...
+    @property
+    def box_tolerance(self) -> float: ...
+    @property
+    def accept(self) -> Collection[str]: ...
+    @property
+    def boxes_asked(self) -> bool: ...
+    @property
+    def unreviewed_are_clean(self) -> bool: ...
+    @property
+    def wrong_crops_are_rejected(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +87,7 @@ def _decide(by_reviewer: Mapping[str, Vote], policy: Policy, min_reviewers: int,
     return consensus(others, board.review if board else None, policy, min_reviewers, box_tolerance)
 
 
-def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:
+def decide_all(policy: ReviewRules, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:
     """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
     return Decisions(
         decisions_under(policy, votes),
@@ -81,18 +98,7 @@ def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Pre
     )
 
 
-def decisions_under(policy: ReviewPolicy, votes: Votes) -> dict[tuple[int, str], Decision]:
+def decisions_under(policy: ReviewRules, votes: Votes) -> dict[tuple[int, str], Decision]:
     """The decision on each image that has a vote which counts under a policy, by class index and image id."""
     counted = decisions(accepted_votes(votes, policy.accept), policy.policy, policy.min_reviewers, policy.box_tolerance)
     return {key: asking_for_box(each) for key, each in counted.items()} if policy.boxes_asked else dict(counted)
-
-
-def read_decided(edition: Edition, params: Params, votes: Votes) -> Decisions:
-    """The decisions that follow from `votes`. A crop that is not scored yet counts as correct."""
-    predictions = {
-        role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
-        if edition.crop_scores(role).is_file()
-        else {}
-        for role in params.models
-    }
-    return decide_all(params.review, votes, predictions)

@@ -13,7 +13,7 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
-from cleanset.review.decisions import Decisions, read_decided
+from cleanset.review.decisions import Decisions, decide_all
 from cleanset.review.queue import (
     ByRole,
     ClassStatus,
@@ -22,8 +22,9 @@ from cleanset.review.queue import (
     class_status,
     combined_state,
 )
-from cleanset.review.store import checked_reviews
-from cleanset.tables import CANDIDATES, INDEX, read_table
+from cleanset.review.store import Votes, checked_reviews
+from cleanset.selection.crop_check import predictions_of_crops
+from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, read_table
 
 STATES: tuple[State, ...] = get_args(State)
 ALL = "all models"
@@ -61,7 +62,18 @@ def run(edition: Edition) -> ReviewStatus:
     index = read_table(edition.index, INDEX)
     votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
     classes = candidates_by_class(tables, params.dataset.class_list())
-    return status_of(classes, read_decided(edition, params, votes), params)
+    return status_of(classes, read_decisions(edition, params, votes), params)
+
+
+def read_decisions(edition: Edition, params: Params, votes: Votes) -> Decisions:
+    """The decisions that follow from `votes`. A crop that is not scored yet counts as correct."""
+    predictions = {
+        role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+        if edition.crop_scores(role).is_file()
+        else {}
+        for role in params.models
+    }
+    return decide_all(params.review, votes, predictions)
 
 
 def status_of(classes: Mapping[int, ByRole], decided: Decisions, params: Params) -> ReviewStatus:

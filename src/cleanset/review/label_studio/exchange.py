@@ -20,10 +20,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, write_text
 from cleanset.images.codec import decode
 from cleanset.progress import tracked
-from cleanset.review.decisions import read_decided
 from cleanset.review.label_studio.format import TASKS, labeling_config, read_votes
 from cleanset.review.queue import Question, candidates_by_class, questions
 from cleanset.review.save import save
+from cleanset.review.status import read_decisions
 from cleanset.review.store import (
     Votes,
     check_note,
@@ -107,7 +107,7 @@ def _asked(
 ) -> list[tuple[str, Question]]:
     """The images to be reviewed, each with its wnid, class by class, the most likely to be kept first."""
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
-    decided = read_decided(edition, params, votes)
+    decided = read_decisions(edition, params, votes)
     if reviewer is not None:
         review_file(edition.reviews, reviewer, wnids()[0])  # refuses an invalid name
     own_reviews = {} if reviewer is None else reviews_of_reviewer(votes, reviewer)
