@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageOps
 from canvas import font
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
-from cleanset.hints.hints import between, hints
+from cleanset.hints.hints import hints_between_images, hints_of_image
 from cleanset.hints.measures import Fingerprint, measure
 from cleanset.images.codec import decode
 from cleanset.tables import CANDIDATES, INDEX, read_table
@@ -56,11 +56,11 @@ def kinds_in(image: Image.Image, seconds: list[float] | None = None) -> set[str]
     measures, _ = measure(image)
     if seconds is not None:
         seconds.append(process_time() - start)
-    return {hint.kind for hint in hints(measures)}
+    return {hint.kind for hint in hints_of_image(measures)}
 
 
 def kinds_between(fingerprints: Mapping[str, Fingerprint]) -> dict[str, set[str]]:
-    return {name: {hint.kind for hint in of_one} for name, of_one in between(fingerprints).items()}
+    return {name: {hint.kind for hint in of_one} for name, of_one in hints_between_images(fingerprints).items()}
 
 
 # The sample
@@ -79,7 +79,7 @@ def print_sample() -> None:
     fingerprints: dict[int, dict[str, Fingerprint]] = {}
     for image_id, class_index in zip(index["image_id"], index["ilsvrc_class"], strict=True):
         measures, fingerprint = measure(decode(read(image_id)))
-        found[image_id] = {hint.kind for hint in hints(measures)}
+        found[image_id] = {hint.kind for hint in hints_of_image(measures)}
         fingerprints.setdefault(class_index, {})[image_id] = fingerprint
     for of_class in fingerprints.values():
         for image_id, kinds in kinds_between(of_class).items():
@@ -176,7 +176,7 @@ def related_row(
 def print_time(photographs: Iterable[Image.Image], seconds: Sequence[float]) -> None:
     class_of_60 = {str(place): measure(image)[1] for place, image in zip(range(60), photographs, strict=False)}
     start = process_time()
-    between(class_of_60)
+    hints_between_images(class_of_60)
     rows = [
         ("one image, median", 1000 * statistics.median(seconds), MILLISECONDS),
         ("one image, 95th of 100", 1000 * statistics.quantiles(seconds, n=20)[-1], MILLISECONDS),

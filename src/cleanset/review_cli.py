@@ -1,4 +1,4 @@
-"""The commands `cleanset review …`: what is left to review. Each imports what it needs only when it runs."""
+"""The commands `cleanset review …`. Each imports its code when it runs, so that `cleanset --help` is fast."""
 
 from pathlib import Path
 from typing import Annotated
@@ -62,7 +62,7 @@ def review(
 def export_tasks(
     file: Annotated[Path, typer.Argument(help="Tasks for Label Studio, .json; an .xml and images go beside it.")],
     reviewer: Annotated[str | None, typer.Option(help="Leave out what this reviewer has reviewed.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Also images needed only if others are not clean.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include images needed only if others are not clean.")] = False,
     edition: Folder = HERE,
 ) -> None:
     """Write the images still to be reviewed as tasks for Label Studio."""
@@ -79,27 +79,29 @@ def bind(
 ) -> None:
     """Write the SHA-256 of the images into reviews that name them by their ids in the official archive.
 
-    Then the reviews hold in any edition that has the same images, in whatever layout.
+    Then the reviews hold in any edition with the same images, whatever their layout.
     """
-    from cleanset.review.bind import bind_reviews
+    from cleanset.review.save import bind_reviews
 
-    typer.echo(f"{bind_reviews(Edition(edition), reviewer)} reviews have the SHA-256 of their images now")
+    typer.echo(f"{bind_reviews(Edition(edition), reviewer)} reviews now have the SHA-256 of their images")
 
 
 @app.command("import")
 def import_answers(
-    file: Annotated[Path, typer.Argument(help="What Label Studio exported as JSON.")],
-    reviewer: Annotated[str, typer.Option(help="The reviewer whose verdicts these are.")],
-    annotator: Annotated[str | None, typer.Option(help="Take only the answers of this number or address.")] = None,
+    file: Annotated[Path, typer.Argument(help="JSON file exported by Label Studio.")],
+    reviewer: Annotated[str, typer.Option(help="Reviewer to save the verdicts for.")],
+    annotator: Annotated[
+        str | None, typer.Option(help="Take only the answers of this annotator (number or e-mail address).")
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace verdicts that differ.")] = False,
     edition: Folder = HERE,
 ) -> None:
     """Save answers given in Label Studio as reviews.
 
     All answers are checked before the first is saved. If a review file then
-    cannot be written, what was saved before stays: import again.
+    cannot be written, those saved before stay; import again.
     """
     from cleanset.review.label_studio import exchange
 
     found = exchange.import_answers(Edition(edition), file, reviewer, annotator, replace)
-    typer.echo(f"{file}: {found.saved} reviews of {reviewer} saved, {found.there} were there already")
+    typer.echo(f"{file}: {found.saved} reviews of {reviewer} saved, {found.unchanged} were there already")

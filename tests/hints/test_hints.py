@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from cleanset.hints.hints import Hint, between, hints
+from cleanset.hints.hints import Hint, hints_between_images, hints_of_image
 from cleanset.hints.measures import Measures, measure
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -30,7 +30,7 @@ def measured(grey: Grey | Image.Image) -> Measures:
 
 
 def kinds(grey: Grey | Image.Image) -> list[str]:
-    return [hint.kind for hint in hints(measured(grey))]
+    return [hint.kind for hint in hints_of_image(measured(grey))]
 
 
 # Straight edges
@@ -75,12 +75,14 @@ def test_seams() -> None:
     side_by_side = np.concatenate([texture(100, 160) // 4, 190 + texture(100, 160) // 4], axis=1)
     assert measured(side_by_side).seams[0] == 1
     assert measured(side_by_side).seams[1] < 0.7
-    assert [hint.text for hint in hints(measured(side_by_side)) if hint.kind == "collage"] == [
+    assert [hint.text for hint in hints_of_image(measured(side_by_side)) if hint.kind == "collage"] == [
         "a straight edge from top to bottom"
     ]
     below = measured(side_by_side.T)
     assert below.seams == measured(side_by_side).seams[::-1]
-    assert [hint.text for hint in hints(below) if hint.kind == "collage"] == ["a straight edge from left to right"]
+    assert [hint.text for hint in hints_of_image(below) if hint.kind == "collage"] == [
+        "a straight edge from left to right"
+    ]
 
 
 def test_an_edge_that_is_not_straight_is_no_seam() -> None:
@@ -109,7 +111,7 @@ def test_saturation_and_tint() -> None:
 
 
 def filters(image: Image.Image) -> list[str]:
-    return [hint.text for hint in hints(measured(image)) if hint.kind == "filter"]
+    return [hint.text for hint in hints_of_image(measured(image)) if hint.kind == "filter"]
 
 
 def test_grey_tinted_and_coloured_images() -> None:
@@ -159,7 +161,7 @@ def test_letters() -> None:
     assert measured(lettered(0)).letters == 0
     ten = measured(lettered(10))
     assert (ten.letters, ten.letters_at) == (10, ((20 + 116) / 480, 135 / 160))
-    assert [hint.text for hint in hints(ten) if hint.kind == "text"] == [
+    assert [hint.text for hint in hints_of_image(ten) if hint.kind == "text"] == [
         "10 shapes like letters in a line, bottom left"
     ]
     assert measured(lettered(10, ink=250)).letters == 10
@@ -218,14 +220,14 @@ PLAIN = Measures(
     ],
 )
 def test_hints_from_measures(changed: Measures, expected: list[Hint]) -> None:
-    assert hints(changed) == expected
+    assert hints_of_image(changed) == expected
 
 
 # Between images
 
 
 def hints_between(**images: Image.Image) -> dict[str, list[Hint]]:
-    return between({name: measure(image)[1] for name, image in images.items()})
+    return hints_between_images({name: measure(image)[1] for name, image in images.items()})
 
 
 def test_near_duplicates() -> None:
@@ -297,5 +299,7 @@ def test_any_size_and_mode(size: tuple[int, int], mode: str) -> None:
     before = image.tobytes()
     measures, fingerprint = measure(image)
     assert measures.noise == measures.letters == 0
-    assert between({"a": fingerprint, "b": fingerprint})["a"] == [Hint("duplicate", "nearly the same as b")]
+    assert hints_between_images({"a": fingerprint, "b": fingerprint})["a"] == [
+        Hint("duplicate", "nearly the same as b")
+    ]
     assert image.tobytes() == before

@@ -61,7 +61,7 @@ def project(repository: Path) -> dict[str, list[str]]:
         (
             "review",
             "cli judge_page.server review_page.server review_page.page review.status review.agreement_report "
-            "hints.worker study.serving",
+            "hints.measures study.serving",
         ),
         (
             "build",

@@ -215,7 +215,7 @@ def test_all_or_nothing(copy: Copy) -> None:
         ({"sha256": "0" * 64}, f"task 2: sha256 {'0' * 64}, but the image has 86fdfc"),
         ({"image_id": other}, "task 2: reviewed for n02165456, which is not among the image's reassessed labels"),
         ({"wnid": "n01443537"}, "task 2: reviewed for n01443537, which is not among the image's reassessed labels"),
-        ({"wnid": "../ada"}, "class '../ada': no class of ILSVRC2012; expected a wnid"),
+        ({"wnid": "../ada"}, "unknown class '../ada'; expected a wnid"),
     ):
         assert message in refused(copy, [valid, answered({"data": task["data"] | changed}, 2, CLEAN)])
     assert f"task 2: {other} again, as in answers.json, task 1; remove one of the two" in refused(

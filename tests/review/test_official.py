@@ -10,7 +10,7 @@ from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.review import agreement_report
 from cleanset.review import status as review_status
-from cleanset.review.bind import bind_reviews, bound_text
+from cleanset.review.save import bind_reviews, bound_text
 from cleanset.review.store import read_reviews
 from cleanset.review_page.library import open_library
 from cleanset.review_page.server import open_session
@@ -89,8 +89,8 @@ def test_they_count_in_an_edition_of_the_official_archive(edition: Edition) -> N
 def test_they_are_refused_anywhere_else(edition: Edition) -> None:
     edition.raw_md5.write_text(f"{'0' * 32}  {TAR}\n")
     expected = (
-        f"{TENCH}.yaml, line 2, {val(1)}: sha256 official, but dataset.images is no tar with the MD5 of the official "
-        "archive in raw.md5: run cleanset review bind in an edition of that archive, which writes the SHA-256"
+        f"{TENCH}.yaml, line 2, {val(1)}: sha256 official, but dataset.images is not a tar with the MD5 of the "
+        "official archive in raw.md5: run cleanset review bind in an edition of that archive, which writes the SHA-256"
     )
     for run in (
         crops.run,
@@ -106,7 +106,7 @@ def test_they_are_refused_anywhere_else(edition: Edition) -> None:
     before = {path: path.read_bytes() for path in edition.reviews.rglob("*.yaml")}
     code, shown, errors = says(cleanset("review", "bind", cwd=edition.folder))
     assert (code, shown) == (1, "")
-    assert errors.startswith(f"error: params.yaml: dataset.images {TAR} is no tar that has the MD5 of the official")
+    assert errors.startswith(f"error: params.yaml: dataset.images {TAR} is not a tar with the MD5 of the official")
     assert {path: path.read_bytes() for path in edition.reviews.rglob("*.yaml")} == before
 
 
@@ -114,10 +114,10 @@ def test_bind_from_the_command_line(edition: Edition) -> None:
     path = edition.reviews / "ann" / f"{TENCH}.yaml"
     before = path.read_text()
     code, shown, _ = says(cleanset("review", "bind", "--reviewer", "bob", cwd=edition.folder))
-    assert (code, shown) == (0, "0 reviews have the SHA-256 of their images now\n")
+    assert (code, shown) == (0, "0 reviews now have the SHA-256 of their images\n")
     assert path.read_text() == before
     code, shown, _ = says(cleanset("review", "bind", "--reviewer", "ann", cwd=edition.folder))
-    assert (code, shown) == (0, "2 reviews have the SHA-256 of their images now\n")
+    assert (code, shown) == (0, "2 reviews now have the SHA-256 of their images\n")
     assert "official" not in path.read_text()
     assert {
         vote["ann"].review.sha256 for (_, name), vote in read_reviews(edition.reviews).items() if name == val(4)

@@ -16,7 +16,7 @@ from cleanset.dataset.labels import read_reassessed
 from cleanset.edition.params import ReviewPolicy
 from cleanset.review.decisions import decide_all
 from cleanset.review.store import check_note, read_reviews
-from cleanset.review.yaml_edit import whole
+from cleanset.review.yaml_edit import review_file_text
 from cleanset.selection.fill import fill, with_decisions
 from cleanset.selection.metrics import totals
 
@@ -76,7 +76,7 @@ def test_the_files_are_as_the_page_writes_them(folder: Path) -> None:
         by_file.setdefault(vote.wnid, {})[image_id] = vote.review
     assert sorted(by_file) == sorted(path.stem for path in folder.iterdir())
     for wnid, reviews in by_file.items():
-        assert (folder / f"{wnid}.yaml").read_text() == whole(wnid, reviews)  # type: ignore[arg-type]
+        assert (folder / f"{wnid}.yaml").read_text() == review_file_text(wnid, reviews)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cleanset.images.boxes import Crop
 from cleanset.review.consensus import Policy, consensus
-from cleanset.review.decisions import Decided
+from cleanset.review.decisions import Decisions
 from cleanset.review.queue import (
     Candidate,
     ClassStatus,
@@ -264,7 +264,7 @@ def test_candidates_by_class() -> None:
 
 
 def test_decisions_of_a_class() -> None:
-    decided = Decided({(7, "p1"): DECISIONS["clean"], (8, "p2"): DECISIONS["reject"]}, {"a": {}}, UNREVIEWED)
+    decided = Decisions({(7, "p1"): DECISIONS["clean"], (8, "p2"): DECISIONS["reject"]}, {"a": {}}, UNREVIEWED)
     decide = decided.for_class(7)["a"]
     assert (decide("p1"), decide("p2")) == (DECISIONS["clean"], UNREVIEWED)
     assert decided.for_candidate("a", 8, "p2") == DECISIONS["reject"]

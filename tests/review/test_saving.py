@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.review.cache import ReviewCache
 from cleanset.review.save import save
 from cleanset.review.store import read_reviews
 from cleanset.review.verdicts import Review
+from cleanset.review_page.on_disk import ReviewCache
 from cleanset.saving import ChangedMeanwhileError
 from tests.small_disks import small_disk_at
 
@@ -107,8 +107,8 @@ def test_a_broken_file_is_not_touched(reviews: Path, content: bytes, message: st
         ((".", TENCH, FIRST), r"reviewer '\.': expected a name"),
         (("Ann", TENCH, FIRST), "reviewer 'Ann': expected a name"),
         (("ann\n", TENCH, FIRST), r"reviewer 'ann\\n': expected a name"),
-        (("ann", "../n01440764", FIRST), r"class '\.\./n01440764': no class of ILSVRC2012; expected a wnid"),
-        (("ann", "n00000001", FIRST), "class 'n00000001': no class"),
+        (("ann", "../n01440764", FIRST), r"unknown class '\.\./n01440764'; expected a wnid"),
+        (("ann", "n00000001", FIRST), "unknown class 'n00000001'; expected a wnid"),
         (("ann", TENCH, "ILSVRC2012_val_1"), "image 'ILSVRC2012_val_1': expected an image id such as"),
         (("ann", TENCH, "x: y"), "image 'x: y': expected an image id"),
         (("ann", TENCH, f"{FIRST}_{TENCH}"), "image 'ILSVRC2012_val_00000001_n01440764': expected an image id"),

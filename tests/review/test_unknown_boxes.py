@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cleanset.edition.params import ReviewPolicy
 from cleanset.review.consensus import Policy, consensus
-from cleanset.review.decisions import Decided, decide_all
+from cleanset.review.decisions import Decisions, decide_all
 from cleanset.review.queue import class_status, for_reviewer, open_images, questions
 from cleanset.review.store import BOARD, Votes
 from cleanset.review.verdicts import Review, Vote
@@ -82,7 +82,7 @@ def test_the_board_may_leave_the_box_to_others(votes: list[Review], expected: De
 # The policy
 
 
-def decided(policy: ReviewPolicy, **by_reviewer: Review) -> Decided:
+def decided(policy: ReviewPolicy, **by_reviewer: Review) -> Decisions:
     votes: Votes = {(CLASS, IMAGE): {name: Vote("", IMAGE, review, "") for name, review in by_reviewer.items()}}
     return decide_all(policy, votes, {"standard": {}})
 

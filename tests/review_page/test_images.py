@@ -12,7 +12,7 @@ from PIL import Image
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.tables import INDEX, read_table
-from cleanset.web.images import MAX_PNG_PIXELS, Photos, shown
+from cleanset.web.images import MAX_PNG_PIXELS, Photos, encode_for_page
 
 from .conftest import Open, Serve
 from .reviewing import Reviewing, reviews
@@ -137,5 +137,5 @@ def test_nothing_but_pixels_is_handed_on() -> None:
     exif[0x0112] = 6
     out = io.BytesIO()
     image.save(out, format="JPEG", exif=exif, icc_profile=b"not really a profile", comment="secret")
-    again = Image.open(io.BytesIO(shown(out.getvalue(), None)))
+    again = Image.open(io.BytesIO(encode_for_page(out.getvalue(), None)))
     assert (again.size, dict(again.getexif()), again.info) == ((40, 20), {}, {})

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cleanset.web.guard import Guard, is_loopback, own_hosts
-from cleanset.web.pages import usual_port
-from cleanset.web.serving import address, bind, bind_usual
+from cleanset.web.pages import address, bind, bind_usual, usual_port
 from tests.browser_tab import Server
 
 from .conftest import Open, Serve

@@ -22,11 +22,11 @@ from cleanset.images.boxes import Box
 from cleanset.review.queue import Candidate
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review
-from cleanset.review_page.crop_scores import CropScores
 from cleanset.review_page.keys import FILTERS, REASONS, VERDICTS
 from cleanset.review_page.library import Library, open_library
-from cleanset.review_page.pace import Pace, in_words
+from cleanset.review_page.on_disk import CropScores
 from cleanset.review_page.server import open_session
+from cleanset.review_page.session import Pace, in_words
 from cleanset.review_page.tab import Tab
 from cleanset.review_page.view import render
 from cleanset.tables import CROP_SCORES, write_table
@@ -115,21 +115,21 @@ def test_examples_are_reviewed_as_clean_and_not_asked(edition: Path, library: Li
     html = render(tab)["view"]
     assert "an example" not in html
     assert "No example: no other image is reviewed as clean yet." in html
-    *_, third, second, first = tab.asked()  # the last that would be asked
+    *_, third, second, first = tab.cursor.asked()  # the last that would be asked
     for image_id, verdict in ((first, "clean"), (second, "unsure"), (third, "clean")):
         review = Review.model_validate({"verdict": verdict, "sha256": library.images[image_id].sha256})
         save(edition / "reviews", "ben", GOLDFISH, image_id, review)
     html = render(tab)["view"]
-    assert set(tab.asked()).isdisjoint({first, second, third})
+    assert set(tab.cursor.asked()).isdisjoint({first, second, third})
     section = html[html.index('class="examples"') : html.index('class="progress"')]
     assert sorted(re.findall(r"ILSVRC2012_val_\d{8}", section)) == sorted([first, third])
-    tab.every = True  # beside themselves they are no examples
+    tab.cursor.every = True  # beside themselves they are no examples
     assert "an example" not in render(tab)["view"]
 
 
 def test_names_and_notes_are_escaped(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
-    tab.session.notes[tab.class_index, tab.focus or ""] = "<script>alert(1)</script>"
+    tab.session.notes[tab.cursor.class_index, tab.cursor.focus or ""] = "<script>alert(1)</script>"
     html = render(tab)["view"]
     assert "<script>" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
@@ -137,7 +137,7 @@ def test_names_and_notes_are_escaped(edition: Path, library: Library) -> None:
 
 def test_a_verdict_changed_since_it_was_shown_is_not_overwritten(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
-    focus = tab.focus
+    focus = tab.cursor.focus
     assert focus is not None
     other = tab.session.library.images[focus]
     save(edition / "reviews", "ada", GOLDFISH, focus, Review(verdict="clean", sha256=other.sha256))
@@ -154,7 +154,7 @@ def test_a_verdict_changed_since_it_was_shown_is_not_overwritten(edition: Path, 
 
 def test_a_verdict_beneath_an_open_crop_is_not_overwritten(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
-    focus = tab.focus
+    focus = tab.cursor.focus
     assert focus is not None
     tab.press("x", [focus])
     save(edition / "reviews", "ada", GOLDFISH, focus, Review(verdict="clean", sha256=library.images[focus].sha256))
@@ -172,7 +172,7 @@ def test_a_note_saves_no_verdict_that_could_not_be_written(
     edition: Path, library: Library, before: tuple[str, ...]
 ) -> None:
     tab = tab_of(edition, library)
-    first, second = tab.images()[:2]
+    first, second = tab.cursor.images()[:2]
     for key in before:
         tab.press(key, [first, second])
     in_the_way = edition / "reviews" / "ada" / f".{GOLDFISH}.yaml.partial"
@@ -183,7 +183,7 @@ def test_a_note_saves_no_verdict_that_could_not_be_written(
     in_the_way.rmdir()
     for key in ("Escape", "ArrowRight", "e"):
         tab.press(key, [first, second])
-    assert (tab.mode, tab.focus) == ("note", second)
+    assert (tab.mode, tab.cursor.focus) == ("note", second)
     tab.leave_note("why so dark?")
     assert tab.notice is not None
     assert tab.notice.text == "The note is not saved yet: it is saved with a verdict."
@@ -195,11 +195,11 @@ def test_a_note_saves_no_verdict_that_could_not_be_written(
 
 def test_a_note_belongs_to_one_class(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
-    assert tab.focus is not None
-    tab.session.notes[tab.class_index + 1, tab.focus] = "of the other class"
+    assert tab.cursor.focus is not None
+    tab.session.notes[tab.cursor.class_index + 1, tab.cursor.focus] = "of the other class"
     assert "of the other class" not in render(tab)["view"]
     assert tab.note()[1] == ""
-    tab.press("u", [tab.focus])
+    tab.press("u", [tab.cursor.focus])
     assert list(reviews(edition)[GOLDFISH].values()) == [{"verdict": "unsure"}]
 
 
@@ -215,8 +215,8 @@ def test_no_verdict_on_what_was_not_shown(edition: Path, library: Library) -> No
 
 def saved_crop(tab: Tab, *keys: tuple[str, Box | None]) -> bool:
     """Whether a crop is saved of the image in focus with these keys, each with the box that is drawn then."""
-    assert tab.focus is not None
-    focus = tab.focus
+    assert tab.cursor.focus is not None
+    focus = tab.cursor.focus
     for key, box in (("x", None), ("w", None), *keys):
         tab.press(key, [focus], box)
     return tab.mode == "class"
@@ -235,9 +235,9 @@ def test_the_object_is_visible_in_one_box_only(edition: Path, library: Library) 
     tab.press("Escape", [])
     assert not saved_crop(tab, ("v", None), ("Enter", first))
     tab.press("Escape", [])
-    focus = tab.focus
+    focus = tab.cursor.focus
     assert saved_crop(tab, ("v", first), ("box", first), ("Enter", first))
-    tab.focus = focus
+    tab.cursor.focus = focus
     assert not saved_crop(tab, ("Enter", first))  # opened again, it is not stated
     assert reviews(edition)[GOLDFISH][focus or ""]["crop"] == list(first)
 
@@ -257,7 +257,7 @@ def test_a_crop_has_a_smallest_size(edition: Path, library: Library, box: Box, i
 def test_a_class_that_waits_for_others_is_not_called_settled(edition: Path) -> None:
     tab = tab_of(edition, set_review(edition, policy="majority", min_reviewers=2))
     while tab.wnid == GOLDFISH:
-        tab.press("c", tab.images())
+        tab.press("c", tab.cursor.images())
     assert tab.notice is not None
     assert tab.notice.text == "goldfish has all your verdicts, and waits for other reviewers."
 
@@ -266,25 +266,25 @@ def test_undo_is_of_one_tab(edition: Path, library: Library) -> None:
     one = tab_of(edition, library)
     other = Tab(one.session)
     other.start()
-    first = one.focus
-    one.press("c", one.images())
+    first = one.cursor.focus
+    one.press("c", one.cursor.images())
     render(other)
-    other.press("z", other.images())
+    other.press("z", other.cursor.images())
     assert other.notice is not None
     assert other.notice.text.startswith("Nothing to undo in this tab")
     assert list(reviews(edition)[GOLDFISH]) == [first]
-    one.press("z", one.images())
+    one.press("z", one.cursor.images())
     assert reviews(edition) == {}
 
 
 def test_a_note_without_a_verdict_survives_a_reload(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
-    tab.press("e", tab.images())
+    tab.press("e", tab.cursor.images())
     tab.leave_note("a stamp?")
     again = Tab(tab.session)
     again.start()
     assert "Note, not saved before a verdict: “a stamp?”" in render(again)["view"]
-    again.press("u", again.images())
+    again.press("u", again.cursor.images())
     assert [entry["note"] for entry in reviews(edition)[GOLDFISH].values()] == ["a stamp?"]
     assert "not saved before" not in render(again)["view"]
 
@@ -292,9 +292,9 @@ def test_a_note_without_a_verdict_survives_a_reload(edition: Path, library: Libr
 def test_no_verdict_at_the_end(edition: Path, library: Library) -> None:
     """Where no image is shown, nothing is saved or taken back."""
     tab = tab_of(edition, library)
-    focus = tab.focus or ""
+    focus = tab.cursor.focus or ""
     tab.press("c", [focus])
-    tab.focus, tab.mode, tab.ended = focus, "end", True
+    tab.cursor.focus, tab.mode, tab.ended = focus, "end", True
     for key in ("d", "u", "r", "x", "Enter", "e"):
         tab.press(key, [focus])
         assert tab.mode == "end"
@@ -305,24 +305,24 @@ def test_reject_stays_close(edition: Path, library: Library) -> None:
     """The image that is looked at closely stays on the screen while a reason is chosen, with its hints."""
     tab = tab_of(edition, library)
     for key in ("Enter", "r"):
-        tab.press(key, tab.images())
+        tab.press(key, tab.cursor.images())
     modes = [tab.mode]
     assert 'class="zoom"' in render(tab)["overlay"]
     assert "several objects" in render(tab)["overlay"]
-    tab.press("Escape", tab.images())
+    tab.press("Escape", tab.cursor.images())
     modes.append(tab.mode)
     for key in ("r", "b"):
-        tab.press(key, tab.images())
+        tab.press(key, tab.cursor.images())
     modes.append(tab.mode)
     assert modes == ["reason", "zoom", "zoom"]
-    tab.press("Escape", tab.images())
+    tab.press("Escape", tab.cursor.images())
     assert (tab.mode, render(tab)["overlay"]) == ("class", "")
 
 
 def test_hints_name_cards(edition: Path, library: Library) -> None:
     """Not image ids, which are long and stand nowhere else in full."""
     tab = tab_of(edition, library)
-    first, second = tab.images()[:2]
+    first, second = tab.cursor.images()[:2]
     data = library.photos.read(first)
     tab.session.hints = BackgroundHints(lambda _: data)
     tab.session.hints.request([first, second])
@@ -341,7 +341,7 @@ def test_hints_name_cards(edition: Path, library: Library) -> None:
 def test_no_box_that_is_none(edition: Path, library: Library, box: Box | None) -> None:
     tab = tab_of(edition, library)
     for key in ("x", "w", "v", "Enter"):
-        tab.press(key, tab.images(), box)
+        tab.press(key, tab.cursor.images(), box)
     assert tab.notice is not None
     assert tab.notice.is_error
     assert reviews(edition) == {}
@@ -350,15 +350,15 @@ def test_no_box_that_is_none(edition: Path, library: Library, box: Box | None) -
 def test_a_crop_that_is_misclassified(edition: Path, library: Library) -> None:
     """Told beside the image, and the class needs another image for that model."""
     tab = tab_of(edition, library)
-    focus = tab.focus
+    focus = tab.cursor.focus
     assert focus is not None
     for key in ("x", "w", "v", "Enter"):
-        tab.press(key, tab.images(), (0, 0, 300, 200))
+        tab.press(key, tab.cursor.images(), (0, 0, 300, 200))
     assert "misclassified by" not in render(tab)["view"]
-    kept = dict(tab.status.kept)
+    kept = dict(tab.cursor.status.kept)
     score_as_misclassified(tab, focus, edition / "elsewhere")
     assert "crop misclassified by standard" in render(tab)["view"]
-    assert tab.status.kept == kept | {"standard": kept["standard"] - 1}
+    assert tab.cursor.status.kept == kept | {"standard": kept["standard"] - 1}
 
 
 def score_as_misclassified(tab: Tab, image_id: str, folder: Path) -> None:
@@ -381,33 +381,33 @@ def set_review(edition: Path, **changes: object) -> Library:
 
 def test_a_misclassified_crop_that_is_accepted(edition: Path) -> None:
     tab = tab_of(edition, set_review(edition, wrong_after_crop="accept"))
-    focus = tab.focus
+    focus = tab.cursor.focus
     assert focus is not None
     for key in ("x", "w", "v", "Enter"):
-        tab.press(key, tab.images(), (0, 0, 300, 200))
-    kept = dict(tab.status.kept)
+        tab.press(key, tab.cursor.images(), (0, 0, 300, 200))
+    kept = dict(tab.cursor.status.kept)
     assert kept["standard"] > 0
     score_as_misclassified(tab, focus, edition / "elsewhere")
-    assert tab.status.kept == kept
+    assert tab.cursor.status.kept == kept
 
 
 def test_an_own_misclassified_crop_is_out_while_it_waits_for_others(edition: Path) -> None:
     """The class needs another image of this reviewer for the model that errs."""
     tab = tab_of(edition, set_review(edition, policy="unanimous", min_reviewers=2))
-    first, *others = tab.images()[:4]
+    first, *others = tab.cursor.images()[:4]
     ranked = [Candidate(first, "top5", 1, 0.9)] + [
         Candidate(image_id, "reserve", rank, 0.9 - rank / 10) for rank, image_id in enumerate(others, start=2)
     ]
     library = tab.session.library
-    tab.session.library = replace(library, classes={**library.classes, tab.class_index: {"standard": ranked}})
-    tab.focus = first
+    tab.session.library = replace(library, classes={**library.classes, tab.cursor.class_index: {"standard": ranked}})
+    tab.cursor.focus = first
     for key in ("x", "w", "v", "Enter"):
-        tab.press(key, tab.images(), (0, 0, 300, 200))
-    assert [(each.image_id, each.certain) for each in tab.status.questions] == list(
+        tab.press(key, tab.cursor.images(), (0, 0, 300, 200))
+    assert [(each.image_id, each.certain) for each in tab.cursor.status.questions] == list(
         zip(others, (True, True, False), strict=True)
     )
     score_as_misclassified(tab, first, edition / "elsewhere")
-    assert [each.certain for each in tab.status.questions] == [True, True, True]
+    assert [each.certain for each in tab.cursor.status.questions] == [True, True, True]
 
 
 def test_one_unreadable_file_hinders_no_other_class(edition: Path, library: Library) -> None:
@@ -425,7 +425,7 @@ def test_statuses_stay_until_the_new_ones_are_there(
     tab = tab_of(edition, library)
     monkeypatch.setattr(tab.session.stored, "of_class", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        score_as_misclassified(tab, tab.focus or "", edition / "elsewhere")
+        score_as_misclassified(tab, tab.cursor.focus or "", edition / "elsewhere")
     assert set(tab.session.statuses) == set(library.classes)
 
 
@@ -454,8 +454,8 @@ def test_images_that_people_took_for_modified_are_looked_at_again(
     tab = Tab(open_session(Edition(edition), library, "ada", path))
     tab.start()
     assert tab.order.matching("conflicts") == [class_index]
-    tab.go_to(class_index)
-    assert image_id in tab.images()
+    tab.cursor.go_to(class_index)
+    assert image_id in tab.cursor.images()
     assert "".join(render(tab).values()).count("8 of 13 people took it for modified: look again") == 1
     path.write_text(f"{header}\nreal,17,{wnid},13,8,0.6154,0.3552,0.8229,-0.4615\n")
     with pytest.raises(CleansetError, match=r"look_again\.csv, line 2: '17' of class 'n\d+'; expected a candidate"):

@@ -120,15 +120,43 @@ def test_a_key_that_the_connection_lost_is_sent_again_and_counts_once(edition: P
     assert reviews(edition) == {GOLDFISH: {first: {"verdict": "unsure"}}}
 
 
+HELD_BACK = """
+const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+let waiting = null;
+window.holdBack = () => { waiting = []; };
+window.letArrive = () => { const all = waiting; waiting = null; all.forEach((arrive) => arrive()); };
+Object.defineProperty(WebSocket.prototype, "onmessage", { set(handle) {
+  set.call(this, (event) => (waiting === null ? handle(event) : waiting.push(() => handle(event))));
+} });
+"""
+"""What the server sends between `holdBack()` and `letArrive()` arrives at the latter."""
+
+
 def test_a_key_held_down_stops_when_it_is_let_go(start: Serve, visit: Open) -> None:
-    """It steps as fast as it is answered; nothing is left over."""
-    at = slow_visit(visit, start())
+    """It steps as fast as it is answered; nothing is left over. No answer comes meanwhile, however slow the machine."""
+    at = visit(start())
+    at.page.add_init_script(HELD_BACK)
+    at.page.reload()
+    at.ready()
+    at.page.evaluate("holdBack()")
     for _ in range(10):
         at.page.keyboard.down("n")
     at.page.keyboard.up("n")
+    at.page.evaluate("letArrive()")
     wait_for(at, 1)
     at.page.wait_for_timeout(2000)
     assert at.of_view("pressed") == "1"
+
+
+def test_a_key_held_down_steps_once_an_answer(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.ready()
+    for step in range(1, 4):
+        at.page.keyboard.down("n")
+        wait_for(at, step)
+    at.page.keyboard.up("n")
+    at.page.wait_for_timeout(1000)
+    assert at.of_view("pressed") == "3"
 
 
 def test_back_goes_to_the_class_before(start: Serve, visit: Open) -> None:

@@ -57,19 +57,19 @@ def test_the_page_opens_the_crop_of_an_image_whose_box_is_asked_for(edition: Pat
     wnid, (_, second, *_) = wnids()[class_index], first_images(library, class_index)
     save(edition / "reviews", "scooter", wnid, second, unknown(library, second))
     tab = tab_of(edition, library, "ada", class_index)
-    assert (tab.mode, tab.focus) == ("crop", second)
+    assert (tab.mode, tab.cursor.focus) == ("crop", second)
     assert WHY in render(tab)["overlay"]
     tab.press("Escape", [])
     parts = render(tab)
-    assert (tab.mode, tab.focus) == ("class", second)
+    assert (tab.mode, tab.cursor.focus) == ("class", second)
     assert "to be cropped: draw the box" in parts["view"]
     assert "scooter" not in parts["view"].split("</figure>")[0]  # whose verdict it is, is no matter
     tab.press("x", [second])
     draw(tab)
     assert reviews(edition)[wnid][second]["crop"] == list(BOX)
     assert tab.mode == "class"
-    assert tab.focus != second
-    assert not tab.is_box_asked()
+    assert tab.cursor.focus != second
+    assert not tab.cursor.is_box_asked()
 
 
 def test_the_reviewer_without_a_box_is_asked_for_it(edition: Path, library: Library) -> None:
@@ -108,7 +108,7 @@ def test_one_box_after_another(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library, "ada", class_index)
     seen = []
     while tab.mode == "crop":
-        seen.append(tab.focus)
+        seen.append(tab.cursor.focus)
         draw(tab)
     assert sorted(filter(None, seen)) == sorted([first, second])
 

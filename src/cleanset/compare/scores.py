@@ -9,9 +9,8 @@ from typing import Any
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.edition.official import images_are_official
 from cleanset.edition.params import Params
-from cleanset.edition.paths import Edition
+from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.review.decisions import decide_all
 from cleanset.review.store import checked_reviews

@@ -1,4 +1,4 @@
-"""Signs that an image may have been modified, to be shown beside it. They hint; people decide.
+"""Hints that an image may have been modified, shown beside it. People decide.
 
 A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds
 several objects, a wrong class, a drawing, an artificial background, a small object in a large image, large
@@ -18,7 +18,7 @@ from cleanset.vocabulary import Reason
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A reason that a reviewer may have, and the sign of it in words."""
+    """A possible reason to reject an image, and the sign of it in words."""
 
     kind: Reason
     text: str
@@ -26,7 +26,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The value from which on a measure is a sign; round numbers, chosen on 75 photographs and half of the sample."""
+    """Values from which a measure counts as a sign: round numbers, chosen on 75 photographs and half of the sample."""
 
     seam: float = 0.95
     saturation: float = 16.0
@@ -36,17 +36,17 @@ class Thresholds:
     noise: float = 15.0
     letters: int = 9
     short_side: int = 150
-    """Pixels; models see what is smaller enlarged by more than half."""
+    """In pixels; smaller images are enlarged by more than half for the models."""
     hash_distance: int = 8
-    """Of 64 bits."""
+    """Differing bits, of 64."""
     corner_correlation: float = 0.3
 
 
 THRESHOLDS = Thresholds()
 
 
-def hints(measures: Measures, thresholds: Thresholds = THRESHOLDS) -> list[Hint]:
-    """The signs in one image."""
+def hints_of_image(measures: Measures, thresholds: Thresholds = THRESHOLDS) -> list[Hint]:
+    """The hints from one image alone."""
     found = list(_hints(measures, thresholds))
     if min(measures.size) < thresholds.short_side:
         found.append(Hint("too_small", f"{measures.size[0]} × {measures.size[1]} pixels"))
@@ -77,7 +77,7 @@ def _hints(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
 
 
 def _position(x: float, y: float) -> str:
-    """Where a point lies, in shares of width and height."""
+    """The place of a point, given in shares of width and height, in words."""
     row = ("top", "middle", "bottom")[min(int(3 * y), 2)]
     return f"{row} {('left', 'centre', 'right')[min(int(3 * x), 2)]}"
 
@@ -87,8 +87,10 @@ def _position(x: float, y: float) -> str:
 CORNERS = ("top left", "top right", "bottom left", "bottom right")
 
 
-def between(fingerprints: Mapping[str, Fingerprint], thresholds: Thresholds = THRESHOLDS) -> dict[str, list[Hint]]:
-    """By image id, the signs that others of `fingerprints` give: near-duplicates and repeated corners."""
+def hints_between_images(
+    fingerprints: Mapping[str, Fingerprint], thresholds: Thresholds = THRESHOLDS
+) -> dict[str, list[Hint]]:
+    """By image id, the hints from comparing images: near-duplicates and repeated corners."""
     names = list(fingerprints)
     found: dict[str, list[Hint]] = {name: [] for name in names}
     if len(names) < 2:
@@ -110,7 +112,7 @@ def between(fingerprints: Mapping[str, Fingerprint], thresholds: Thresholds = TH
 
 
 def _others(names: Sequence[str], related: NDArray[np.bool_]) -> Iterator[tuple[str, str]]:
-    """Each name that is related to others, with those in words."""
+    """Yield each name that is related to others, with these in words."""
     for place, name in enumerate(names):
         others = sorted(other for other, is_related in zip(names, related[place], strict=True) if is_related)
         others = [other for other in others if other != name]

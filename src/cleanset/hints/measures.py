@@ -1,8 +1,8 @@
-"""Cheap measures of signs that an image was modified: numbers only, no thresholds on what they mean.
+"""Cheap measures of signs that an image was modified; the thresholds are in `hints`.
 
 All but the hash are measured on the brightness (Rec. 601) or colours of the image, reduced by a whole
-factor until no side is longer than `MAX_SIDE_PIXELS` pixels; a flaw that is only to be seen in the full size
-of a larger image is not measured.
+factor until no side is longer than `MAX_SIDE_PIXELS` pixels; a flaw that is visible only at the
+full size of a larger image is missed.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 from scipy import ndimage
+
+from cleanset.images.codec import decode
 
 MAX_SIDE_PIXELS = 512
 CORNER_WIDTH, CORNER_HEIGHT = 120, 48
@@ -51,7 +53,7 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprint:
-    """What is compared between images: a perceptual hash of 64 bits, and the fine detail of the four corners."""
+    """For comparing images: a perceptual hash of 64 bits, and the fine detail of the four corners."""
 
     hash: NDArray[np.bool_]
     corners: tuple[NDArray[np.float32], ...]
@@ -84,14 +86,19 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     return measures, Fingerprint(imagehash.phash(luma).hash.ravel(), _corners(luma))
 
 
+def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
+    """Measure the bytes of a JPEG. Raises ValueError for anything else."""
+    return measure(decode(data))
+
+
 # Straight edges
 
 _MIN_STEP = 16
-"""Grey levels over two pixels that make an edge."""
+"""Grey levels between pixels two apart that make an edge."""
 _MAX_PLAIN_DEVIATION = 6.0
-"""Standard deviation of a row that is plain; JPEG leaves some of it."""
+"""Largest standard deviation of a plain row; JPEG leaves some noise."""
 _MAX_MARGIN_SHARE = 0.3
-"""Of the width or height: no margin is looked for further inside."""
+"""Share of the width or height within which margins are looked for."""
 _MIN_STRAIGHT_SHARE = 0.6
 """Share of a row's pixels that must step for a margin to end there."""
 
@@ -152,7 +159,7 @@ def _plain_levels(luma: Image.Image) -> float:
 
 
 _EDGE_SHARE = 0.0005
-"""Share of the steps between neighbours that are taken for edges; those over four pixels find each four times."""
+"""Share of the steps between neighbours that count as edges. (Steps over four pixels find each edge four times.)"""
 
 
 def _sharpness(grey: _Grey) -> float:
@@ -173,11 +180,11 @@ def _noise(grey: _Grey) -> float:
 _MIN_LETTER_CONTRAST = 28
 """Grey levels between a letter and its surroundings."""
 _MIN_LETTER_PIXELS = 6
-"""Pixels of height that the smallest letter has."""
+"""Height of the smallest letter."""
 
 
 def _longest_line(marked: NDArray[np.bool_]) -> tuple[int, tuple[float, float]]:
-    """The most shapes of about one height that are close together in a row, and the middle of that row."""
+    """Number and middle of the longest row of shapes that are close together and of similar height."""
     labels, count = ndimage.label(marked)
     large = np.bincount(labels.ravel(), minlength=count + 1) >= _MIN_LETTER_PIXELS**2 // 3
     large[0] = False
@@ -211,7 +218,7 @@ def _longest_line(marked: NDArray[np.bool_]) -> tuple[int, tuple[float, float]]:
 
 
 def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
-    """The fine detail of the four corners, each of mean 0 and length 1, or zeros where there is none.
+    """The fine detail of the four corners, each of mean 0 and norm 1, or zeros for an empty corner.
 
     In the order top left, top right, bottom left, bottom right. Empty for an image that is too small.
     """

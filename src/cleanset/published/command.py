@@ -27,7 +27,7 @@ from cleanset.published.golden import Line, differences, numbers, out_of_order
 from cleanset.published.lists import check_pool, read_pool, read_top5
 from cleanset.review.decisions import decide_all
 from cleanset.review.queue import candidates_by_class
-from cleanset.review.status import Progress, status_of
+from cleanset.review.status import ReviewProgress, status_of
 from cleanset.review.store import Votes, read_reviews
 from cleanset.tables import CANDIDATES, REJECTED, SELECTION, read_table
 
@@ -46,7 +46,7 @@ class Replay:
 
     lines: Sequence[Line]
     crops_last: Sequence[Change]
-    remaining: Mapping[str, Progress]
+    remaining: Mapping[str, ReviewProgress]
     problems: Sequence[str]
 
 
@@ -115,7 +115,7 @@ def _ids(table: pd.DataFrame) -> set[tuple[int, str]]:
     return set(zip(table["class_index"].tolist(), table["image_id"], strict=True))
 
 
-def still_to_review(edition: Edition, votes: Votes) -> Mapping[str, Progress]:
+def still_to_review(edition: Edition, votes: Votes) -> Mapping[str, ReviewProgress]:
     """By role, and for all together, the images that lack a verdict or a box, once boxes are asked for."""
     params = read_params(edition.folder)
     asking = params.review.model_copy(update={"unknown_boxes": "open"})

@@ -1,6 +1,6 @@
-"""Agreement of reviewers: observed agreement and Fleiss' kappa, in all, by verdict, and by pairs.
+"""Agreement of reviewers: observed agreement and Fleiss' kappa, overall, by verdict, and by pairs of reviewers.
 
-What is compared is the verdict. The unit is an image in a class with two or more reviews; the
+Verdicts are compared, not reasons or boxes. The unit is an image in a class with two or more reviews; the
 board, which decides on others' reviews, does not count as a reviewer.
 """
 
@@ -21,9 +21,10 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Over `images` that two or more reviewed: the mean share of pairs of verdicts that are the same, and kappa.
+    """Observed agreement and kappa over `images`, those with two or more reviews.
 
-    None where they are undefined: without an image; kappa also where only one verdict was ever given.
+    `agreement`: mean share of equal pairs of verdicts. Both are None without an image; kappa is None, too, where only
+    one verdict was ever given.
     """
 
     images: int
@@ -35,8 +36,8 @@ class Agreement:
 class VerdictAgreement:
     """The agreement on one verdict, over the images that two or more reviewed.
 
-    `agreement`: where one reviewer gives it, the chance that another does. `kappa`: with the other
-    verdicts taken for one (both Fleiss 1971, where all images have as many reviewers).
+    `agreement`: the probability that a second reviewer gives it where a first one did. `kappa`: with all other verdicts
+    merged into one. (Both as in Fleiss 1971, who has the same number of reviewers for every image.)
     """
 
     given: int
@@ -136,9 +137,9 @@ def differences(votes: Votes) -> list[Difference]:
 
 
 def agreement_of_reviewers(votes: Votes, candidates: Collection[tuple[int, str]]) -> dict[str, float | int]:
-    """On this model's candidates: images that several reviewers saw, on how many they differ, agreement, kappa.
+    """Numbers for a model's metrics, over its candidates with several reviewers: images, differences, agreement, kappa.
 
-    Agreement is in percent with two decimals, kappa has four; each is left out where it is undefined.
+    Agreement is in percent, rounded to two decimals, kappa to four; each is left out where it is undefined.
     """
     of_model = {key: by_reviewer for key, by_reviewer in votes.items() if key in candidates}
     found = overall(verdict_counts(without_board(of_model).values()))

@@ -1,4 +1,4 @@
-"""What `cleanset agreement` shows: the agreement of the reviewers of an edition, and where they differ."""
+"""The report of `cleanset agreement`: how far the reviewers of an edition agree, and where they differ."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -32,7 +32,7 @@ from cleanset.tables import INDEX, read_table
 
 @dataclass(frozen=True, slots=True)
 class AgreementReport:
-    """`reviewers`: how many images each has judged, the board not among them. `differences`: with the decision."""
+    """`reviewers`: number of images that each has reviewed, without the board. `differences`: with their decisions."""
 
     reviewers: dict[str, int]
     overall: Agreement
@@ -61,7 +61,7 @@ def run(edition: Edition) -> AgreementReport:
 
 
 def as_json(report: AgreementReport) -> str:
-    """The whole report; shares and kappas as fractions, null where they are undefined."""
+    """The whole report as JSON; agreement as a fraction, null where undefined."""
     content = {
         "reviewers": report.reviewers,
         **asdict(report.overall),
@@ -86,7 +86,7 @@ def _review_json(review: Review) -> dict[str, Any]:
 
 
 def as_table(report: AgreementReport) -> Group:
-    """The report for people."""
+    """Tables for the terminal."""
     seen = ", ".join(f"{name} {count}" for name, count in report.reviewers.items()) or "nobody yet"
     lines: list[Any] = [f"Images reviewed by each: {seen}. By two or more: {report.overall.images}."]
     if report.overall.images:

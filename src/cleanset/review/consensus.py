@@ -48,7 +48,7 @@ def consensus(
 
 
 def _of_board(board: Review, drawn: Sequence[Review], box_tolerance: float) -> Decision:
-    """The board's verdict; where it does not know the box, with the one on which those who have drawn it agree."""
+    """The board's decision. A box that it does not know is taken from the reviewers who drew it and agree."""
     if not board.box_unknown or not drawn:
         return _decision([board], board.box)
     found = consensus(drawn, None, "single", 1, box_tolerance)
@@ -56,14 +56,14 @@ def _of_board(board: Review, drawn: Sequence[Review], box_tolerance: float) -> D
 
 
 def _with_known_boxes(votes: Sequence[Review]) -> Sequence[Review]:
-    """The votes without the crops whose box is not known, if anybody knows one."""
+    """The votes without crops of unknown box, unless nobody has drawn a box."""
     if all(vote.box is None for vote in votes):
         return votes
     return [vote for vote in votes if not vote.box_unknown]
 
 
 def _agreeing(votes: Sequence[Review], with_vote: Review, box_tolerance: float) -> list[Review]:
-    """The votes of the same verdict and, for a crop, with the same box, one that keeps a little more, or an unknown."""
+    """The votes of the same verdict; for a crop, those whose box is the same, slightly larger, or unknown."""
     same = [vote for vote in votes if vote.verdict == with_vote.verdict]
     box = with_vote.box
     if box is None:
@@ -79,7 +79,7 @@ def _agreeing(votes: Sequence[Review], with_vote: Review, box_tolerance: float) 
 
 
 def _kept(box: Box | None) -> tuple[int, ...]:
-    """Orders boxes by the pixels that they keep, then by their edges; what has no box first."""
+    """Sort key of boxes: by area, then by edges; no box comes first."""
     if box is None:
         return ()
     left, top, right, bottom = box
@@ -97,11 +97,11 @@ def _decision(agreeing: Sequence[Review], box: Box | None) -> Decision:
 
 
 def asking_for_box(decision: Decision) -> Decision:
-    """The decision; on a crop whose box is not known: undecided, until it is drawn."""
+    """The decision, but undecided for a crop until its box is drawn."""
     return TO_BE_CROPPED if decision.box_unknown else decision
 
 
 def _most_frequent(reasons: Iterable[str | None]) -> str | None:
-    """Equally frequent: the first by name, so that the order of reviewers does not matter."""
+    """The most frequent reason; ties go to the first by name, so that the order of reviewers does not matter."""
     counts = Counter(reasons)
     return min(counts, key=lambda reason: (-counts[reason], reason or ""))

@@ -1,26 +1,44 @@
-"""The decisions of an edition, from the votes and the review policy of its params."""
+"""The decisions that follow from votes under a review policy, as they count for each model."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from cleanset.edition.params import Params, ReviewPolicy
-from cleanset.edition.paths import Edition
 from cleanset.review.consensus import Policy, asking_for_box, consensus
 from cleanset.review.queue import DecideInClass, for_reviewer
-from cleanset.review.store import BOARD, Votes, accepted, is_accepted
+from cleanset.review.store import BOARD, Votes, accepted_votes, is_accepted
 from cleanset.review.verdicts import Review, Vote
-from cleanset.selection.crop_check import Predictions, after_crop, predictions_of_crops
+from cleanset.selection.crop_check import Predictions, after_crop
 from cleanset.selection.decision import UNREVIEWED, Decision
-from cleanset.tables import CROP_SCORES, read_table
 from cleanset.vocabulary import BASES
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The decisions on the images of each class; by role, the predictions on crops that may cost a candidate.
+class ReviewRules(Protocol):
+    """The rules that a review policy must state; those of an edition are the section `review` of its params.yaml."""
 
-    `unreviewed`: what an image without a vote counts as. `boxes_asked`: a crop without a known box is undecided.
-    `accept`: the bases of the votes that count.
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def min_reviewers(self) -> int: ...
+    @property
+    def box_tolerance(self) -> float: ...
+    @property
+    def accept(self) -> Collection[str]: ...
+    @property
+    def boxes_asked(self) -> bool: ...
+    @property
+    def unreviewed_are_clean(self) -> bool: ...
+    @property
+    def wrong_crops_are_rejected(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The decisions on the images of each class, as they count for each model.
+
+    `predictions`: by role, on crops; a crop that a model misclassifies is rejected for that model. `unreviewed`: the
+    decision on an image without a vote. `boxes_asked`: a crop without a known box is undecided. `accept`: the bases of
+    the votes that count.
     """
 
     decisions: Mapping[tuple[int, str], Decision]
@@ -41,7 +59,7 @@ class Decided:
     def for_reviewer(
         self, reviewer: str, own_reviews: Mapping[str, Review], class_index: int
     ) -> dict[str, DecideInClass]:
-        """As `for_class`, to choose what one reviewer is asked; `own_reviews` are theirs in the class, by image id."""
+        """As `for_class`, but for choosing what to ask one reviewer, whose reviews in the class are `own_reviews`."""
         counted = {name: review for name, review in own_reviews.items() if is_accepted(review, self.accept)}
         decide = for_reviewer(reviewer, counted, self._by_reviewers(class_index), self.boxes_asked)
         return self._by_role(decide, class_index)
@@ -69,9 +87,9 @@ def _decide(by_reviewer: Mapping[str, Vote], policy: Policy, min_reviewers: int,
     return consensus(others, board.review if board else None, policy, min_reviewers, box_tolerance)
 
 
-def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Predictions]) -> Decided:
+def decide_all(policy: ReviewRules, votes: Votes, predictions: Mapping[str, Predictions]) -> Decisions:
     """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
-    return Decided(
+    return Decisions(
         decisions_under(policy, votes),
         predictions if policy.wrong_crops_are_rejected else {role: {} for role in predictions},
         Decision("clean") if policy.unreviewed_are_clean else UNREVIEWED,
@@ -80,18 +98,7 @@ def decide_all(policy: ReviewPolicy, votes: Votes, predictions: Mapping[str, Pre
     )
 
 
-def decisions_under(policy: ReviewPolicy, votes: Votes) -> dict[tuple[int, str], Decision]:
+def decisions_under(policy: ReviewRules, votes: Votes) -> dict[tuple[int, str], Decision]:
     """The decision on each image that has a vote which counts under a policy, by class index and image id."""
-    counted = decisions(accepted(votes, policy.accept), policy.policy, policy.min_reviewers, policy.box_tolerance)
+    counted = decisions(accepted_votes(votes, policy.accept), policy.policy, policy.min_reviewers, policy.box_tolerance)
     return {key: asking_for_box(each) for key, each in counted.items()} if policy.boxes_asked else dict(counted)
-
-
-def read_decided(edition: Edition, params: Params, votes: Votes) -> Decided:
-    """The decisions that follow from `votes`. A crop that is not scored yet counts as correct."""
-    predictions = {
-        role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
-        if edition.crop_scores(role).is_file()
-        else {}
-        for role in params.models
-    }
-    return decide_all(params.review, votes, predictions)

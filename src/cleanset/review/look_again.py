@@ -1,4 +1,4 @@
-"""The images that a realness study asks to look at again: its look_again.csv, of `cleanset study analyse --plan`."""
+"""Images to look at again: the look_again.csv that `cleanset study analyse --plan` writes for a realness study."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -14,15 +14,15 @@ COLUMNS = ("image_type", "image_id", "wnid", "ratings", "negative", "share", "lo
 """Columns of look_again.csv, one row for each rated image."""
 
 LookAgain = Mapping[int, Mapping[str, str]]
-"""By class index and image id, what people said of the image."""
+"""By class index and image id, a line on how people rated the image."""
 
 _ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
 def read_look_again(path: Path, known: Mapping[int, Collection[str]]) -> LookAgain:
-    """The images of a file as `cleanset study analyse` writes it; `known`: the candidates by class index.
+    """Read look_again.csv. `known`: the edition's candidates by class index.
 
-    Raises CleansetError for a file of another form, a class or an image that is not of the edition.
+    Raises CleansetError for a file in another format, and for an image that is not a candidate of its class.
     """
     found: dict[int, dict[str, str]] = {}
     for number, row in parse_csv(read_text(path, "expected look_again.csv"), COLUMNS, str(path)):

@@ -1,6 +1,6 @@
-"""Which images are still to be reviewed, class by class, for all models together, and in what order.
+"""The images still to be reviewed, class by class, for all models together, in the order of asking.
 
-Reviewing the first question again and again asks no more than any order must. For one model, let L
+Always reviewing the first question asks for no more images than any other order would. For one model, let L
 be the last image that it keeps in the end. Every image that would go before L if it were clean
 has to be reviewed, because it might replace L; no other has to. Where the class is not
 filled in the end, every candidate has to be reviewed. The first question is always such an image
@@ -20,17 +20,17 @@ from cleanset.selection.decision import Decision
 from cleanset.vocabulary import BOX_UNKNOWN, TIERS
 
 State = Literal["settled", "open", "short", "conflict"]
-"""Of a class, for one model.
+"""The state of a class, for one model.
 
-`settled`: full, and no image could still enter. `short`: the same, but not full. `conflict`: it
-waits for the board, and no reviewer need be asked before. `open`: reviewers are to be asked.
+`settled`: full, and no image could still enter. `short`: no image could enter, but the class is not full.
+`conflict`: it waits for the board, and reviewers are not asked before. `open`: reviewers are to be asked.
 """
 
 DecideInClass = Callable[[str], Decision]
-"""The decision on an image of one class, by image id. Models may differ, as where one misclassifies a crop."""
+"""Maps an image id of a class to its decision. Models may differ: one may misclassify a crop."""
 
 TO_BE_ASKED = ("unreviewed", "too_few_reviewers", BOX_UNKNOWN)
-"""Why an image is undecided, where a further reviewer can help."""
+"""Reasons of undecided images that a further reviewer can decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ ByRole = Mapping[str, Sequence[Candidate]]
 class Question:
     """An image to be reviewed and, by role, the models that may need it.
 
-    `certain`: it has to be reviewed whatever the other verdicts will be. `box_unknown`: it is decided that the image
-    is to be cropped, and the box is asked for.
+    `certain`: it must be reviewed whatever the other verdicts will be. `box_unknown`: the image is to be cropped, and
+    only the box is asked for.
     """
 
     image_id: str
@@ -65,8 +65,8 @@ class Question:
 class ClassStatus:
     """The review status of a class for one model: images kept so far, and image ids still to be reviewed.
 
-    `certain` are to be reviewed if all verdicts to come are clean, `open` if all are reject: the
-    fewest and the most. The first are among the second. `boxes` are those of `open` that lack only a crop box.
+    `certain` must be reviewed even if all verdicts to come are clean: the minimum. `open` must be if all are reject:
+    the maximum, which includes `certain`. `boxes` are those of `open` that lack only a crop box.
     """
 
     state: State
@@ -95,7 +95,7 @@ def candidates_by_class(
 def open_images(
     candidates: Sequence[Candidate], decide: DecideInClass, images_per_class: int, crops_in_rank: bool = False
 ) -> list[Candidate]:
-    """The undecided images that, if found clean, would be among the class's images; the likeliest first.
+    """The undecided images that would be among the class's images if found clean; the most likely first.
 
     The same images as column `open` of `selection.fill`.
     """
@@ -105,9 +105,10 @@ def open_images(
 def questions(
     by_role: ByRole, decided: Mapping[str, DecideInClass], images_per_class: int, crops_in_rank: bool = False
 ) -> list[Question]:
-    """Every open image of a class once. Asking the first, deciding, and asking again asks what any order must.
+    """Every open image of a class, once.
 
-    The certain ones first, among them those that lack only a box; then by tier and rank with the models that need them.
+    Certain ones come first, and of these the ones that lack only a box; then by tier and rank with the models that need
+    them.
     """
     serves: dict[str, dict[str, Candidate]] = {}
     certain: set[str] = set()
@@ -141,8 +142,8 @@ def for_reviewer(
 
     `boxes_asked`: a crop without a known box is asked again.
 
-    What others have to decide counts as clean for now, so that no review is asked for that may not be needed:
-    conflicts, which the board decides; and for the board, everything else. An image that waits for further
+    Images that others must decide count as clean for now, so that no review is asked for that may not be needed:
+    conflicts for a reviewer, everything else for the board. An image that waits for further
     reviewers counts as this reviewer has judged it, so that they need not wait for the others.
     """
 

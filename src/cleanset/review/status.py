@@ -12,7 +12,7 @@ from rich.table import Table
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
-from cleanset.review.decisions import Decided, read_decided
+from cleanset.review.decisions import Decisions, decide_all
 from cleanset.review.queue import (
     ByRole,
     ClassStatus,
@@ -21,20 +21,21 @@ from cleanset.review.queue import (
     class_status,
     combined_state,
 )
-from cleanset.review.store import checked_reviews
-from cleanset.tables import CANDIDATES, INDEX, read_table
+from cleanset.review.store import Votes, checked_reviews
+from cleanset.selection.crop_check import predictions_of_crops
+from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, read_table
 
 STATES: tuple[State, ...] = get_args(State)
 ALL = "all models"
+MAX_CLASSES_NAMED = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """For one model, or all: the classes of each state, and the fewest and most images still to be reviewed.
+class ReviewProgress:
+    """The classes of each state, and bounds on the images still to be reviewed, for one model or all together.
 
-    `boxes`: how many of the most lack only a crop box.
-    Each image of a class counts once. For all models together, the state of a class is the first of open, conflict and
-    short that it has for any of them, else settled.
+    `boxes`: how many of `at_most` lack only a crop box. An image counts once in a class. For all models
+    together, the state of a class is the first of open, conflict and short that it has for any of them, else settled.
     """
 
     classes: Mapping[State, Sequence[int]]
@@ -44,15 +45,15 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """What `cleanset review --status` shows: the progress by role and, under `all models`, of all together."""
+class ReviewStatus:
+    """Progress by role and, under `all models`, for all together: what `cleanset review --status` prints."""
 
-    progress: Mapping[str, Progress]
+    progress: Mapping[str, ReviewProgress]
     images_per_class: int
     unreviewed_are_clean: bool
 
 
-def run(edition: Edition) -> Status:
+def run(edition: Edition) -> ReviewStatus:
     """Read candidates and reviews of an edition, and count what is still to be reviewed."""
     params = read_params(edition.folder)
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
@@ -60,10 +61,21 @@ def run(edition: Edition) -> Status:
     index = read_table(edition.index, INDEX)
     votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
     classes = candidates_by_class(tables, params.dataset.class_list())
-    return status_of(classes, read_decided(edition, params, votes), params)
+    return status_of(classes, read_decisions(edition, params, votes), params)
 
 
-def status_of(classes: Mapping[int, ByRole], decided: Decided, params: Params) -> Status:
+def read_decisions(edition: Edition, params: Params, votes: Votes) -> Decisions:
+    """The decisions that follow from `votes`. A crop that is not scored yet counts as correct."""
+    predictions = {
+        role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+        if edition.crop_scores(role).is_file()
+        else {}
+        for role in params.models
+    }
+    return decide_all(params.review, votes, predictions)
+
+
+def status_of(classes: Mapping[int, ByRole], decided: Decisions, params: Params) -> ReviewStatus:
     """The progress of the reviews of `classes`, with these decisions."""
     images_per_class = params.export.images_per_class
     statuses: dict[int, dict[str, ClassStatus]] = {}
@@ -77,14 +89,14 @@ def status_of(classes: Mapping[int, ByRole], decided: Decided, params: Params) -
         role: _progress({index: [by_role[role]] for index, by_role in statuses.items()}) for role in params.models
     }
     progress[ALL] = _progress({index: list(by_role.values()) for index, by_role in statuses.items()})
-    return Status(progress, images_per_class, params.review.unreviewed_are_clean)
+    return ReviewStatus(progress, images_per_class, params.review.unreviewed_are_clean)
 
 
-def _progress(statuses: Mapping[int, Sequence[ClassStatus]]) -> Progress:
+def _progress(statuses: Mapping[int, Sequence[ClassStatus]]) -> ReviewProgress:
     classes: dict[State, list[int]] = {state: [] for state in STATES}
     for class_index, of_models in statuses.items():
         classes[combined_state(each.state for each in of_models)].append(class_index)
-    return Progress(
+    return ReviewProgress(
         classes,
         sum(len({name for each in of_models for name in each.certain}) for of_models in statuses.values()),
         sum(len({name for each in of_models for name in each.open}) for of_models in statuses.values()),
@@ -92,7 +104,7 @@ def _progress(statuses: Mapping[int, Sequence[ClassStatus]]) -> Progress:
     )
 
 
-def as_json(status: Status) -> str:
+def as_json(status: ReviewStatus) -> str:
     """The classes of each state as wnids, and the numbers of images, for each model and for all together."""
     each = {
         role: {
@@ -107,8 +119,8 @@ def as_json(status: Status) -> str:
     return json.dumps({"images_per_class": status.images_per_class, "all_models": together, "models": each}, indent=2)
 
 
-def as_table(status: Status) -> Group:
-    """A table of the numbers for people, with the classes that wait for the board."""
+def as_table(status: ReviewStatus) -> Group:
+    """A table for the terminal, with the classes that wait for the board."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=True)
     table.add_column("classes", ALL, no_wrap=True)
     together = status.progress[ALL]
@@ -123,7 +135,7 @@ def as_table(status: Status) -> Group:
     return Group(table, *_notes(status))
 
 
-def _notes(status: Status) -> Iterator[str]:
+def _notes(status: ReviewStatus) -> Iterator[str]:
     together = status.progress[ALL]
     if together.at_most:
         yield "At least and at most: images still to be reviewed, if all are clean and if none can be used."
@@ -142,6 +154,3 @@ def _notes(status: Status) -> Iterator[str]:
         yield f"Conflict, for the board: {', '.join(waiting[:MAX_CLASSES_NAMED])}{more}."
     if status.unreviewed_are_clean:
         yield "In params.yaml review.unreviewed is clean: images without a verdict count as clean here."
-
-
-MAX_CLASSES_NAMED = 12

@@ -19,7 +19,7 @@ BOARD = "board"
 """The reviewer whose verdicts overrule, with a note that says why."""
 
 NOTE_ON_REVIEWS = "README.md"
-"""May lie in the folder of all reviews, and say whose they are."""
+"""A note on whose reviews these are, allowed in the folder of all reviews."""
 
 _REVIEWER = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
@@ -54,7 +54,7 @@ def reviewer_folders(folder: Path) -> list[Path]:
 
 
 def _refuse_link(path: Path) -> None:
-    """Raise CleansetError for a link: another's verdicts would count as those of a second person."""
+    """Raise CleansetError for a symbolic link: one person's verdicts would count twice."""
     if path.is_symlink():
         raise CleansetError(
             f"{path}: a link to {path.readlink()}; expected a reviewer's own folder and files, else verdicts count "
@@ -63,11 +63,11 @@ def _refuse_link(path: Path) -> None:
 
 
 def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
-    """The file of one reviewer's verdicts on one class. Raises CleansetError for what cannot be either."""
+    """The path of a reviewer's verdicts on a class. Raises CleansetError for an invalid name or an unknown class."""
     if not _REVIEWER.fullmatch(reviewer):
         raise CleansetError(f"reviewer {reviewer!r}: expected a name of small letters, digits, - and _")
     if wnid not in class_indices():
-        raise CleansetError(f"class {wnid!r}: no class of ILSVRC2012; expected a wnid such as n01440764")
+        raise CleansetError(f"unknown class {wnid!r}; expected a wnid such as n01440764")
     return folder / reviewer / f"{wnid}.yaml"
 
 
@@ -80,7 +80,7 @@ def read_file(path: Path) -> list[Vote]:
 
 
 def check_note(reviewer: str, review: Review, where: str) -> None:
-    """Raise CleansetError for a note that is no text, and for a verdict of the board that does not say why."""
+    """Raise CleansetError for a note that UTF-8 cannot hold, and for a verdict of the board without a note."""
     if any("\ud800" <= character <= "\udfff" for character in review.note or ""):  # a surrogate: no UTF-8 holds it
         raise CleansetError(f"{where}: a note with half a character; write it again")
     if reviewer == BOARD and not (review.note or "").strip():
@@ -88,7 +88,7 @@ def check_note(reviewer: str, review: Review, where: str) -> None:
 
 
 def check_reviews(votes: Votes, index: "pd.DataFrame", min_crop_pixels: int = 1, official_images: bool = False) -> None:
-    """Check every vote against the images. Raises CleansetError for the first that does not hold.
+    """Check every vote against the images. Raises CleansetError for the first invalid one.
 
     `min_crop_pixels`: no edge of a crop may be shorter (`review.min_crop_pixels` of params.yaml).
     `official_images`: these are the images of the official archive, so that a vote may name one by its id alone.
@@ -109,7 +109,7 @@ def checked_reviews(folder: Path, index: "pd.DataFrame", min_crop_pixels: int, o
     return votes
 
 
-def accepted(votes: Votes, bases: Collection[str]) -> Votes:
+def accepted_votes(votes: Votes, bases: Collection[str]) -> Votes:
     """The votes with one of these bases, on the images that have such votes."""
     counted = {
         key: {name: vote for name, vote in by_reviewer.items() if is_accepted(vote.review, bases)}
@@ -124,7 +124,7 @@ def is_accepted(review: Review, bases: Collection[str]) -> bool:
 
 
 def basis_of(review: Review) -> str:
-    """The basis of a review; explicit where it names none."""
+    """The basis of a review; explicit by default."""
     return review.basis or "explicit"
 
 
@@ -137,8 +137,8 @@ def reviews_of_reviewer(votes: Votes, reviewer: str) -> dict[int, dict[str, Revi
     return dict(found)
 
 
-def drawn(votes: Votes) -> set[Crop]:
-    """Every crop that anybody has drawn, the board included, whether or not it was decided on."""
+def drawn_crops(votes: Votes) -> set[Crop]:
+    """Every crop drawn by anybody, the board included, whatever was decided."""
     return {
         Crop(image_id, vote.review.box)
         for (_, image_id), by_reviewer in votes.items()
@@ -156,7 +156,7 @@ def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: in
         )
     if vote.review.is_official and not official_images:
         raise CleansetError(
-            f"{vote.where}: sha256 {OFFICIAL}, but dataset.images is no tar with the MD5 of the official archive in "
+            f"{vote.where}: sha256 {OFFICIAL}, but dataset.images is not a tar with the MD5 of the official archive in "
             "raw.md5: run cleanset review bind in an edition of that archive, which writes the SHA-256 in its place"
         )
     if vote.review.sha256 != expected and not vote.review.is_official:
@@ -172,7 +172,7 @@ def _check_vote(vote: Vote, class_index: int, image: object, min_crop_pixels: in
 
 
 def _visible(folder: Path) -> list[Path]:
-    """What is in a folder, sorted, without hidden files and editors' copies."""
+    """The paths in a folder, sorted, without hidden files and editors' backup copies."""
     if not folder.is_dir():
         raise CleansetError(f"{folder}: missing; make the folder, empty if nobody has reviewed yet")
     return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.name.endswith("~"))

@@ -12,14 +12,15 @@ from cleanset.vocabulary import Basis, Reason, Verdict
 from cleanset.yaml_files import parse_yaml_with_lines
 
 OFFICIAL = "official"
-"""In place of a SHA-256: the image of this id in the official archive, whose bytes the id names."""
+"""Value of `sha256` for an image of the official archive, where the id alone determines the bytes."""
 
 UNKNOWN = "unknown"
-"""In place of a crop box: the image is to be cropped, but the box is not known."""
+"""Value of `crop` where the image is to be cropped, but the box is not known."""
 
 
 def _crop(crop: object) -> Box | str | None:
-    """Check a crop; as a union of types, every message would name the types instead of the key."""
+    """Check a crop box."""
+    # pydantic's own union of types would report every type that does not match, not the key
     if crop is None:
         return None
     if isinstance(crop, str):
@@ -30,7 +31,7 @@ def _crop(crop: object) -> Box | str | None:
 
 
 class Review(BaseModel):
-    """One reviewer's verdict on one image, as in the file; without `basis` it is explicit."""
+    """One reviewer's verdict on one image, as in the file. Without `basis`, the verdict is explicit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -56,7 +57,7 @@ class Review(BaseModel):
 
     @property
     def box(self) -> Box | None:
-        """The crop box; None where there is none, or it is not known."""
+        """The crop box; None for another verdict, and where the box is not known."""
         return self.crop if isinstance(self.crop, tuple) else None
 
     @property
@@ -72,7 +73,7 @@ class Review(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A review and where it is, file and line, for error messages."""
+    """A review, and its place (file and line) for error messages."""
 
     wnid: str
     image_id: str

@@ -1,4 +1,4 @@
-"""The votes that decided a model's set as a table, so that an export depends on them and not on all reviews."""
+"""The table of the votes that decided a model's set, so that an export depends on these and not on all reviews."""
 
 import numpy as np
 import pandas as pd
@@ -10,10 +10,10 @@ from cleanset.vocabulary import VERDICTS
 
 
 def vote_table(votes: Votes, filled: Filled) -> pd.DataFrame:
-    """The votes on the images that are kept, and on those that are not for a reason other than not_needed.
+    """The votes on the images of a set, and on the candidates excluded for a reason other than not_needed.
 
-    Each in its class; the columns of VOTES, without notes. A vote on an image that the set does not need changes
-    nothing in it, and so makes nobody export it again.
+    The columns of VOTES, without notes. Votes on images that the set does not need are left out: they change nothing in
+    it, and must not make anybody export it again.
     """
     decided = filled.rejected[filled.rejected["reason"] != "not_needed"]
     columns = ["class_index", "image_id"]
@@ -27,14 +27,14 @@ def vote_table(votes: Votes, filled: Filled) -> pd.DataFrame:
 
 
 def verdicts_by_image(table: pd.DataFrame) -> NDArray[np.int64]:
-    """How many reviewers gave each verdict: a row for each image, without the board."""
+    """Counts of verdicts, without the board's: a row for each image, a column for each verdict."""
     votes = table[table["reviewer"] != BOARD]
     given = pd.crosstab(votes["image_id"], votes["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
     return given.to_numpy(np.int64)
 
 
 def verdicts_by_reviewer(table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """How often each reviewer, sorted by name, gave each verdict; without the board."""
+    """Counts of verdicts by reviewer, sorted by name, without the board's."""
     votes = table[table["reviewer"] != BOARD]
     return {
         str(reviewer): {verdict: int((given == verdict).sum()) for verdict in VERDICTS}
@@ -43,7 +43,7 @@ def verdicts_by_reviewer(table: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def reviewer_counts(table: pd.DataFrame) -> dict[str, int]:
-    """By image id, how many reviewers judged it; the board, which judges what others have judged, is none of them."""
+    """Number of reviewers by image id, without the board, which decides on what others have reviewed."""
     return {
         str(name): int(count)
         for name, count in table.loc[table["reviewer"] != BOARD, "image_id"].value_counts().items()

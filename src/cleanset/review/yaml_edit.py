@@ -1,4 +1,8 @@
-"""Changing one verdict in the text of a review file; every other byte stays as people wrote it."""
+"""Change one verdict in the text of a review file, and leave every other byte as it was written.
+
+By lines, not with ruamel.yaml: that keeps the committed files, but not what people write by hand (another indent, a
+comment at the margin), and takes five times as long.
+"""
 
 import re
 from collections.abc import Iterable
@@ -15,11 +19,11 @@ FIELDS = tuple(Review.model_fields)
 
 
 def with_review(text: str, votes: Iterable[Vote], wnid: str, image_id: str, review: Review | None, where: str) -> str:
-    """The text with this verdict on one image, or without one (None).
+    """The text with this verdict on one image, or without a verdict on it (None).
 
     `votes` are those in `text`, a valid review file of class `wnid`, as parse_reviews gives them. A
     new entry goes before the first one of a higher image id. Comments stay, except those on the lines
-    of a field that goes, and on and inside an entry that goes. A text in which nothing is left comes back empty.
+    of a removed field, and on and inside a removed entry. The text of a file without entries and comments is empty.
 
     Raises CleansetError, naming `where`, if the text is written in such a way that this entry cannot
     be changed without touching another, or a comment.
@@ -40,13 +44,13 @@ def with_review(text: str, votes: Iterable[Vote], wnid: str, image_id: str, revi
                 f"{where}: written in a way in which {image_id} cannot be changed alone; "
                 "write it as docs/review.md shows, or change it by hand"
             )
-        changed = whole(wnid, wanted)
+        changed = review_file_text(wnid, wanted)
         if _reviews(changed, wnid, where) != wanted:
             raise CleansetError(f"{where}: this verdict on {image_id} cannot be written as YAML; write its note anew")
     return "" if re.fullmatch(rf"\s*{wnid}:(\s*\{{\}})?\s*", changed) else changed
 
 
-def whole(wnid: str, reviews: dict[str, Review]) -> str:
+def review_file_text(wnid: str, reviews: dict[str, Review]) -> str:
     """The text of a file with these verdicts, by image id."""
     lines = [line for image_id in sorted(reviews) for line in _entry(image_id, reviews[image_id], 2, 4, "\n")]
     return "".join([f"{wnid}:\n", *lines])
@@ -60,11 +64,11 @@ def _reviews(text: str, wnid: str, where: str) -> dict[str, Review] | None:
 
 
 _Entries = list[tuple[yaml.ScalarNode, yaml.MappingNode]]
-"""What `parse_reviews` lets pass: image ids and their fields."""
+"""The nodes of image ids and of their fields."""
 
 
 def _changed(text: str, wnid: str, image_id: str, review: Review | None, old: Review | None) -> str:
-    """The text with the entry changed, if the file is written in lines; else whatever comes of it."""
+    """The text with the entry changed, for a file in block style; for others the result may be wrong, or no YAML."""
     newline = "\r\n" if "\r\n" in text else "\n"
     entries: _Entries = []
     lines = text.splitlines(keepends=True)
@@ -101,7 +105,7 @@ def _changed(text: str, wnid: str, image_id: str, review: Review | None, old: Re
 
 
 def _cut(lines: list[str], node: yaml.Node) -> None:
-    """Take a node that stands on one line out of it."""
+    """Remove a node from the one line that it stands on."""
     line = lines[node.start_mark.line]
     lines[node.start_mark.line] = line[: node.start_mark.column].rstrip() + line[node.end_mark.column :]
 
@@ -109,7 +113,7 @@ def _cut(lines: list[str], node: yaml.Node) -> None:
 def _place(
     lines: list[str], key: yaml.Node, entries: _Entries, image_id: str
 ) -> tuple[int, tuple[int, int], yaml.MappingNode | None]:
-    """The line where the entry starts or would, the columns of ids and of fields, the entry if it is there."""
+    """The line where the entry starts or would start, the columns of ids and of fields, and the entry if present."""
     at = key.end_mark.line + 1
     if not entries:
         return at, (2, 4), None
@@ -129,7 +133,7 @@ def _place(
 def _fields_changed(
     lines: list[str], start: int, end: int, entry: yaml.MappingNode, old: Review, new: Review, newline: str
 ) -> list[str]:
-    """The lines of an entry with the fields that differ written anew."""
+    """The lines of an entry, with the changed fields written again."""
     keys = [key for key, _ in entry.value]
     column = keys[0].start_mark.column
     blocks: list[tuple[str, list[str]]] = []
@@ -155,7 +159,7 @@ def _fields_changed(
 
 
 def _holds_comment(content: list[str], key: yaml.Node, value: yaml.Node) -> bool:
-    """Whether the lines of a field hold a comment: a # that is no part of a text."""
+    """Whether the lines of a field hold a comment, that is, a # outside of its text."""
     start = value.start_mark.line - key.start_mark.line
     beside = [*content[:start], content[start][: value.start_mark.column]]
     if not isinstance(value, yaml.ScalarNode):  # a crop: numbers
@@ -168,7 +172,7 @@ def _holds_comment(content: list[str], key: yaml.Node, value: yaml.Node) -> bool
 
 
 def _end(entry: yaml.Node, lines: list[str], column: int) -> int:
-    """The line behind an entry and the comments in it: those further in than `column`, where ids stand."""
+    """The line after an entry and its comments, which are indented further than `column`, where ids stand."""
     after = end = _last_line(entry) + 1
     while after < len(lines):
         line = lines[after].lstrip(" ")
@@ -181,7 +185,7 @@ def _end(entry: yaml.Node, lines: list[str], column: int) -> int:
 
 
 def _last_line(node: yaml.Node) -> int:
-    """The last line of what a node holds; the end mark of a block lies behind comments that follow it."""
+    """The last line of a node's content. (The end mark of a block lies behind the comments that follow it.)"""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         below = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
         return max(_last_line(part) for part in below)
@@ -197,7 +201,7 @@ def _entry(image_id: str, review: Review, column: int, within: int, newline: str
 
 
 def _field(name: str, value: Any) -> str:
-    """`name: value` on one line; quoted only where it must be."""
+    """`name: value` on one line, in quotes only where needed."""
     if isinstance(value, tuple):  # a box
         return f"{name}: [{', '.join(map(str, value))}]"
     shown = _dumped({name: value})

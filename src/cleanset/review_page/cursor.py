@@ -1,15 +1,19 @@
-"""Where a tab is: a class, the images of it that are shown, and the one in focus."""
+"""The place of a tab, a class and an image of it, and the class that comes next."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from cleanset.review.verdicts import Review
 from cleanset.review_page.library import IndexedImage
-from cleanset.review_page.session import ClassStatus, Session
+from cleanset.review_page.session import ReviewerClassStatus, Session
 
 
 @dataclass
 class Cursor:
-    """`every`: all candidates of the class are shown. `focus` is None where nothing can be shown."""
+    """A class, the images of it that are shown, and the one in focus.
+
+    `every`: all candidates of the class are shown. `focus` is None where nothing can be shown.
+    """
 
     session: Session
     class_index: int = -1
@@ -17,12 +21,12 @@ class Cursor:
     every: bool = False
 
     @property
-    def status(self) -> ClassStatus:
-        """The status of the class, as it was read last."""
+    def status(self) -> ReviewerClassStatus:
+        """The status of the class, as last read."""
         return self.session.statuses[self.class_index]
 
     def images(self) -> list[str]:
-        """Image ids that are shown: reviewed by this reviewer, asked for, to be looked at again; `every`: all."""
+        """Image ids shown: reviewed by this reviewer, asked for, or to be looked at again; with `every`, all."""
         ids = list(self.session.library.candidates(self.class_index))
         if self.every:
             return ids
@@ -42,7 +46,7 @@ class Cursor:
         return self.session.own(self.class_index, self.focus) if self.focus else None
 
     def asked(self) -> list[str]:
-        """Image ids that this reviewer is asked for in this class, the likeliest first."""
+        """Image ids that this reviewer is asked for in this class, the most likely first."""
         return [question.image_id for question in self.status.questions]
 
     def is_box_asked(self) -> bool:
@@ -50,20 +54,20 @@ class Cursor:
         return self.focus in self._boxes_asked()
 
     def _boxes_asked(self) -> list[str]:
-        """Image ids that are shown and certain to be needed, and of which only the crop box is asked for."""
+        """Image ids that are shown and certainly needed, and lack only a crop box."""
         shown = self.images()
         boxes = [each.image_id for each in self.status.questions if each.box_unknown and each.certain]
         return [image_id for image_id in boxes if image_id in shown]
 
     def go_to(self, class_index: int, focus: str | None = None) -> None:
-        """Go to a class, and there to an image, else to the first that is asked for."""
+        """Go to a class, and in it to `focus` or else to the first image that is asked for."""
         self.class_index, self.every, self.focus = class_index, False, None
         asked, shown = self.asked(), self.images()
         first = [*self._boxes_asked(), *(each for each in shown if each in asked), *shown]
         self.focus = focus or (first[0] if first else None)
 
     def move(self, by: int) -> None:
-        """Focus an image further on or back, round at the ends."""
+        """Focus the image `by` places further on; wraps around."""
         shown = self.images()
         if self.focus in shown:
             self.focus = shown[(shown.index(self.focus) + by) % len(shown)]
@@ -84,3 +88,47 @@ class Cursor:
             self.focus = (self._boxes_asked() or later or earlier or asked)[0]
         elif position + 1 < len(shown):
             self.focus = shown[position + 1]
+
+
+@dataclass
+class ClassOrder:
+    """The order in which one tab goes through the classes. `filter` is one of `keys.FILTERS`."""
+
+    session: Session
+    filter: str = "unsettled"
+    skipped: set[int] = field(default_factory=set)
+
+    def matching(self, name: str | None = None) -> list[int]:
+        """The classes that match a filter; by default, the tab's own."""
+        matches: dict[str, Callable[[ReviewerClassStatus], bool]] = {
+            "all": lambda status: True,
+            "unsettled": lambda status: bool(status.questions or status.broken),
+            "short": lambda status: status.state == "short",
+            "conflicts": lambda status: bool(status.conflicts or status.look_again),
+            "mine": lambda status: any(self.session.reviewer in votes for votes in status.votes.values()),
+        }
+        match = matches[name or self.filter]
+        return [index for index, status in self.session.statuses.items() if match(status)]
+
+    def neighbour(self, of: int, direction: int = 1) -> int | None:
+        """The matching class after this one (before it, if `direction` is -1); wraps around."""
+        others = [index for index in self.matching() if index != of]
+        if not others:
+            return None
+        if direction > 0:
+            return next((index for index in others if index > of), others[0])
+        return next((index for index in reversed(others) if index < of), others[-1])
+
+    def next_asked(self, after: int) -> int | None:
+        """The next matching class in which something is asked, this one last; None if nothing is asked any more."""
+        matching = set(self.matching())
+        asked = [index for index in self.matching("unsettled") if index in matching]
+        fresh = [index for index in asked if index not in self.skipped] or asked
+        return next((index for index in fresh if index > after), fresh[0] if fresh else None)
+
+    def upcoming(self, after: int) -> list[int]:
+        """The classes most likely to be shown next, whose images are loaded ahead."""
+        first = self.next_asked(after)
+        second = self.next_asked(first) if first is not None else None
+        near = (first, self.neighbour(after), self.neighbour(after, -1), second)
+        return [index for index in dict.fromkeys(near) if index is not None and index != after]

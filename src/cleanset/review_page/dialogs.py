@@ -1,7 +1,7 @@
 """The two dialogs with a field to type in: finding a class, writing a note.
 
-Each opening makes the field anew: a text that is set in one that is there reaches it after the dialog
-is shown, over what was typed meanwhile. Enter and Escape come as keys do, with the text.
+The field is created each time a dialog opens: NiceGUI would set the text of an existing field after the dialog is
+shown, and overwrite what was typed meanwhile. Enter and Escape arrive as keys do, with the text.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,7 +12,7 @@ from cleanset.dataset.class_names import ClassName, search_classes
 
 
 class Search:
-    """Find a class by name or wnid; `leave` is called with its class index where one is clicked, None outside."""
+    """Find a class by name or wnid. `leave` gets the class index that is clicked, or None for a click outside."""
 
     _text: ui.input
     _hits: ui.list
@@ -32,7 +32,7 @@ class Search:
         self._dialog.value = wanted
 
     def chosen(self, text: str) -> int | None:
-        """The class index of the row that is chosen among those that `text` finds; None if it finds none."""
+        """The class index of the selected row among the hits of `text`; None without a hit."""
         hits = search_classes(self._names, text)
         return hits[min(self._row, len(hits) - 1)].class_index if hits else None
 
@@ -68,7 +68,7 @@ class Search:
 
 
 class Note:
-    """Write a note; `leave` is called with None if it is left by a click outside."""
+    """Write a note. `leave` gets None for a click outside."""
 
     def __init__(self, leave: Callable[[str | None], Awaitable[None]]) -> None:
         self._dialog = ui.dialog().props('transition-duration=0 aria-label="Note"')

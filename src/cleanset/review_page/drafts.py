@@ -1,6 +1,6 @@
-"""A verdict that is being made, until nothing is missing any more."""
+"""A verdict in the making, and the verdicts that were made in a tab, which can be undone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -8,15 +8,16 @@ from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, check_crop
 from cleanset.review.verdicts import Review
 from cleanset.review_page.library import IndexedImage
+from cleanset.review_page.session import Session
+from cleanset.saving import ChangedMeanwhileError
 from cleanset.validation import first_problem
 
 
 @dataclass
 class Draft:
-    """The parts of a verdict that are decided.
+    """The parts of a verdict that are decided so far.
 
-    `visible_in`: the box for which it is stated that the object stays fully visible; the statement
-    holds for no other box.
+    `visible_in`: the box, and the only one, for which the reviewer has stated that the object stays fully visible.
     """
 
     verdict: str
@@ -25,7 +26,7 @@ class Draft:
     visible_in: Box | None = None
 
     def toggle_visible(self, drawn: Box | None) -> None:
-        """State for the box that is drawn that the object stays fully visible, or take that back."""
+        """State that the object stays fully visible in the box that is drawn, or take the statement back."""
         if self.visible_in is not None:
             self.visible_in = None
         elif drawn is None:
@@ -34,12 +35,12 @@ class Draft:
             self.visible_in = drawn
 
     def change_box(self, drawn: Box | None) -> None:
-        """Drop the statement that the object stays fully visible if it was made for another box."""
+        """Drop the statement that the object stays fully visible unless it was made for this box."""
         if drawn is None or drawn != self.visible_in:
             self.visible_in = None
 
     def missing(self, drawn: Box | None, image: IndexedImage, min_pixels: int) -> list[str]:
-        """What a crop with this box still lacks, in words."""
+        """The remaining steps before a crop with this box can be saved, in words."""
         lacking = []
         if drawn is None:
             lacking.append("draw a box smaller than the image")
@@ -55,7 +56,7 @@ class Draft:
         return lacking
 
     def review(self, image: IndexedImage, note: str | None) -> Review:
-        """The verdict as it is to be written."""
+        """The verdict to be written."""
         try:
             return Review(
                 verdict=self.verdict,  # type: ignore[arg-type]  # checked right here
@@ -67,3 +68,47 @@ class Draft:
             )
         except ValidationError as error:
             raise CleansetError(first_problem(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A verdict that was changed in a tab."""
+
+    class_index: int
+    image_id: str
+    before: Review | None
+    after: Review | None
+
+
+@dataclass
+class History:
+    """The verdicts written in one tab, the last one last, so that they can be undone.
+
+    `shown`: this reviewer's verdicts as the tab shows them; only over these does it write another.
+    """
+
+    session: Session
+    shown: dict[str, Review | None] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+
+    def write(self, class_index: int, image_id: str, review: Review | None) -> None:
+        """Write a verdict (None: remove it). Raises CleansetError or OSError as `review.save.save` does."""
+        before = self.session.own(class_index, image_id)
+        self.session.save_verdict(class_index, image_id, review, expected=self.shown.get(image_id))
+        if review != before:
+            self.steps.append(Step(class_index, image_id, before, review))
+
+    def undo(self) -> Step | None:
+        """Undo the last step, and return it; None if there is none.
+
+        A step whose entry was changed since is dropped; one that could not be written stays, to be tried again.
+        """
+        if not self.steps:
+            return None
+        step = self.steps[-1]
+        try:
+            self.session.save_verdict(step.class_index, step.image_id, step.before, expected=step.after)
+        except ChangedMeanwhileError:
+            self.steps.pop()
+            raise
+        return self.steps.pop()

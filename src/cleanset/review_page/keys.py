@@ -1,4 +1,4 @@
-"""The keys: what each does, in which mode; the help is made from this."""
+"""The keys and their meaning in each mode; the help page is rendered from this."""
 
 from dataclasses import dataclass
 
@@ -19,17 +19,17 @@ REASONS = {
     "k": "duplicate",
     "h": "other",
 }
-"""What is wrong with an image, by key."""
+"""Reasons against an image, by key."""
 
 FILTERS = {"a": "all", "u": "unsettled", "s": "short", "c": "conflicts", "m": "mine"}
-"""Which classes next and previous go to, by key."""
+"""Filters of the classes that next and previous go to, by key."""
 
 VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One line of the help: the keys as people call them."""
+    """One line of the help: the names of the keys, and their effect."""
 
     shown: str
     does: str
@@ -68,6 +68,6 @@ HELP: dict[str, tuple[Key, ...]] = {
         Key("Shift+arrows", "move its right or bottom edge"),
         Key("Ctrl+arrows", "move its left or top edge"),
         Key("v", "the object stays fully visible; ends when the box changes"),
-        Key("Enter  Esc", "save; leave as it was"),
+        Key("Enter  Esc", "save; discard the change"),
     ),
 }

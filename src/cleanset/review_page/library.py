@@ -1,4 +1,4 @@
-"""What does not change while people review: the classes, their candidates and images, the preprocessings."""
+"""The part of an edition that stays the same during a review: classes, candidates, images, preprocessings."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class IndexedImage:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """An edition as the page reads it once: `classes` by class index, in order; `seen_by`: preprocessings by role."""
+    """An edition, read once by the page. `classes` by class index, in order; `seen_by`: preprocessings by role."""
 
     params: Params
     index: pd.DataFrame
@@ -39,7 +39,7 @@ class Library:
     seen_by: Mapping[str, Preprocessing]
 
     def candidates(self, class_index: int) -> dict[str, dict[str, Candidate]]:
-        """Every image that may status in a class with the models it may serve, the likeliest first."""
+        """Every candidate of a class by image id, with the models that may use it, the most likely first."""
         models: dict[str, dict[str, Candidate]] = {}
         for role, candidates in self.classes[class_index].items():
             for candidate in candidates:
@@ -47,7 +47,7 @@ class Library:
         return dict(sorted(models.items(), key=lambda item: (*order_in_class(item[1].values()), item[0])))
 
     def surest(self, class_index: int, among: Collection[str], count: int) -> list[IndexedImage]:
-        """The images of a class, `among` those given, that the models are surest of on average over all models."""
+        """The `count` images of a class, `among` those given, with the highest mean confidence over the models."""
         confidence = {
             image_id: sum(candidate.confidence for candidate in models.values())
             for image_id, models in self.candidates(class_index).items()
@@ -80,6 +80,6 @@ def _images(index: pd.DataFrame, classes: Collection[ByRole]) -> dict[str, Index
 
 
 def _seen_by(edition: Edition, roles: Sequence[str]) -> dict[str, Preprocessing]:
-    """Each model's preprocessing as the scores were computed with it; without torch, which takes seconds."""
+    """The preprocessing with which each model was scored, from the records: importing torch would take seconds."""
     paths = {role: edition.scored_with(role) for role in roles}
     return {role: read_record(path).preprocessing for role, path in paths.items() if path.is_file()}

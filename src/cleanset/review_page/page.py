@@ -1,4 +1,4 @@
-"""The page itself: NiceGUI's elements around the HTML of `view`, and the messages between browser and tab."""
+"""The page: NiceGUI's elements around the HTML of `view`, and the messages between browser and tab."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from cleanset.review_page.tab import Tab
 from cleanset.review_page.view import render
 
 REFRESH_SECONDS = 1.0
-"""How often a tab looks whether somebody changed a file of its class."""
+"""Interval at which a tab checks the files of its class for changes."""
 
 _HEAD = """
 <link rel="stylesheet" href="/static/cropper.min.css">
@@ -38,7 +38,7 @@ class TabElements:
         ui.timer(REFRESH_SECONDS, self._refresh)
 
     async def _press(self, event: events.GenericEventArguments) -> None:
-        """Answer a key once, however often it is sent: a browser without an answer sends it again."""
+        """Answer a key once, however often it arrives: the browser sends it again until it is answered."""
         sent = event.args if isinstance(event.args, dict) else {}
         key, number, seen = sent.get("key"), sent.get("number"), sent.get("seen")
         if not isinstance(key, str) or not isinstance(number, int) or not isinstance(seen, list):
@@ -55,7 +55,7 @@ class TabElements:
         await self._do(press)
 
     def _leave_dialog(self, key: str, text: str) -> None:
-        """Take what was typed in a dialog, on Enter, or leave it, on Escape."""
+        """Accept the text typed in a dialog on Enter, discard it on Escape."""
         if self._tab.mode == "note" and key in ("Enter", "Escape"):
             self._tab.leave_note(text if key == "Enter" else None)
         elif self._tab.mode == "search" and key == "Escape":
@@ -76,7 +76,7 @@ class TabElements:
             await self._do(lambda: None)
 
     async def _do(self, what: Callable[[], None]) -> None:
-        """One after the other, away from the loop that serves the images: writing waits for the disk."""
+        """Run one action after another, outside of the event loop: writing waits for the disk, images must not."""
 
         def done() -> dict[str, str]:
             what()
@@ -102,7 +102,7 @@ def _box(box: object) -> Box | None:
 
 
 def build(session: Session, lock: asyncio.Lock) -> None:
-    """Make the page that each tab opens; `lock` is held while the session is used."""
+    """Register the page that each tab opens; `lock` is held while the session is used."""
 
     @ui.page("/", title=f"cleanset review: {session.reviewer}")
     async def page(request: Request) -> None:

@@ -1,50 +1,58 @@
-"""The server: binds, prints its address, opens the browser, serves page and images until Ctrl+C."""
+"""The server of the review page and its images.
+
+The browser asks for an image by its image id, which is looked up: paths from a browser are never opened.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.responses import PlainTextResponse, Response
 
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
+from cleanset.images.boxes import Box, check_box, parse_box
 from cleanset.review.look_again import read_look_again
 from cleanset.review.store import review_file, reviewer_folders
-from cleanset.review_page import page, routes
-from cleanset.review_page.crop_scores import CropScores
-from cleanset.review_page.library import Library, open_library
+from cleanset.review_page import page
+from cleanset.review_page.library import IndexedImage, Library, open_library
+from cleanset.review_page.on_disk import CropScores, StoredVotes
 from cleanset.review_page.session import Session
-from cleanset.review_page.stored_votes import StoredVotes
+from cleanset.web.images import CARD_PIXELS, as_the_model_sees, fault_text
 from cleanset.web.pages import run_page, serve_page, usual_port
 
 STATIC = Path(__file__).parent / "static"
 RESCAN_SECONDS = 5.0
-"""How often all review files are looked at, for the progress over all classes."""
+"""Interval at which all review files are checked for changes, for the progress over all classes."""
 
 RESCAN_CLASSES = 25
-"""How many classes are looked at before a key is answered that was pressed meanwhile."""
+"""Number of classes checked at a time; a key pressed meanwhile waits for them."""
+
+_KEPT = {"Cache-Control": "private, max-age=86400, immutable"}
+_FRESH = {"Cache-Control": "no-store"}
 
 
 def run(
     edition: Edition, reviewer: str, host: str, port: int | None, browser: bool, look_again: Path | None = None
 ) -> None:
-    """Serve the review page of an edition to one reviewer; `port` None is the usual one, 0 any free one.
+    """Serve the review page of an edition to one reviewer until Ctrl+C.
 
-    `look_again`: a file of images as `read_look_again` takes it.
+    `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`.
     """
 
-    def made() -> FastAPI:
+    def make_application() -> FastAPI:
         return application(open_session(edition, open_library(edition), reviewer, look_again))
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
-    run_page(made, announcement, host, port, usual_port(edition.folder, reviewer), browser)
+    run_page(make_application, announcement, host, port, usual_port(edition.folder, reviewer), browser)
 
 
 def open_session(edition: Edition, library: Library, reviewer: str, look_again: Path | None = None) -> Session:
-    """The session of one reviewer, with every class read. Raises CleansetError for a name that is none."""
+    """The session of one reviewer, with every class read. Raises CleansetError for an invalid name."""
     review_file(edition.reviews, reviewer, wnids()[0])
     reviewer_folders(edition.reviews)
     crop_scores = CropScores(edition, list(library.params.models))
@@ -59,7 +67,7 @@ def open_session(edition: Edition, library: Library, reviewer: str, look_again: 
 
 
 def application(session: Session) -> FastAPI:
-    """Page, images and static files."""
+    """The web application: page, images and static files."""
     lock = asyncio.Lock()
 
     @asynccontextmanager
@@ -70,19 +78,71 @@ def application(session: Session) -> FastAPI:
         session.hints.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    routes.serve(app, session.library)
+    serve_images(app, session.library)
     page.build(session, lock)
     serve_page(app, STATIC, "cleanset review")
     return app
 
 
 async def _rescan(session: Session, lock: asyncio.Lock) -> None:
-    """Read changed review files, few classes at a time, so that no key waits for it."""
+    """Read changed review files, a few classes at a time, so that keys do not wait."""
     classes = list(session.library.classes)
     while True:
         for start in range(0, len(classes), RESCAN_CLASSES):
             some = classes[start : start + RESCAN_CLASSES]
             await asyncio.sleep(RESCAN_SECONDS * len(some) / len(classes))
-            with suppress(CleansetError, OSError):  # a table that is being written: looked at again soon
+            with suppress(CleansetError, OSError):  # a table that is being written: the next round reads it
                 async with lock:
                     await asyncio.to_thread(session.refresh, some)
+
+
+def serve_images(app: FastAPI, library: Library) -> None:
+    """Add /image/card, /image/full, /crop and /seen to an application."""
+
+    @app.get("/image/{size}/{image_id}")
+    def image(size: str, image_id: str) -> Response:
+        longest = {"card": CARD_PIXELS, "full": None}
+        if size not in longest:
+            return _unknown()
+        return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), _KEPT)
+
+    @app.get("/crop/{image_id}")
+    def crop(image_id: str, box: str = "") -> Response:
+        return _answer(
+            library, image_id, lambda shown: library.photos.cropped(image_id, _inside(box, shown), lambda x: x), _FRESH
+        )
+
+    @app.get("/seen/{role}/{image_id}")
+    def seen(role: str, image_id: str, box: str = "") -> Response:
+        if role not in library.seen_by:
+            return _unknown()
+        see = as_the_model_sees(library.seen_by[role])
+        return _answer(
+            library, image_id, lambda shown: library.photos.cropped(image_id, _inside(box, shown), see), _FRESH
+        )
+
+
+def _answer(
+    library: Library, image_id: str, encode: Callable[[IndexedImage], bytes], headers: dict[str, str]
+) -> Response:
+    image = library.images.get(image_id)
+    if image is None:
+        return _unknown()
+    try:
+        data = encode(image)
+    except (CleansetError, OSError, ValueError) as error:
+        return PlainTextResponse(f"{image_id}: {fault_text(error)}\n", 500, _FRESH)
+    return Response(data, media_type="image/png" if data.startswith(b"\x89PNG") else "image/jpeg", headers=headers)
+
+
+def _unknown() -> Response:
+    return PlainTextResponse("no such image\n", 404)
+
+
+def _inside(text: str, image: IndexedImage) -> Box | None:
+    """The box in an address; None for the whole image. Raises ValueError for any other text."""
+    if not text:
+        return None
+    box = parse_box([int(edge) for edge in text.split(",")])
+    check_box(box, image.width, image.height)
+    return box

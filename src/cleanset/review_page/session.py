@@ -1,4 +1,4 @@
-"""What all tabs of a server share: the votes as they are on disk, and the status of each class."""
+"""The state shared by all tabs of a server: the votes on disk, the status of each class, the reviewer's pace."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -11,21 +11,24 @@ from cleanset.review.look_again import LookAgain
 from cleanset.review.queue import Question, State, class_status, combined_state, questions
 from cleanset.review.store import Votes, reviews_of_reviewer
 from cleanset.review.verdicts import Review
-from cleanset.review_page.crop_scores import CropScores
 from cleanset.review_page.library import Library
-from cleanset.review_page.pace import Pace
-from cleanset.review_page.stored_votes import StoredVotes
+from cleanset.review_page.on_disk import CropScores, StoredVotes
 from cleanset.selection.decision import UNREVIEWED
+
+MAX_GAP_SECONDS = 90.0
+"""Longest time between two verdicts that counts; a longer one is a pause."""
+
+MIN_CLASSES = 3
+"""Settled classes needed to estimate the time left."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClassStatus:
-    """What this reviewer is asked in a class, its state for all models together, and the votes on disk.
+class ReviewerClassStatus:
+    """The status of a class for this reviewer: their questions, its state for all models together, the votes on disk.
 
-    `kept`: by model, how many images it has so far; `conflicts`: images on which the reviewers differ;
-    `clean`: images that the reviewers decided to be clean. `broken` is what is wrong with the class's
-    review files, if anything is: then nothing is asked, and nothing can be saved. `look_again`: by image id, what
-    people in a study said of images that are to be looked at again.
+    `kept`: number of images kept so far, by model; `conflicts`: images on which the reviewers differ; `clean`: images
+    decided to be clean. `broken`: the error in the class's review files, if there is one; then nothing is asked, and
+    nothing can be saved. `look_again`: by image id, how people in a study rated images to be looked at again.
     """
 
     votes: Votes
@@ -38,11 +41,39 @@ class ClassStatus:
     look_again: Mapping[str, str] = field(default_factory=dict)
 
 
+class Pace:
+    """The time spent on verdicts, without pauses, and the number of classes settled in it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.settled = 0
+        self._last: float | None = None
+
+    def count_verdict(self, now: float, settled: bool) -> None:
+        """Count one verdict, at `now` in seconds, and whether it settled its class."""
+        if self._last is not None and now - self._last <= MAX_GAP_SECONDS:
+            self.seconds += now - self._last
+        self._last = now
+        self.settled += settled
+
+    def seconds_left(self, classes: int) -> float | None:
+        """Estimated seconds for a number of classes; None while too few are settled."""
+        return classes * self.seconds / self.settled if self.settled >= MIN_CLASSES else None
+
+
+def in_words(seconds: float) -> str:
+    """A duration in words, such as 40 s, 5 min, 2 h 10 min."""
+    if seconds < 60:
+        return f"{max(10, round(seconds / 10) * 10)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 @dataclass
 class Session:
-    """One reviewer's work on one edition. Not safe in threads: callers hold a lock.
+    """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
 
-    `notes`: written, without a verdict yet, by class index and image id; in memory alone.
+    `notes`: notes without a verdict yet, by class index and image id; kept in memory only.
     """
 
     library: Library
@@ -51,12 +82,12 @@ class Session:
     crop_scores: CropScores
     hints: BackgroundHints
     look_again: LookAgain = field(default_factory=dict)
-    statuses: dict[int, ClassStatus] = field(default_factory=dict)
+    statuses: dict[int, ReviewerClassStatus] = field(default_factory=dict)
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
 
     def refresh(self, classes: Iterable[int] | None = None) -> None:
-        """Read the changed review files of these classes (None: of all); of all, if scores of crops changed."""
+        """Read the changed review files of these classes, or of all: if None, or if scores of crops changed."""
         if self.crop_scores.look() or not self.statuses:
             self.stored.check(self.library.classes)
             self.statuses = {index: self._read_status(index, None) for index in self.library.classes}
@@ -64,30 +95,32 @@ class Session:
         for class_index in self.library.classes if classes is None else classes:
             self.refresh_class(class_index)
 
-    def refresh_class(self, class_index: int) -> ClassStatus:
-        """The status of a class now; its files are read again if they changed."""
+    def refresh_class(self, class_index: int) -> ReviewerClassStatus:
+        """Return the current status of a class; its files are read again if they changed."""
         self.statuses[class_index] = self._read_status(class_index, self.statuses.get(class_index))
         return self.statuses[class_index]
 
-    def _read_status(self, class_index: int, known: ClassStatus | None) -> ClassStatus:
+    def _read_status(self, class_index: int, known: ReviewerClassStatus | None) -> ReviewerClassStatus:
         """The status of a class now: `known` if nothing changed."""
         try:
             votes = self.stored.of_class(class_index)
         except CleansetError as error:
-            return ClassStatus({}, (), "open", {}, broken=str(error))
+            return ReviewerClassStatus({}, (), "open", {}, broken=str(error))
         except OSError as error:
-            return ClassStatus({}, (), "open", {}, broken=f"{error.filename or 'reading'}: {error.strerror or error}")
+            return ReviewerClassStatus(
+                {}, (), "open", {}, broken=f"{error.filename or 'reading'}: {error.strerror or error}"
+            )
         if known is None or known.broken or known.votes is not votes:
             return self._status_of(class_index, votes)
         return known
 
     def own(self, class_index: int, image_id: str) -> Review | None:
-        """This reviewer's verdict as it was read last."""
+        """This reviewer's verdict, as last read."""
         vote = self.statuses[class_index].votes.get((class_index, image_id), {}).get(self.reviewer)
         return vote.review if vote else None
 
     def save_verdict(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
-        """Write a verdict (None: remove it) where `expected` stands now, and read the class again.
+        """Write a verdict (None: remove it) in place of `expected`, and read the class again.
 
         Raises CleansetError or OSError as `review.save.save` does.
         """
@@ -102,10 +135,10 @@ class Session:
         """The classes in which this reviewer is asked something, or whose files cannot be read."""
         return [index for index, status in self.statuses.items() if status.questions or status.broken]
 
-    def _status_of(self, class_index: int, votes: Votes) -> ClassStatus:
+    def _status_of(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
         """The status of a class with these votes.
 
-        Where `review.unreviewed` is clean the page asks nevertheless: there too verdicts are worth giving.
+        The page asks even where `review.unreviewed` is clean: verdicts are worth giving there, too.
         """
         review = self.library.params.review
         count = self.library.params.export.images_per_class
@@ -120,7 +153,7 @@ class Session:
             for role, candidates in by_role.items()
         }
         by_image = {image_id: decision for (_, image_id), decision in decided.decisions.items()}
-        return ClassStatus(
+        return ReviewerClassStatus(
             votes,
             tuple(questions(by_role, mine, count, review.crops_in_rank)),
             combined_state(each.state for each in of_models.values()),

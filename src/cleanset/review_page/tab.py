@@ -1,28 +1,97 @@
 """One tab: what each key does in it. No HTML, no network."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
 
-from cleanset.dataset.ilsvrc import class_indices
+from cleanset.dataset.ilsvrc import class_indices, wnids
+from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
-from cleanset.review_page.keys import VERDICTS
-from cleanset.review_page.tab_state import Mode
-from cleanset.review_page.verdict_editing import VerdictEditing
+from cleanset.review.store import BOARD
+from cleanset.review.verdicts import Review
+from cleanset.review_page.cursor import ClassOrder, Cursor
+from cleanset.review_page.drafts import Draft, History
+from cleanset.review_page.keys import FILTERS, REASONS, VERDICTS
+from cleanset.review_page.session import Session
+
+Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end"]
+
+_STATE_LEFT = {
+    "settled": "is settled.",
+    "short": "is short: nothing is left to ask.",
+    "conflict": "waits for the board.",
+    "open": "has all your verdicts, and waits for other reviewers.",
+}
+"""The notice about a class in which nothing is asked any more, by its state."""
 
 
-class Tab(VerdictEditing):
-    """One tab; `press` is everything a reviewer can do, by key. `pressed`: the number of the last key answered."""
+@dataclass
+class Notice:
+    """One line to the reviewer; an error stays until the next key, and means that nothing was saved."""
 
-    pressed: int = 0
+    text: str
+    is_error: bool = False
+
+
+class Tab:
+    """A tab: its place in the classes, the draft of a verdict, and the history of verdicts.
+
+    Everything that a reviewer does goes through `press`. `ended`: nothing is asked any more, and no class is shown.
+    `zoomed`: the image in focus is shown alone, whatever is asked about it meanwhile. `pressed`: the number of the last
+    key answered.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.cursor = Cursor(session)
+        self.order = ClassOrder(session)
+        self.history = History(session)
+        self.draft: Draft | None = None
+        self.notice: Notice | None = None
+        self.mode: Mode = "class"
+        self.ended = self.zoomed = False
+        self.pressed = 0
+
+    @property
+    def wnid(self) -> str:
+        """The class on the screen; empty at the end."""
+        return "" if self.ended else wnids()[self.cursor.class_index]
+
+    # What is shown
+
+    def start(self, class_index: int | None = None) -> None:
+        """Show this class, else the first in which something is asked, else the end."""
+        classes = self.session.library.classes
+        if class_index is not None and class_index in classes:
+            self.open(class_index)
+        else:
+            self.cursor.class_index = next(iter(classes))
+            self._go_on(-1)
+
+    def open(self, class_index: int, focus: str | None = None) -> None:
+        """Show a class."""
+        self.draft, self.ended, self.zoomed = None, False, False
+        self.session.refresh_class(class_index)
+        self.cursor.go_to(class_index, focus)
+        self.mode = "class"
+        self._ask_for_box()
+
+    def close(self) -> None:
+        """Return from the help, a question or a dialog to what lies beneath: the image alone, the class or the end."""
+        self.mode = "end" if self.ended else "zoom" if self.zoomed else "class"
+
+    # Keys
 
     def press(self, key: str, seen: Collection[str], box: Box | None = None, card: str | None = None) -> None:
-        """Do what a key means now. `seen`: image ids that were shown when it was pressed; `box`: the crop drawn.
+        """Carry out a key. `seen`: image ids that were on the screen when it was pressed; `box`: the box drawn.
 
-        Beside the keys of a keyboard: `focus`, on an image (`card`); `visit`, to a class (`card`, its
-        wnid); `box`, the crop that is drawn was changed.
+        Beside the keys of the keyboard: `focus` an image (`card`), `visit` a class (`card` is its wnid), `box`: the box
+        drawn has changed.
         """
         self.pressed += 1
         if self.mode in ("search", "note"):
-            return  # what is typed there is no command
+            return  # typed text, not a command
         self.notice = None
         with self._reporting_errors():
             if key == "visit":
@@ -34,11 +103,12 @@ class Tab(VerdictEditing):
             elif self.mode == "help":
                 self.close()
             elif key == "focus":
-                self.focus_card(card)
+                self.cursor.focus_card(card)
             else:
                 self._press_in_class(key, seen)
 
     def _press_in_class(self, key: str, seen: Collection[str]) -> None:
+        move = self.cursor.move
         actions: dict[str, Callable[[], None]] = {
             "n": lambda: self._go_to_neighbour(1), "PageDown": lambda: self._go_to_neighbour(1),
             "p": lambda: self._go_to_neighbour(-1), "PageUp": lambda: self._go_to_neighbour(-1),
@@ -46,23 +116,24 @@ class Tab(VerdictEditing):
             "m": self._toggle_every, "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
             "?": lambda: self._switch("help"), "e": lambda: self._switch("note"),
             "Enter": self._toggle_zoom, " ": self._toggle_zoom, "Escape": self._leave_zoom,
-            "ArrowRight": lambda: self.move(1), "ArrowDown": lambda: self.move(1),
-            "ArrowLeft": lambda: self.move(-1), "ArrowUp": lambda: self.move(-1),
+            "ArrowRight": lambda: move(1), "ArrowDown": lambda: move(1),
+            "ArrowLeft": lambda: move(-1), "ArrowUp": lambda: move(-1),
         }  # fmt: skip
+        images = self.cursor.images()
         if key in VERDICTS:
             if not self.ended:
                 self._begin(VERDICTS[key], seen)
         elif key in actions:
             actions[key]()
-        elif key.isdecimal() and self.mode == "class" and 1 <= int(key) <= len(self.images()):
-            self.focus = self.images()[int(key) - 1]
+        elif key.isdecimal() and self.mode == "class" and 1 <= int(key) <= len(images):
+            self.cursor.focus = images[int(key) - 1]
 
     def _switch(self, mode: Mode) -> None:
-        if mode != "note" or (self.focus is not None and not self.ended):
+        if mode != "note" or (self.cursor.focus is not None and not self.ended):
             self.mode = mode
 
     def _toggle_zoom(self) -> None:
-        self.zoomed = not self.zoomed and self.focus is not None and not self.ended
+        self.zoomed = not self.zoomed and self.cursor.focus is not None and not self.ended
         self.close()
 
     def _leave_zoom(self) -> None:
@@ -70,7 +141,52 @@ class Tab(VerdictEditing):
         self.close()
 
     def _toggle_every(self) -> None:
-        self.every = not self.every
+        self.cursor.every = not self.cursor.every
+
+    @contextmanager
+    def _reporting_errors(self) -> Iterator[None]:
+        """Report on the page what could not be saved; the verdict on disk stays unchanged."""
+        try:
+            yield
+        except CleansetError as error:
+            self.notice = Notice(f"Not saved. {error}", is_error=True)
+        except OSError as error:
+            self.notice = Notice(f"Not saved. {error.filename or 'writing'}: {error.strerror or error}", is_error=True)
+        finally:
+            if self.mode not in ("reason", "crop", "note"):
+                self.draft = None  # else the next note would save it, for whatever is in focus then
+
+    # From class to class
+
+    def _go_on(self, after: int) -> None:
+        """Show the next class in which something is asked, else the end."""
+        following = self.order.next_asked(after)
+        if following is None:
+            self.mode, self.ended, self.zoomed = "end", True, False
+        else:
+            self.open(following)
+
+    def _go_to_neighbour(self, direction: int) -> None:
+        following = self.order.neighbour(self.cursor.class_index, direction)
+        if following is None:
+            self.notice = Notice(f"No other class here: {self.order.filter}. f chooses which classes.")
+        else:
+            self.open(following)
+
+    def _skip(self) -> None:
+        self.order.skipped.add(self.cursor.class_index)
+        self._go_on(self.cursor.class_index)
+
+    def _choose_filter(self, key: str) -> None:
+        self.close()
+        if key not in FILTERS:
+            return
+        if not self.order.matching(FILTERS[key]):
+            self.notice = Notice(f"No class here: {FILTERS[key]}.")
+            return
+        self.order.filter = FILTERS[key]
+        if self.cursor.class_index not in self.order.matching():
+            self._go_to_neighbour(1)
 
     def _visit(self, wnid: str | None) -> None:
         class_index = class_indices().get(wnid or "")
@@ -85,3 +201,159 @@ class Tab(VerdictEditing):
             self.open(class_index)
         elif self.mode == "search":
             self.close()
+
+    # Verdicts, one draft at a time
+
+    def _begin(self, verdict: str, seen: Collection[str]) -> None:
+        if self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken)
+        if self.cursor.focus is None:
+            return
+        self._check_seen(seen)
+        self.draft = Draft(verdict)
+        if verdict in ("clean", "unsure"):
+            self._save_draft()
+        elif verdict == "reject":
+            self.mode = "reason"
+        else:
+            self._draft_crop()
+
+    def _check_seen(self, seen: Collection[str]) -> None:
+        """Raise CleansetError unless the image in focus was on the screen when the key was pressed."""
+        focus = self.cursor.focus
+        assert focus is not None
+        if focus in seen:
+            return
+        fault = self.session.library.photos.faults.get(focus)
+        if fault is not None:
+            raise CleansetError(f"{focus} cannot be shown. {fault}")
+        raise CleansetError(f"{focus} was not shown yet when the key was pressed: look, and press it again")
+
+    def _ask_for_box(self) -> None:
+        """Start cropping the image in focus if only its box is asked for."""
+        focus = self.cursor.focus
+        if self.mode == "class" and focus is not None and self.cursor.is_box_asked():
+            self.history.shown[focus] = self.cursor.own()  # the crop shows it, though its card is hidden
+            self._draft_crop()
+
+    def _draft_crop(self) -> None:
+        """Begin a crop of the image in focus, with this reviewer's earlier box and reason."""
+        own = self.cursor.own()
+        is_crop = own is not None and own.verdict == "crop"
+        self.draft = Draft("crop", own.reason, own.box) if own is not None and is_crop else Draft("crop")
+        self.mode = "crop"
+
+    def _edit_draft(self, key: str, box: Box | None) -> None:
+        assert self.draft is not None
+        if key == "Escape":
+            self.draft = None
+            self.close()
+        elif key in REASONS:
+            self.draft.reason = REASONS[key]
+            if self.mode == "reason":
+                self._save_draft()
+        elif self.mode == "crop" and key == "box":
+            self.draft.change_box(box)
+        elif self.mode == "crop" and key == "v":
+            self.draft.toggle_visible(box)
+        elif self.mode == "crop" and key == "Enter":
+            self._save_crop(box)
+
+    def _save_crop(self, box: Box | None) -> None:
+        """Save the crop, or report what is missing; the box stays drawn meanwhile."""
+        draft, image = self.draft, self.cursor.image()
+        assert draft is not None
+        assert image is not None
+        draft.change_box(box)
+        missing = draft.missing(box, image, self.session.library.params.review.min_crop_pixels)
+        if missing:
+            self.notice = Notice(f"Not saved yet: {'; '.join(missing)}.", is_error=True)
+            return
+        draft.box = box
+        self._save_draft()
+
+    def _save_draft(self) -> None:
+        """Write the draft as the verdict on the image in focus; the board must give a note first."""
+        draft, image, own = self.draft, self.cursor.image(), self.cursor.own()
+        assert draft is not None
+        assert image is not None
+        left = self.cursor.class_index
+        note = self.session.notes.get((left, image.image_id)) or (own.note if own else None)
+        if self.session.reviewer == BOARD and not (note or "").strip():
+            self.mode = "note"
+            self.notice = Notice("A verdict of the board needs a note that gives the reason.")
+            return
+        self._write(draft.review(image, note))
+        self.session.notes.pop((left, image.image_id), None)
+        if self.cursor.class_index == left and self.cursor.focus == image.image_id:
+            self.cursor.focus_next()
+            self._ask_for_box()
+
+    def _write(self, review: Review | None) -> None:
+        """Write a verdict on the image in focus. If the disk fails, the draft is kept."""
+        assert self.cursor.focus is not None
+        was = self.cursor.status
+        try:
+            self.history.write(self.cursor.class_index, self.cursor.focus, review)
+        except CleansetError:
+            self.draft = None
+            self.close()
+            raise
+        self.draft = None
+        self.close()
+        if was.questions and not self.cursor.status.questions:
+            self._leave_settled()
+
+    def _leave_settled(self) -> None:
+        """Go on to the next class, with a notice about the one that is left."""
+        left, state = self.cursor.class_index, self.cursor.status.state
+        self.order.skipped.discard(left)
+        self._go_on(left)
+        self.notice = Notice(f"{self.session.library.names[left].name} {_STATE_LEFT[state]}")
+
+    def _take_back(self, seen: Collection[str]) -> None:
+        if self.cursor.own() is not None and not self.ended:
+            self._check_seen(seen)
+            self._write(None)
+            self.notice = Notice("Taken back.")
+
+    def _undo(self) -> None:
+        step = self.history.undo()
+        if step is None:
+            self.notice = Notice("Nothing to undo in this tab; d takes a verdict back.")
+            return
+        self.open(step.class_index, step.image_id)
+        undone = step.after.verdict if step.after else "taking it back"
+        self.notice = Notice(f"Undone: {undone}.")
+
+    # Notes
+
+    def note(self) -> tuple[str, str]:
+        """The title of the note's dialog, and the note so far."""
+        own, focus = self.cursor.own(), self.cursor.focus
+        title = "Why the board overrules" if self.draft and self.session.reviewer == BOARD else "A note"
+        kept = self.session.notes.get((self.cursor.class_index, focus or ""))
+        return f"{title}, on {focus}", kept or (own.note if own else None) or ""
+
+    def leave_note(self, text: str | None) -> None:
+        """Keep a note on the image in focus (None: discard it), and save it if there is a verdict already."""
+        if self.mode != "note" or self.cursor.focus is None:
+            return
+        self.notice, draft, self.draft = None, self.draft, None
+        self.close()
+        if text is None:
+            return
+        key = self.cursor.class_index, self.cursor.focus
+        self.session.notes[key] = text.strip()
+        with self._reporting_errors():
+            own = self.cursor.own()
+            if draft is not None and text.strip():
+                self.draft = draft
+                self._save_draft()
+            elif own is not None and (own.note or "") != text.strip():
+                self._write(own.model_copy(update={"note": text.strip() or None}))
+                self.session.notes.pop(key, None)
+            elif own is None and text.strip():
+                self.notice = Notice("The note is not saved yet: it is saved with a verdict.")
+            else:
+                self.session.notes.pop(key, None)

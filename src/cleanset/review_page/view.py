@@ -1,4 +1,4 @@
-"""What a tab shows, as HTML: made from templates in which everything is escaped."""
+"""The HTML of a tab, rendered from templates in which everything is escaped."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from cleanset.review.verdicts import Review
 from cleanset.review_page.cursor import Cursor
 from cleanset.review_page.keys import FILTERS, HELP, REASONS
 from cleanset.review_page.library import IndexedImage, Library
-from cleanset.review_page.pace import in_words
+from cleanset.review_page.session import in_words
 from cleanset.review_page.tab import Tab
 from cleanset.selection.crop_check import is_misclassified
 
@@ -28,10 +28,11 @@ _COLUMNS = {1: 1, 2: 2, 3: 2, 4: 2}
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An image beside the others.
+    """An image among those side by side.
 
-    `own`: this reviewer's verdict; `others`: whose verdicts may be shown; `box_asked`: it is to be cropped, and the
-    box is asked for; `misclassified_by`: the models that misclassify the crop; `fault`: why the image cannot be shown.
+    `own`: this reviewer's verdict; `others`: the verdicts of others that may be shown; `box_asked`: only the box of a
+    crop is asked for; `misclassified_by`: the models that misclassify the crop; `fault`: the reason why the image
+    cannot be shown.
     """
 
     number: int
@@ -52,23 +53,23 @@ class Card:
 
 
 def url_of(image: IndexedImage, full: bool = False) -> str:
-    """The address of an image; it changes with the bytes, so that a browser may keep what it has."""
+    """The address of an image. It changes with the bytes, so that a browser may cache it."""
     return f"/image/{'full' if full else 'card'}/{image.image_id}?{image.sha256[:16]}"
 
 
 def cards(tab: Tab) -> list[Card]:
     """The images of the class, as the tab shows them."""
-    session, status = tab.session, tab.status
-    models = session.library.candidates(tab.class_index)
+    session, status = tab.session, tab.cursor.status
+    models = session.library.candidates(tab.cursor.class_index)
     asked = {question.image_id: frozenset(question.serves) for question in status.questions}
     boxes = {question.image_id for question in status.questions if question.box_unknown}
-    numbers = {image_id: number for number, image_id in enumerate(tab.images(), start=1)}
+    numbers = {image_id: number for number, image_id in enumerate(tab.cursor.images(), start=1)}
     hints = session.hints.of(numbers)
     made = []
     for image_id, number in numbers.items():
-        votes = status.votes.get((tab.class_index, image_id), {})
+        votes = status.votes.get((tab.cursor.class_index, image_id), {})
         own = votes[session.reviewer].review if session.reviewer in votes else None
-        # the verdicts of others shall not lead who has none yet; the board decides between them
+        # others' verdicts must not bias a reviewer who has none yet; the board decides between them
         visible = own is not None or session.reviewer == BOARD
         others = [(name, vote.review) for name, vote in sorted(votes.items()) if visible and name != session.reviewer]
         image = session.library.images[image_id]
@@ -81,13 +82,13 @@ def cards(tab: Tab) -> list[Card]:
                 serves=asked.get(image_id, frozenset()),
                 own=own,
                 others=others,
-                in_focus=image_id == tab.focus,
+                in_focus=image_id == tab.cursor.focus,
                 asked=image_id in asked,
                 box_asked=image_id in boxes,
                 hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
                 misclassified_by=_misclassified_by(tab, image_id, own),
                 look_again=status.look_again.get(image_id),
-                unsaved_note=session.notes.get((tab.class_index, image_id)),
+                unsaved_note=session.notes.get((tab.cursor.class_index, image_id)),
                 fault=session.library.photos.faults.get(image_id),
             )
         )
@@ -105,15 +106,15 @@ def _misclassified_by(tab: Tab, image_id: str, own: Review | None) -> list[str]:
         return []
     crop, scores = Crop(image_id, own.box), tab.session.crop_scores
     roles = tab.session.library.params.models
-    return [role for role in roles if is_misclassified(crop, tab.class_index, scores.predictions(role))]
+    return [role for role in roles if is_misclassified(crop, tab.cursor.class_index, scores.predictions(role))]
 
 
 def render(tab: Tab) -> dict[str, str]:
-    """The HTML of each part of the page: view, overlay, panel. The verdicts that it shows are noted in the tab."""
-    tab.session.refresh_class(tab.class_index)
+    """The HTML of each part of the page: view, overlay, panel. The tab remembers the verdicts shown."""
+    tab.session.refresh_class(tab.cursor.class_index)
     shown = cards(tab)
     if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
-        tab.shown = {card.image.image_id: card.own for card in shown}
+        tab.history.shown = {card.image.image_id: card.own for card in shown}
     overlay = tab.mode if tab.mode in ("crop", "zoom", "help") else "zoom" if tab.zoomed else None
     parts = {
         "view": "end.html" if tab.ended else "class.html",
@@ -128,12 +129,12 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
     library = tab.session.library
     return {
         "tab": tab,
-        "name": library.names[tab.class_index],
-        "status": tab.status,
+        "name": library.names[tab.cursor.class_index],
+        "status": tab.cursor.status,
         "cards": shown,
         "columns": _COLUMNS.get(len(shown), 3),
         "focus": next((card for card in shown if card.in_focus), None),
-        "examples": [(image, url_of(image)) for image in _examples(tab)],
+        "examples": [(image, url_of(image)) for image in _examples(tab.cursor)],
         "roles": list(library.params.models),
         "count": library.params.export.images_per_class,
         "min_crop_pixels": library.params.review.min_crop_pixels,
@@ -150,7 +151,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
 
 
 def _examples(cursor: Cursor) -> list[IndexedImage]:
-    """Images of the class that reviewers found clean, beside those that are shown or asked for."""
+    """Images of the class that were reviewed as clean, without those that are shown or asked for."""
     others = cursor.status.clean.difference(cursor.images(), cursor.asked())
     return cursor.session.library.surest(cursor.class_index, others, MAX_EXAMPLES)
 
@@ -175,8 +176,8 @@ def _progress(tab: Tab) -> dict[str, Any]:
 def _ahead(tab: Tab) -> Iterator[str]:
     """The addresses of the images of the classes that come next; their hints are measured meanwhile."""
     session = tab.session
-    session.hints.request(tab.images())
-    for class_index in tab.order.upcoming(tab.class_index):
+    session.hints.request(tab.cursor.images())
+    for class_index in tab.order.upcoming(tab.cursor.class_index):
         there = Cursor(session)
         session.refresh_class(class_index)
         there.go_to(class_index)
@@ -186,7 +187,7 @@ def _ahead(tab: Tab) -> Iterator[str]:
 
 
 def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
-    """Models whose preprocessing is the same share one view: the role that asks for it, their names, its size."""
+    """The distinct preprocessings: the role in the image's address, the names of all models that share it, its size."""
     views: dict[object, list[str]] = {}
     for role, preprocessing in library.seen_by.items():
         views.setdefault(preprocessing, []).append(role)

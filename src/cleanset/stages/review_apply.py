@@ -5,7 +5,7 @@ from functools import partial
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.review.decisions import decide_all
-from cleanset.review.store import accepted, checked_reviews
+from cleanset.review.store import accepted_votes, checked_reviews
 from cleanset.review.vote_table import vote_table
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.selection.fill import fill, with_decisions
@@ -34,6 +34,6 @@ def run(edition: Edition, role: str) -> None:
     reviewed = with_decisions(candidates, partial(decided.for_candidate, role))
     check_scored(reviewed, predictions, str(edition.crop_scores(role)))
     filled = fill(reviewed, params.export.images_per_class, params.review.crops_in_rank)
-    write_table(edition.votes(role), vote_table(accepted(votes, params.review.accept), filled), VOTES)
+    write_table(edition.votes(role), vote_table(accepted_votes(votes, params.review.accept), filled), VOTES)
     write_table(edition.selection(role), filled.selection, SELECTION)
     write_table(edition.rejected(role), filled.rejected, REJECTED)

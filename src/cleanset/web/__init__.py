@@ -1,1 +1,1 @@
-"""What any local page of this project needs: who may talk to it, and its images."""
+"""The common parts of the local pages: server, guard against foreign requests, images."""

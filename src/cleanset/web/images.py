@@ -1,8 +1,7 @@
-"""The images as the page shows them: the stored pixels that the models see, turned by no viewer.
+"""The images of a page: the stored pixels, which the models see.
 
-A browser turns an image with an EXIF orientation, applies its colour profile, and shows CMYK in its
-own way. So what is shown is encoded anew from the decoded RGB pixels, without metadata. The bytes
-that are read are always those with the index's SHA-256.
+A browser rotates an image with an EXIF orientation, applies its colour profile, and shows CMYK in its own way. So the
+decoded RGB pixels are encoded again, without metadata. The bytes read always have the SHA-256 of the index.
 """
 
 import io
@@ -26,9 +25,9 @@ _CACHE_BYTES = 48 * 2**20
 
 
 class Photos:
-    """Encoded images by image id, the last ones kept in memory. Safe in threads.
+    """Encoded images by image id; the latest are kept in memory. Thread-safe.
 
-    `faults`: by image id, why an image could not be shown when it was last asked for. `formats`: what may be read.
+    `faults`: errors by image id, from the last attempt to show it. `formats`: accepted file formats.
     """
 
     def __init__(self, read: Read, formats: tuple[str, ...] = ("JPEG",)) -> None:
@@ -39,9 +38,9 @@ class Photos:
         self._lock = Lock()
 
     def encoded(self, image_id: str, longest: int | None = None) -> bytes:
-        """The image as `shown` makes it.
+        """The image as `encode_for_page` makes it.
 
-        Raises CleansetError, and keeps it in `faults`, if it is missing, not the indexed one, or no JPEG.
+        Raises CleansetError, kept in `faults`, for an image that is missing, not the indexed one, or not a JPEG.
         """
         key = (image_id, longest)
         with self._lock:
@@ -49,16 +48,16 @@ class Photos:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         try:
-            data = shown(self.read(image_id), longest, self._formats)
+            data = encode_for_page(self.read(image_id), longest, self._formats)
         except (CleansetError, OSError, ValueError) as error:
-            self.faults[image_id] = fault = reason(error)
+            self.faults[image_id] = fault = fault_text(error)
             raise CleansetError(fault) from None
         self.faults.pop(image_id, None)
         self._keep(key, data)
         return data
 
     def cropped(self, image_id: str, box: Box | None, see: Callable[[Image.Image], Image.Image]) -> bytes:
-        """PNG of what `see` makes of the part inside `box`, or of the whole image."""
+        """PNG of the part inside `box`, or of the whole image, after `see`."""
         image = decode(self.read(image_id)).convert("RGB")
         out = io.BytesIO()
         see(image.crop(box) if box else image).save(out, format="PNG", compress_level=1)
@@ -72,14 +71,14 @@ class Photos:
                 self._size -= len(self._kept.popitem(last=False)[1])
 
 
-def reason(error: Exception) -> str:
-    """Why an image could not be read, in one line."""
+def fault_text(error: Exception) -> str:
+    """The error at reading an image, in one line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'reading the image'}: {error.strerror}"
     return " ".join(str(error).split())
 
 
-def shown(data: bytes, longest: int | None, formats: tuple[str, ...] = ("JPEG",)) -> bytes:
+def encode_for_page(data: bytes, longest: int | None, formats: tuple[str, ...] = ("JPEG",)) -> bytes:
     """The stored pixels without metadata, made smaller if a side is longer than `longest`.
 
     PNG, which keeps every value; JPEG where that would be slow, for images of more than a megapixel.
@@ -96,6 +95,6 @@ def shown(data: bytes, longest: int | None, formats: tuple[str, ...] = ("JPEG",)
     return out.getvalue()
 
 
-def preprocessed(preprocessing: Preprocessing) -> Callable[[Image.Image], Image.Image]:
-    """What turns an image into the pixels that a model gets, as an image again."""
+def as_the_model_sees(preprocessing: Preprocessing) -> Callable[[Image.Image], Image.Image]:
+    """A function from an image to the image that a model gets, after its preprocessing."""
     return lambda image: Image.fromarray(preprocessing(image).transpose(1, 2, 0))

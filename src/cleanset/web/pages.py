@@ -1,6 +1,9 @@
-"""A local page as a server: what is shown is given to it; binding, guard, announcement and NiceGUI are the same."""
+"""Serving a local page: binding an address, the guard, the announcement, and NiceGUI's set-up."""
 
 import secrets
+import socket
+import threading
+import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,23 +14,27 @@ from fastapi import FastAPI
 from nicegui import ui
 from starlette.staticfiles import StaticFiles
 
+from cleanset.errors import CleansetError
 from cleanset.web.guard import Guard, is_loopback, own_hosts
-from cleanset.web.serving import ANY_HOST, AnnouncingServer, address, bind, bind_usual
 
 STATIC = Path(__file__).parent / "static"
 
 RECONNECT_SECONDS = 60.0
-"""How long tab and server wait for each other before the tab is loaded anew."""
+"""Time that tab and server wait for each other before the tab is reloaded."""
 
 MAX_RESENT_MESSAGES = 200
-"""Kept for each tab in case its connection breaks: some 30 KB each."""
+"""Messages kept for each tab in case its connection breaks, some 30 KB each."""
 
 FIRST_PORT, PORTS = 20_000, 10_000
-"""The usual ports lie here, below those that systems hand out."""
+"""Range of the usual ports, below the ephemeral ports of operating systems."""
+
+ANY_HOST = ("0.0.0.0", "::")
+_ELSEWHERE = ("192.0.2.1", "2001:db8::1")
+"""Documentation addresses (RFC 5737, 3849), to ask the system for its outward address; nothing is sent."""
 
 
 def usual_port(folder: Path, name: str) -> int:
-    """The port that is always the same for this folder and name: a tab left open finds its own server again."""
+    """The same port for the same folder and name every time, so that a tab left open finds its server again."""
     return FIRST_PORT + crc32(f"{folder.resolve()} {name}".encode()) % PORTS
 
 
@@ -40,9 +47,9 @@ def run_page(
     browser: bool,
     command: str = "cleanset review",
 ) -> None:
-    """Serve the application, made once the port is bound, until Ctrl+C; `port` None is `usual`, 0 any free one.
+    """Serve an application, created once the port is bound, until Ctrl+C; `port`: None for `usual`, 0 for any free one.
 
-    `announcement`: what is printed, with the address in place of `{}`; `command`: what a refusal says started it.
+    `announcement`: the line printed, with the address in place of `{}`; `command`: the command named in refusals.
     """
     bound = bind_usual(host, usual) if port is None else bind(host, port)
     port = bound.getsockname()[1]
@@ -65,3 +72,55 @@ def serve_page(app: FastAPI, static: Path, title: str) -> None:
         binding_refresh_interval=None, gzip_middleware_factory=None, reconnect_timeout=RECONNECT_SECONDS,
         message_history_length=MAX_RESENT_MESSAGES,
     )  # fmt: skip
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there; `port` 0 is any free one. Raises CleansetError if it cannot."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise CleansetError(
+            f"{host}:{port}: {error.strerror}; expected an address of this machine and a free port: "
+            "leave out --port to get one"
+        ) from None
+
+
+def bind_usual(host: str, port: int) -> socket.socket:
+    """A socket on the usual port, so that a page left open finds its server again; if that is taken, on a free one."""
+    try:
+        return bind(host, port)
+    except CleansetError:
+        return bind(host, 0)
+
+
+def address(host: str, port: int, token: str | None = None) -> str:
+    """The address to open; for a server on all of a machine's addresses, the one by which others reach it."""
+    name = _outward(host) if host in ANY_HOST else host
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}/{f'?token={token}' if token else ''}"
+
+
+def _outward(host: str) -> str:
+    """This machine's address as others see it; its name if it has no route."""
+    is_six = ":" in host
+    with socket.socket(socket.AF_INET6 if is_six else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((_ELSEWHERE[is_six], 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return socket.gethostname()
+
+
+class AnnouncingServer(uvicorn.Server):
+    """Prints a line, and opens the browser if asked to, as soon as it answers."""
+
+    def __init__(self, config: uvicorn.Config, announcement: str, open_in_browser: str | None) -> None:
+        super().__init__(config)
+        self._announcement, self._open_in_browser = announcement, open_in_browser
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then print the announcement."""
+        await super().startup(sockets)
+        print(self._announcement, flush=True)
+        if self._open_in_browser:
+            threading.Thread(target=webbrowser.open, args=[self._open_in_browser], daemon=True).start()

@@ -18,10 +18,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, write_text
 from cleanset.images.codec import decode
 from cleanset.progress import tracked
-from cleanset.review.decisions import read_decided
 from cleanset.review.label_studio.format import TASKS, labeling_config, read_votes
 from cleanset.review.queue import Question, candidates_by_class, questions
 from cleanset.review.save import save
+from cleanset.review.status import read_decisions
 from cleanset.review.store import (
     Votes,
     check_note,
@@ -37,21 +37,20 @@ _EXPECTED = "expected what Label Studio exports as JSON"
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """How many verdicts were saved, and how many were there already."""
+class ImportCounts:
+    """Numbers of verdicts: newly saved, and already there."""
 
     saved: int
-    there: int
+    unchanged: int
 
 
 def export_tasks(edition: Edition, path: Path, reviewer: str | None, every: bool) -> int:
     """Write tasks (`path`, .json), their configuration (.xml beside it) and a folder of images; return their number.
 
-    Tasks are the images that have to be reviewed whatever the verdicts on the others will be;
-    `every`: also those that have to be only if others are not clean. `reviewer`: as they matter for
-    this one. An image that viewers would turn is written as PNG without its EXIF orientation, for
-    boxes are in the pixels as stored; all others byte for byte. The folder of an earlier export is
-    replaced; CleansetError if it holds anything else.
+    Tasks are the images that must be reviewed whatever the verdicts on others will be; with `every`, also those that
+    are needed only if others are not clean. `reviewer`: the images to ask this reviewer. An image that viewers would
+    rotate is written as PNG without its EXIF orientation, because boxes are in the pixels as stored; all others are
+    written byte for byte. The folder of an earlier export is replaced; CleansetError if it holds anything else.
     """
     if path.suffix != ".json":
         raise CleansetError(f"{path}: expected a name that ends in .json")
@@ -104,11 +103,11 @@ def _check_only_images(folder: Path) -> None:
 def _asked(
     edition: Edition, params: Params, votes: Votes, reviewer: str | None, every: bool
 ) -> list[tuple[str, Question]]:
-    """What is to be reviewed, each with its wnid, class by class, the likeliest first."""
+    """The images to be reviewed, each with its wnid, class by class, the most likely to be kept first."""
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
-    decided = read_decided(edition, params, votes)
+    decided = read_decisions(edition, params, votes)
     if reviewer is not None:
-        review_file(edition.reviews, reviewer, wnids()[0])  # a name that is none is refused
+        review_file(edition.reviews, reviewer, wnids()[0])  # refuses an invalid name
     own_reviews = {} if reviewer is None else reviews_of_reviewer(votes, reviewer)
     asked: list[tuple[str, Question]] = []
     for class_index, by_role in candidates_by_class(tables, params.dataset.class_list()).items():
@@ -122,7 +121,7 @@ def _asked(
 
 
 def _as_stored(data: bytes) -> tuple[bytes, str]:
-    """Bytes that every viewer shows as the pixels are stored, and the ending of their name."""
+    """The bytes and file suffix of an image that every viewer shows as its pixels are stored."""
     image = decode(data)
     if image.getexif().get(ExifTags.Base.Orientation, 1) == 1:
         return data, ".JPEG"
@@ -131,12 +130,11 @@ def _as_stored(data: bytes) -> tuple[bytes, str]:
     return out.getvalue(), ".png"
 
 
-def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str | None, replace: bool) -> Imported:
+def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str | None, replace: bool) -> ImportCounts:
     """Save what Label Studio exported as JSON as the verdicts of `reviewer`.
 
-    Everything is checked before anything is saved; but a file that cannot be changed or written stops
-    the saving, and what was saved before stays. An existing verdict of the reviewer that
-    differs is an error, unless `replace` is set.
+    All answers are checked before the first is saved. If a file then cannot be changed or written, saving stops, and
+    what was saved before stays. An existing verdict of the reviewer that differs is an error, unless `replace` is set.
     """
     index = read_table(edition.index, INDEX)
     columns: Any = (index[name].tolist() for name in ("image_id", "width", "height"))
@@ -167,4 +165,4 @@ def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str |
     for key, vote in new.items():
         expected = before[key].review if key in before else None
         save(edition.reviews, reviewer, vote.wnid, vote.image_id, vote.review, expected=expected)
-    return Imported(len(new), len(answers) - len(new))
+    return ImportCounts(len(new), len(answers) - len(new))

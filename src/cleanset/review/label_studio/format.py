@@ -21,7 +21,7 @@ from cleanset.vocabulary import REASONS, VERDICTS
 KEEP = "keep"
 FULLY_VISIBLE = "the object stays fully visible"
 TASKS = {False: "Give a verdict.", True: "This image is to be cropped: draw the box, or give another verdict."}
-"""What a task asks for, by whether only the box of a crop is missing."""
+"""The request of a task, by whether only the box of a crop is missing."""
 
 CONTROLS = {
     "verdict": "choices",
@@ -33,7 +33,7 @@ CONTROLS = {
 """Name of each control in the configuration, and the type of its results."""
 
 _PIXEL_TOLERANCE = 1e-3
-"""The share of a pixel by which a box may overlap it without including it: percentages are not exact."""
+"""Overlap of a box with a pixel, in pixels, up to which the pixel is left out: percentages are not exact."""
 
 
 def labeling_config() -> str:
@@ -76,7 +76,7 @@ class _Result(BaseModel):
 
 
 class _Annotation(BaseModel):
-    """One person's answer; `was_cancelled`: skipped."""
+    """One person's answer; `was_cancelled`: the task was skipped."""
 
     result: list[_Result]
     was_cancelled: bool = False
@@ -84,7 +84,7 @@ class _Annotation(BaseModel):
 
 
 class _Data(BaseModel):
-    """What the task was given: which image, and the bytes that were seen."""
+    """The data of a task: the image, and the digest of the bytes that were shown."""
 
     wnid: str
     image_id: str
@@ -97,9 +97,9 @@ class _Task(BaseModel):
 
 
 def read_votes(text: str, where: str, annotator: str | None, sizes: Mapping[str, tuple[int, int]]) -> list[Vote]:
-    """The verdicts in what Label Studio exports as JSON; tasks that were not answered, or skipped, give none.
+    """The verdicts in what Label Studio exports as JSON; unanswered and skipped tasks are left out.
 
-    `annotator`: take only the answers of this one, by number or address. `sizes`: width and height in
+    `annotator`: take only this person's answers, by number or e-mail address. `sizes`: width and height in
     stored pixels, by image id. A box becomes the smallest box of whole pixels that holds it.
 
     Raises CleansetError, naming `where` and the task, for anything that is not a complete verdict.
@@ -167,11 +167,11 @@ class _Text(BaseModel):
 
 
 _Percent = Annotated[float, Field(ge=-1000, le=1000)]
-"""Wider than any box that is drawn, and narrow enough for exact arithmetic on pixels."""
+"""Bounds wider than any box that is drawn, and narrow enough for exact arithmetic on pixels."""
 
 
 class _Rectangle(BaseModel):
-    """In percent of the image."""
+    """A rectangle in percent of the image."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -218,6 +218,6 @@ def _pixels(result: _Result, place: str, width: int, height: int) -> Box:
 
 
 def _whole(start: float, length: float, pixels: int) -> tuple[int, int]:
-    """The whole pixels that a stretch, given in percent, begins and ends with; the end excluded."""
+    """First pixel and end (excluded) of a stretch given in percent."""
     begin, end = start / 100 * pixels, (start + length) / 100 * pixels
     return math.floor(begin + _PIXEL_TOLERANCE), math.ceil(end - _PIXEL_TOLERANCE)

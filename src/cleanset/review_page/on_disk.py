@@ -1,0 +1,119 @@
+"""The files that others may change during a review: review files, and the scores of crops."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.images.boxes import Crop
+from cleanset.review.save import save
+from cleanset.review.store import Votes, check_reviews, read_file, review_file, reviewer_folders
+from cleanset.review.verdicts import Review, Vote
+from cleanset.selection.crop_check import Prediction, predictions_of_crops
+from cleanset.tables import CROP_SCORES, read_table
+
+_Stamp = tuple[int, int, int]
+"""Modification time in nanoseconds, bytes, inode."""
+
+
+class ReviewCache:
+    """The current content of `reviews/`. The page asks at every step, so a file is read only when it changed."""
+
+    def __init__(self, reviews: Path) -> None:
+        self._reviews = reviews
+        self._read: dict[Path, tuple[_Stamp, list[Vote]]] = {}
+
+    def votes_on_class(self, wnid: str) -> dict[str, dict[str, Vote]]:
+        """The votes by image id and reviewer. Raises CleansetError for an invalid file."""
+        votes: dict[str, dict[str, Vote]] = {}
+        for folder in reviewer_folders(self._reviews):
+            for vote in self._votes(review_file(self._reviews, folder.name, wnid)):
+                votes.setdefault(vote.image_id, {})[folder.name] = vote
+        return votes
+
+    def _votes(self, path: Path) -> list[Vote]:
+        try:
+            state = path.stat()  # before reading: a change in between is seen the next time
+            stamp = (state.st_mtime_ns, state.st_size, state.st_ino)
+            if path not in self._read or self._read[path][0] != stamp:
+                self._read[path] = stamp, read_file(path)
+        except FileNotFoundError:
+            self._read.pop(path, None)
+            return []
+        return self._read[path][1]
+
+
+class StoredVotes:
+    """The reviews in `folder`, which others may change at any time, and where `reviewer` saves theirs.
+
+    `official_images`: the images are those of the official archive, so that a review may name one by its id alone.
+    """
+
+    def __init__(
+        self, folder: Path, reviewer: str, index: pd.DataFrame, min_crop_pixels: int, official_images: bool = False
+    ) -> None:
+        self._folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
+        self._official_images = official_images
+        self._cache = ReviewCache(folder)
+        self._index = index.set_index("image_id", drop=False)
+        self._checked: dict[int, Votes] = {}
+
+    def check(self, classes: Iterable[int]) -> None:
+        """Read and check many classes at once, which is faster. Errors are left for `of_class` to report."""
+        found: dict[int, Votes] = {}
+        for class_index in classes:
+            with suppress(CleansetError, OSError):
+                found[class_index] = self._read(class_index)
+        with suppress(CleansetError):
+            self._check_against_images({key: each for votes in found.values() for key, each in votes.items()})
+            self._checked |= found
+
+    def of_class(self, class_index: int) -> Votes:
+        """The votes on a class; the same object if nothing changed. Raises CleansetError for an invalid one."""
+        votes = self._read(class_index)
+        if votes != self._checked.get(class_index):
+            self._check_against_images(votes)
+            self._checked[class_index] = votes
+        return self._checked[class_index]
+
+    def save(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
+        """Write this reviewer's verdict (None: remove it) in place of `expected`; it is on disk on return.
+
+        Raises CleansetError or OSError as `review.save.save` does.
+        """
+        save(self._folder, self._reviewer, wnids()[class_index], image_id, review, expected)
+
+    def _read(self, class_index: int) -> Votes:
+        of_class = self._cache.votes_on_class(wnids()[class_index])
+        return {(class_index, image_id): by_reviewer for image_id, by_reviewer in of_class.items()}
+
+    def _check_against_images(self, votes: Votes) -> None:
+        reviewed = self._index.index.intersection(sorted({image_id for _, image_id in votes}))
+        check_reviews(votes, self._index.loc[reviewed], self._min_crop_pixels, self._official_images)
+
+
+class CropScores:
+    """The tables `data/crop_scores/<role>.parquet` of an edition, read again when they change; they may be missing."""
+
+    def __init__(self, edition: Edition, roles: Sequence[str]) -> None:
+        self._paths = {role: edition.crop_scores(role) for role in roles}
+        self._stamps: dict[str, tuple[int, int] | None] = dict.fromkeys(roles)
+        self._predictions: dict[str, dict[Crop, Prediction]] = {role: {} for role in roles}
+
+    def look(self) -> bool:
+        """Read changed tables; return whether there was one. Raises CleansetError for a table that cannot be read."""
+        changed = False
+        for role, path in self._paths.items():
+            stamp = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else None
+            if stamp != self._stamps[role]:
+                self._predictions[role] = predictions_of_crops(read_table(path, CROP_SCORES)) if stamp else {}
+                self._stamps[role], changed = stamp, True
+        return changed
+
+    def predictions(self, role: str) -> Mapping[Crop, Prediction]:
+        """A model's predictions on the crops that are scored."""
+        return self._predictions[role]
