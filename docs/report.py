@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def view(browser: Browser, name: str) -> Image.Image:
-    """What a window of WIDTH x HEIGHT shows of a page."""
+    """The part of a page that a window of WIDTH x HEIGHT shows."""
     page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
     path, _, anchor = name.partition("#")
     page.goto(f"{Path(path).resolve().as_uri()}#{anchor}")

@@ -50,7 +50,7 @@ def imagenet_wnids() -> list[str]:
 
 
 def imagenet_words(table: str) -> dict[str, str]:
-    """What timm's `imagenet_synset_to_<table>.txt` says of each synset."""
+    """The text for each synset in timm's `imagenet_synset_to_<table>.txt`."""
     lines = _timm_table(f"imagenet_synset_to_{table}.txt").splitlines()
     return {line.split("\t")[0]: line.split("\t")[1] for line in lines}
 
