@@ -54,7 +54,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         study = re.sub(r"(?m)^  trained_on:.*\n(?:    .*\n)*", "  trained_on: {}\n", study)
         study = re.sub(r"(?m)^  reference: (?!alexnet)\w+ +#", "  reference: null                 #", study)
     study = re.sub(r"\A#.*\n", "# See docs/robustness.md for what to put where.\n", study)
-    attacks = re.sub(r"\A#.*\n", "# See docs/attacks.md for what to put where.\n", read(template / ATTACKS / "params.yaml"))
+    attacks = re.sub(r"\A#.*\n", "# See docs/attacks.md.\n", read(template / ATTACKS / "params.yaml"))
     config = _dvc_config(template, folder.resolve())
     with new_folder(folder) as partial:
         for name in ("reviews", "data/raw", ".dvc"):
