@@ -39,26 +39,27 @@ from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own arch
 	'other images, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
 	cd "$(EDITION)" && dvc repro
 
-robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's finished sets, pulled or built
+robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's finished sets, pulled or built, and attack its models
 	cd "$(EDITION)/studies/robustness" && dvc repro && dvc metrics show
+	cd "$(EDITION)/studies/attacks" && dvc repro && dvc metrics show
 
 remote: setup  ## URL=https://…: the address that finished sets are read from, in both editions
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
 	dvc remote modify origin url "$(URL)"
-	for folder in imagenet studies/robustness studies/contest imagenet/studies/robustness imagenet/studies/contest; do \
+	for folder in imagenet $(foreach study,robustness attacks contest,studies/$(study) imagenet/studies/$(study)); do \
 	(cd $$folder && dvc remote modify origin url "$(URL)") || exit 1; done
 
 # files stay on one process, in the order that tests/conftest.py gives them
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread; and
 # memory once taken is kept, which halves the time of a network on the CPU
 PYTEST := OMP_NUM_THREADS=1 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
-test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 30 minutes on two cores)
+test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 to 16, and 30 to 40 minutes on two cores)
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run
 tests: setup
 	MAKEFLAGS= $(PYTEST) $(if $(ALL),,--hypothesis-profile fast -m 'not long')
 
-test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (40 seconds)
+test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (under a minute)
 	$(PYTEST) --numprocesses 2 --fast
 
 test-ray: .venv-ray/.ready  ## the tests of score.engine ray, in an environment of its own with Ray

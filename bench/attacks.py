@@ -28,9 +28,9 @@ ON_GPU = ("resnet50", "tf32", 100, 256)
 ON_CPU = ("efficientnet_lite0", "float32", 4, CPU_BATCH_SIZE)
 """Network with random weights, precision, images, images at a time."""
 STEPS, BOUNDARY_STEPS = {"cpu": 1, "cuda": 10}, {"cpu": 20, "cuda": 200}
-"""Of SPSA and boundary, by device."""
+"""Steps of SPSA and boundary, by device."""
 ANGLES = {"cpu": 1, "cuda": 31}
-"""Of the grid's rotations."""
+"""Angles of the grid's rotations."""
 ROUNDS = 3
 
 
@@ -77,7 +77,7 @@ def classify(network: PixelNetwork, image: np.ndarray) -> int:
 
 
 def attacks(subjects: Sequence[Subject], device: str) -> list[Attack]:
-    """With the parameters of the warm-up but fewer steps, which stop for no success."""
+    """The three attacks with few steps; SPSA's margin is so large that it never stops at a success."""
     others = {f"negative {one.name}": Other(-1, lambda one=one: 255 - one.pixels) for one in subjects}  # type: ignore[misc]
     return [
         SpatialGrid(0.7, (-18, -9, 0, 9, 18), tuple(np.linspace(30, -30, ANGLES[device]).tolist())),
@@ -87,7 +87,7 @@ def attacks(subjects: Sequence[Subject], device: str) -> list[Attack]:
 
 
 def measured(network: PixelNetwork, attack: Attack, subjects: Sequence[Subject]) -> tuple[str, ...]:
-    """An attack and what it is compared with, in turn, so that both meet the same machine."""
+    """Time an attack and its counterpart in turn, so that both meet the same load of the machine."""
     before = network.queries
     searched(network, attack, subjects)
     queries = network.queries - before

@@ -5,8 +5,8 @@ Run it as `make check-gpu`, or, where nothing is installed, from the project's f
     PYTHONPATH=src python bench/check_gpu.py
 
 Beyond torch 2.11 and torchvision 0.26 it needs these wheels: timm 1.0.9, safetensors, huggingface-hub<2, numpy,
-pandas, pyarrow, pillow, pydantic, pyyaml, rich, scipy, typer; and robustbench 1.1.1, of which only the version is
-read (--no-deps). How long a model waits for corrupted images is measured where the extra robustness is installed, too.
+pandas, pyarrow, pillow, pydantic, pyyaml, rich, scipy, typer; and robustbench 1.1.1 (--no-deps: only its version
+is read). The waiting for corrupted images is measured too if the extra robustness is installed.
 It needs the folder of real photographs and weights: CLEANSET_REAL, else ../shared/real.
 
 It prints Markdown for RESULTS.md and ends with exit code 1 if a stored score differs. Parts that would begin after
@@ -38,7 +38,7 @@ LIBRARIES = ("torch", "torchvision", "timm")
 MIN_OF_FORWARD, MIN_OF_SLOWER, MIN_OF_TIMM = 0.95, 0.9, 2.5
 """Limits: float64 by forward alone; float32 by the slower of forward and decoding; either by the plain timm loop."""
 CHANGED_IMAGES = 80
-"""Images of the rates for each one of which 76 changes are made."""
+"""Divisor of the number of images for the waiting: each of them is changed 76 times."""
 START_IMAGES = 4
 """Images with which the start of the stage is measured."""
 ALL = 10**6
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def missing(device: str) -> str | None:
-    """What this machine lacks, in one line; None if nothing."""
+    """Return the requirements that this machine lacks, in one line; None if it has all."""
     import torch
 
     if not device.startswith("cuda"):
@@ -271,7 +271,7 @@ LIMITS = {
 
 
 def with_options(arguments: argparse.Namespace, **changes: object) -> argparse.Namespace:
-    """The same options but for some."""
+    """Return the options with some of them replaced."""
     return argparse.Namespace(**(vars(arguments) | changes))
 
 
@@ -309,7 +309,7 @@ def rates_of(
 
 
 def difference_from_float64(edition: Path) -> float | None:
-    """As the stage has recorded it, in probability."""
+    """Return the largest difference in probability, as recorded by the stage."""
     record = json.loads((edition / "data" / "scores" / f"{score.ROLE}.json").read_text())
     found = record["against_float64"]
     return float(found["largest_difference"]) if found else None

@@ -1,4 +1,4 @@
-"""`standing` over a large contest that is drawn: from what is read already, and as the command that reads its files."""
+"""`standing` of a large random contest: from memory, and as the command that reads its files."""
 
 import datetime
 import hashlib
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def write(files: ContestFiles, folder: Path) -> int:
-    """Write the files of a contest; their bytes."""
+    """Write the files of a contest and return their size in bytes."""
     contents: dict[str, object] = {
         "contest.yaml": files.rules,
         "judges/roster.yaml": {"judges": {judge: {"joined": str(START)} for judge in sorted(files.roster)}},
@@ -90,7 +90,7 @@ def plain(section: Section) -> object:
 
 
 def read_only(folder: Path) -> None:
-    """What no program in Python can leave out: the values of the JSON, and the events of the YAML."""
+    """Parse the files with nothing else done: the lower bound of any reader in Python."""
     for path in folder.rglob("*.json"):
         json.loads(path.read_text())
     for path in folder.rglob("*.yaml"):

@@ -1,6 +1,6 @@
-"""How many verdicts and key presses the review queue asks for, from the published lists and verdicts.
+"""Verdicts and key presses that the review queue asks for, on the published lists and verdicts.
 
-Beside the fewest verdicts that can do, and beside plainer ways of reviewing.
+Compared with the smallest possible number of verdicts and with simpler orders of review.
 """
 
 import statistics
@@ -47,7 +47,7 @@ Truth = dict[Key, Decision]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the queue asked for: images without a verdict, images that lack only a box; processor seconds by turn."""
+    """Questions of the queue: images without a verdict, images that lack only a box; processor seconds by turn."""
 
     verdicts: set[Key]
     boxes: set[Key]
@@ -122,7 +122,7 @@ def ranks_of(lists: pd.DataFrame) -> dict[Key, int]:
 
 
 def rates_by_rank(published: Mapping[Key, Decision], ranks: Mapping[Key, int]) -> dict[int | None, Counter[str]]:
-    """How often the published verdicts on listed images are clean, crop, reject; by rank, and None for all ranks."""
+    """Counts of clean, crop and reject among the published verdicts on listed images, by rank; None: all ranks."""
     rates: dict[int | None, Counter[str]] = {rank: Counter() for rank in (*range(1, MOST + 1), None)}
     for key, decision in published.items():
         if key in ranks and key[0] != LEFT_OUT:
@@ -142,7 +142,7 @@ def verdicts(
     ranks: Mapping[Key, int],
     rates: Mapping[int | None, Counter[str]],
 ) -> Truth:
-    """What a reviewer decides on each image: as published; else drawn by the rate of its rank, or of all ranks."""
+    """A reviewer's decision on each image: the published one, else drawn by the rate of its rank, or of all ranks."""
     rng = np.random.default_rng(SEED)
     truth = {}
     for key in sorted(set().union(*map(keys_of, tables.values()))):
@@ -153,7 +153,7 @@ def verdicts(
 
 
 def decision_of(verdict: str) -> Decision:
-    """A decision that counts."""
+    """Return a verdict as a decision that counts."""
     if verdict == "clean":
         return Decision("clean")
     return Decision("crop", "watermark", simulation.BOX) if verdict == "crop" else Decision("reject", "watermark")

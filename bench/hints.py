@@ -1,4 +1,4 @@
-"""What the hints find: in the sample, in photographs as they are, in photographs with the sample's flaws; their time.
+"""Precision and recall of the hints on the sample and on photographs with planted flaws, false alarms, time.
 
 Runs with sample/ on the path, for the flaws.
 """
@@ -103,7 +103,7 @@ def sample_row(kind: str, images: Mapping[str, tuple[str | None, set[str]]]) -> 
 
 
 def print_false_alarms(found: Sequence[set[str]], photographs: Sequence[Image.Image]) -> None:
-    """How many photographs get a hint as they are; the thresholds were set with the even ones in view."""
+    """Count the unmodified photographs that get a hint; the thresholds were set on the even ones."""
     others = kinds_between({str(place): measure(image)[1] for place, image in enumerate(photographs)})
     every = [kinds | others[str(place)] for place, kinds in enumerate(found)]
     halves = Counter((kind, place % 2) for place, kinds in enumerate(every) for kind in kinds)
@@ -114,7 +114,7 @@ def print_false_alarms(found: Sequence[set[str]], photographs: Sequence[Image.Im
 
 
 def print_planted(found: Sequence[set[str]], photographs: Sequence[Image.Image]) -> None:
-    """How many photographs get the hint once they have the flaw, of those that had no such hint before."""
+    """Count the photographs that get the hint with the flaw, among those without such a hint before."""
     rows: list[tuple[str, ...]] = []
     for name, (reason, plant) in PLANTERS.items():
         kind = "text" if reason == "watermark" else reason
@@ -131,14 +131,14 @@ def print_planted(found: Sequence[set[str]], photographs: Sequence[Image.Image])
 
 
 def saved(image: Image.Image, quality: int = 90) -> Image.Image:
-    """As it comes back from a JPEG file."""
+    """Return the image as read back from a JPEG file."""
     out = io.BytesIO()
     image.save(out, "JPEG", quality=quality)
     return decode(out.getvalue())
 
 
 def stamped(image: Image.Image) -> Image.Image:
-    """With the same half-transparent words in the same corner."""
+    """Return the image with half-transparent words in a corner, the same words and corner for every image."""
     layer = Image.new("L", image.size)
     place = (image.width - 8, image.height - 8)
     ImageDraw.Draw(layer).text(place, "© imagestock", fill=170, font=font(14), anchor="rs")
@@ -159,7 +159,7 @@ RELATED: tuple[tuple[str, str, Change, Change], ...] = (
     ),
     ("copy turned left to right", "duplicate", lambda i: i, ImageOps.mirror),
 )
-"""Flaws that only a second image shows: what becomes of each of the two."""
+"""Flaws that only a second image shows: a function for each of the two images."""
 
 
 def related_row(

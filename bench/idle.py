@@ -1,4 +1,4 @@
-"""What it costs to have nothing to do: dvc repro on the sample, the start of a stage, the imports."""
+"""The cost of having nothing to do: dvc repro on the sample, the start of a stage, the imports."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ IMPORTS = (
     "cleanset.stages.export",
     "cleanset.stages.score",
 )
-"""The last one imports torch, timm and all."""
+"""Imported modules; the last one brings torch and timm."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The judge page on a week of 700 submitted images, of which 300 are answered: how it goes on, and its memory."""
+"""The judge page with 300 of a week's 700 images answered: time to the next image, and memory."""
 
 import datetime
 import statistics
@@ -102,7 +102,7 @@ def write(path: Path, content: object) -> None:
 
 
 def milliseconds(address: str) -> list[float]:
-    """From the second answer to an image until the next image is painted."""
+    """Milliseconds from the second answer to an image until the next image is painted."""
     with opened(address) as page:
         page.evaluate(WATCH)
         page.keyboard.press("Enter")  # past the instructions
@@ -112,7 +112,7 @@ def milliseconds(address: str) -> list[float]:
 
 
 def answered(page: Page) -> float:
-    """Say of both groups that they are absent, after a look at the image."""
+    """Answer that both groups are absent, after a look at the image."""
     time.sleep(LOOKING_SECONDS)
     before = page.get_attribute("#view", "data-pressed")
     page.keyboard.press("4")

@@ -1,4 +1,4 @@
-"""What the benches share: run a command and measure it, tell the machine, print a table."""
+"""Helpers of the benches: run and measure a command, describe the machine, print a table."""
 
 import os
 import platform

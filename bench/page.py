@@ -36,14 +36,14 @@ ROUNDS = 5
 TURNS = 500
 SETTLED = 20
 LOOKING_SECONDS = 0.7
-"""How long a reviewer looks at a class before the next."""
+"""Seconds that a reviewer looks at a class."""
 
 START_SECONDS = 3.0
 TURN_MILLISECONDS = 100.0
 MEMORY_MIB = 500.0
 EARLY = TURNS // 5
 GROWTH_MIB = 100.0
-"""From turn EARLY, when the caches are full, to the last."""
+"""Limit of the memory's growth from turn EARLY, when the caches are full, to the last."""
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
            "--disable-component-update", "--disable-sync")  # fmt: skip
 
@@ -151,13 +151,13 @@ def photograph(number: int) -> bytes:
 
 
 def server(folder: Path) -> AbstractContextManager[Served]:
-    """`cleanset review` and its address."""
+    """Start `cleanset review`; yield the process and its address."""
     return served(folder, "review", "--reviewer", "bench")
 
 
 @contextmanager
 def served(folder: Path, *command: str) -> Iterator[Served]:
-    """A `cleanset` command that serves a page, and its address."""
+    """Start a `cleanset` command that serves a page; yield the process and its address."""
     process = subprocess.Popen(
         [str(BIN / "cleanset"), *command, "--no-browser"], cwd=folder, stdout=subprocess.PIPE, text=True
     )
@@ -173,7 +173,7 @@ def served(folder: Path, *command: str) -> Iterator[Served]:
 
 
 def start_seconds(folder: Path) -> tuple[float, float]:
-    """From the start of the process until the page is served: of the clock, of the processor."""
+    """Wall-clock and processor seconds from the start of the process until the page is served."""
     start = time.perf_counter()
     with server(folder) as (process, address):
         host, port = re.findall(r"[\d.]+", address)
@@ -203,9 +203,9 @@ def opened(address: str) -> Iterator[Page]:
 
 
 def turn_milliseconds(address: str, pid: int) -> tuple[list[float], list[float], tuple[float, float]]:
-    """From the key press until the next class's images are painted: by `n`, and by the verdict that settles.
+    """Milliseconds from the key press until the next class's images are painted: by `n`, and by the settling verdict.
 
-    With them the memory of the server, in MiB, after turn EARLY and after the last turn by `n`.
+    Also the memory of the server in MiB, after turn EARLY and after the last turn by `n`.
     """
     with opened(address) as page:
         page.evaluate(WATCH)

@@ -18,7 +18,7 @@ LIMIT = 1.5
 ROLES = ("standard", "norm_robust", "corruption_robust")
 CLASSES, PER_CLASS, SIZE = 1_000, 3, 100_000
 TRACKED = (".dvc/config", ".dvcignore", "dvc.yaml", "params.yaml", "sample/dvc.yaml", "sample/dvc.lock")
-"""What DVC reads of this project; `src/` beside it is empty."""
+"""The files of this project that DVC reads; `src/` beside them is empty."""
 NGINX = """\
 daemon off;
 pid {folder}/nginx.pid;

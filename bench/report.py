@@ -1,4 +1,4 @@
-"""The report of 3 x 3,000 images: how long it takes, how large it is, how soon Chromium shows it."""
+"""The report of 3 x 3,000 images: its time, its size, and the delay until Chromium shows it."""
 
 import io
 import shutil
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def build(simulated: Path, distinct: Path) -> None:
-    """An edition of 50,000 images and what its models would keep; and one in which no model keeps another's."""
+    """Two editions of 50,000 images with the images that their models keep; in one of them no image is kept twice."""
     labels = simulation.fewest_first(timm_reassessed())
     simulation.write_edition(simulated, labels)
     simulation.write_params(simulated, dataset={"images": TAR})
@@ -99,7 +99,7 @@ def write_images(folder: Path, drawn: Sequence[bytes]) -> None:
 
 
 def images(folder: Path) -> int:
-    """How many different images the sets hold."""
+    """Number of different images in the sets."""
     tables = (read_table(Edition(folder).selection(role), SELECTION) for role in simulation.ROLES)
     return len({name for table in tables for name in table["image_id"]})
 
@@ -137,7 +137,7 @@ def print_pages(report: Path) -> None:
 
 
 def first_paint(browser: Browser, path: Path) -> float:
-    """Seconds from opening a page to the first that is seen of it, in windows of their own."""
+    """Seconds from opening a page to its first paint, each time in a new window."""
     times: list[float] = []
     for _ in range(VIEWS):
         page = browser.new_page(viewport={"width": 1280, "height": 900})

@@ -33,11 +33,11 @@ NAMES = {
 READY_IMAGES = 32
 """Images that are decoded beforehand for the pure forward rate, unless a batch is larger."""
 TIMM_BATCH = 64
-"""Of the plain loop without a GPU; on one it is score.batch_size."""
+"""Batch size of the plain loop without a GPU; with one it is score.batch_size."""
 LIMIT_OF_BOTH, LIMIT_MEMORY = 0.9, 1.1
 ROLE = "standard"
 LIBRARIES = ["numpy", "pandas", "PIL.Image", "pyarrow.parquet", "pydantic", "safetensors.torch", "timm", "torch"]
-"""Imported once for all ways."""
+"""Libraries that are imported once for all ways."""
 FEW, MANY = 1_000, 50_000
 TAR, WEIGHTS = "images.tar", "weights.safetensors"
 Times = tuple[float, float]

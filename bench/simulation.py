@@ -1,4 +1,4 @@
-"""An edition that is made up: index, scores and reviews as the stages expect them, at any size.
+"""Simulated editions of any size: index, scores and reviews as the stages expect them.
 
 The labels may be the real reassessed ones; everything else is drawn with a fixed seed.
 """
@@ -31,14 +31,14 @@ from cleanset.tables import (
 
 ROLES = ("standard", "norm_robust", "corruption_robust")
 RIGHT = {"standard": 0.80, "norm_robust": 0.70, "corruption_robust": 0.75}
-"""How often each model is right on an image with a label."""
+"""Accuracy of each model on the images with a label."""
 
 FLAWED = 0.15
 CROPPABLE = 0.5
 """Share of the images with a flaw, and share of those that a crop can save."""
 
 WRONG_AFTER_CROP = 0.1
-"""Share of the crops that a model no longer gets right."""
+"""Share of the crops that a model misclassifies."""
 
 WIDTH, HEIGHT = 500, 375
 BOX = (0, 0, WIDTH, HEIGHT - 40)
@@ -58,7 +58,7 @@ SCORED: dict[str, object] = {
     "versions": {},
     "code": "0" * 64,
 }
-"""What goes into the data card of an export."""
+"""Contents of the data card of an export."""
 
 
 def fewest_first(labels: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -77,7 +77,7 @@ def write_params(folder: Path, **changes: Mapping[str, object]) -> None:
 
 
 def index_of(labels: Sequence[Sequence[int]]) -> pd.DataFrame:
-    """An index of as many images as there are `labels`; sizes and sums are made up."""
+    """An index with an image for each of `labels`; sizes and digests are invented."""
     rng = np.random.default_rng(_SEED)
     ids = [image_id(number) for number in range(1, len(labels) + 1)]
     return pd.DataFrame(
@@ -97,9 +97,9 @@ def index_of(labels: Sequence[Sequence[int]]) -> pd.DataFrame:
 
 
 def scores_of(labels: Sequence[Sequence[int]], right: Mapping[str, float]) -> dict[str, pd.DataFrame]:
-    """What each model says: right on the given share of the images, the surer the easier the image.
+    """Predictions of each model: correct on the given share of the images, more confident on easier ones.
 
-    A model that is right says the first label. One that is right on every image is a perfect one.
+    A correct prediction is the first label. A perfect model is correct on every image.
     """
     rng = np.random.default_rng(_SEED)
     shared = rng.standard_normal(len(labels))
@@ -143,10 +143,10 @@ def write_edition(folder: Path, labels: Sequence[Sequence[int]], right: Mapping[
 
 
 def write_reviews(folder: Path, images_per_class: int = 3) -> int:
-    """Review every image that is asked for until all classes are settled; the number of verdicts.
+    """Review every image that the queue asks for until all classes are settled; return the number of verdicts.
 
-    Each round looks at the first open image of every class and model, as the review queue does. What the models
-    say of the crops is written too, as score_crops would have.
+    Each round looks at the first open image of every class and model, as the review queue does. The predictions
+    for the crops are written too, as by score_crops.
     """
     edition = Edition(folder)
     candidates = [read_table(edition.candidates(role), CANDIDATES) for role in ROLES]
@@ -175,7 +175,7 @@ def write_reviews(folder: Path, images_per_class: int = 3) -> int:
 
 
 def write_crop_scores(edition: Edition, role: str, said: Mapping[Crop, Prediction]) -> None:
-    """Write what a model says of crops; the four lower classes are the next ones by number."""
+    """Write a model's predictions for crops; the four lower classes are the next ones by number."""
     confidences = [prediction.confidence for prediction in said.values()]
     rows = {
         "image_id": [crop.image_id for crop in said],
@@ -188,7 +188,7 @@ def write_crop_scores(edition: Edition, role: str, said: Mapping[Crop, Predictio
 
 
 def _said(candidates: pd.DataFrame, rng: np.random.Generator) -> dict[Crop, Prediction]:
-    """What a model would say of each of its candidates if it were cropped."""
+    """A model's prediction for each of its candidates if it were cropped."""
     is_wrong = rng.random(len(candidates)) < WRONG_AFTER_CROP
     highest = (candidates["class_index"].to_numpy() + is_wrong) % CLASSES
     return {
@@ -215,7 +215,7 @@ def _next_asked(
 
 
 def verdict(rng: np.random.Generator) -> Decision:
-    """What a reviewer says of one image."""
+    """A reviewer's verdict on one image."""
     if rng.random() >= FLAWED:
         return Decision("clean")
     if rng.random() >= CROPPABLE:

@@ -118,7 +118,7 @@ def print_counts(drawn: Path, perfect: Path) -> None:
 
 
 def filled(edition: Path, role: str) -> tuple[int, int]:
-    """How many images are kept from tier relaxed, and how many in all."""
+    """Number of images kept from tier relaxed, and in all."""
     tiers = pq.read_table(edition / "data" / "selection" / f"{role}.parquet", columns=["tier"])["tier"].to_pylist()
     return Counter(tiers)["relaxed"], len(tiers)
 

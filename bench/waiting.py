@@ -1,4 +1,4 @@
-"""How long a model waits for corrupted images, which processes make while it computes: a share of the time of one run.
+"""The share of a run in which a model waits for corrupted images, which processes make while it computes.
 
 The way from files to answers is that of `cleanset robustness corruptions`: all 15 corruptions at five severities and
 the unchanged image, each stored as a JPEG of quality 85. Without a GPU, the processes and the model share the cores.
@@ -34,12 +34,12 @@ from measuring import PROJECT, print_machine, print_table, scratch, share
 
 MAX_WAITING_SHARE = 0.05
 MAX_OF_MODEL_ALONE = 1.15
-"""Of the time of the model alone, on a GPU, where the cores do nothing else."""
+"""Limit of the run's time as a multiple of the model's alone, on a GPU, where the cores do nothing else."""
 MODELS = {"cpu": "tf_efficientnet_lite0", "cuda": "resnet50"}
 IMAGES = {"cpu": 40, "cuda": 500}
 BATCH_SIZES = {"cpu": CPU_BATCH_SIZE, "cuda": 256}
 BATCHES_ALONE = 50
-"""For the rate of the model alone."""
+"""Batches that the rate of the model alone is measured on."""
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 CHANGES = 1 + len(CORRUPTIONS) * len(SEVERITIES)
 PREPROCESSING = ResizeAndCrop(f"Res{BASE_SIZE}", BASE_SIZE, BASE_SIZE, "bilinear")
@@ -109,7 +109,7 @@ def rows_of(found: Mapping[str, Waited], kind: str) -> list[tuple[str, ...]]:
 
 
 def stored(folder: Path, count: int) -> tuple[str, dict[str, StudyFile]]:
-    """What the images are, and `count` files of a study, in which they are repeated under other names if need be."""
+    """Description of the images, and `count` files of a study; images are repeated under other names if too few."""
     source, photographs = photographs_or_drawings()
     for number, data in enumerate(photographs[:count]):
         (folder / f"{number}.JPEG").write_bytes(data)

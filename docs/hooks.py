@@ -1,4 +1,4 @@
-"""What MkDocs asks while it builds the site: the pages outside docs/, and the reference, made from the code."""
+"""Hooks of MkDocs: add the pages outside docs/ to the site, and make the reference from the code."""
 
 import json
 import re
@@ -18,6 +18,8 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from cleanset import tables
 from cleanset.edition.params import PROTOCOLS, Params
+from cleanset.studies.attacks.measures import MEASURES_COLUMNS
+from cleanset.studies.attacks.params import AttackParams
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.answers import PREDICTIONS
@@ -61,7 +63,7 @@ def seen_from_docs(text: str) -> str:
 
 
 def commands() -> str:
-    """Every command with its help, as typer writes it; the lists of commands with whole sentences, not cut off."""
+    """Every command with its help, as typer writes it, but with whole sentences in the lists of commands."""
     program = [sys.executable, "-m", "typer", "cleanset.cli", "utils", "docs", "--name", "cleanset"]
     text = subprocess.run(program, capture_output=True, text=True, check=True).stdout.partition("\n")[2]
     summaries = dict(re.findall(r"(?m)^##+ `cleanset (.+)`\n\n((?:.+\n)+)", text))
@@ -93,7 +95,7 @@ def sections(model: type[BaseModel], after_top: str = "") -> str:
 
 
 class WithDefaults(GenerateJsonSchema):
-    """A schema with the defaults that are made by a function, too."""
+    """A schema that includes the defaults made by a function."""
 
     def get_default_value(self, schema: Any) -> Any:
         """The default of a field."""
@@ -102,7 +104,7 @@ class WithDefaults(GenerateJsonSchema):
 
 
 def _described(section: Mapping[str, Any], prefix: str, definitions: Mapping[str, Any], level: int, end: str) -> str:
-    """What a section is, a table of its keys, `end`, and its sections under headings of that level."""
+    """The description of a section, a table of its keys, `end`, and its sections under headings of that level."""
     fields = {key: _resolved(field, definitions) for key, field in section["properties"].items()}
     plain = {key: field for key, field in fields.items() if "properties" not in field}
     text = _documented(section["description"]) + (_keys(prefix, plain, section.get("required", ())) if plain else "")
@@ -134,7 +136,7 @@ def _each(field: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _named_by(path: str) -> str:
-    """What the names in a mapping are of."""
+    """The word for the names in a mapping."""
     names = {"attacks": "attack", "board": "member", "classes": "group", "groups": "group", "wrapped": "name"}
     return names.get(path.rpartition(".")[2], "role")
 
@@ -159,7 +161,7 @@ def _keys(prefix: str, fields: Mapping[str, Mapping[str, Any]], required: Iterab
 
 
 def _values(field: Mapping[str, Any], name: str = "") -> str:
-    """What the value of the key `name` may be, in words."""
+    """The possible values of the key `name`, in words."""
     if "anyOf" in field:
         return " or ".join(_values(each, name) for each in field["anyOf"])
     if "enum" in field:
@@ -188,12 +190,12 @@ def _range(field: Mapping[str, Any]) -> str:
 
 
 def snake_case(name: str) -> str:
-    """The kind that the class of an attack is for."""
+    """The kind of an attack, from the name of its class."""
     return re.sub(r"(?<!^)([A-Z])", r"_\1", name.removesuffix("Attack")).lower()
 
 
 def _default(field: Mapping[str, Any]) -> str:
-    """A default as params.yaml has it; of attacks alone their names, of a section nothing but that it is there."""
+    """A default as params.yaml has it; a mapping of sections is summarised."""
     value = field.get("default")
     if isinstance(value, dict) and any(isinstance(each, dict) for each in value.values()):
         return "all, with their defaults"
@@ -216,15 +218,16 @@ def all_tables() -> str:
 
 
 def study_tables() -> str:
-    """The columns of every table of a study of robustness, and of the CSV files of its measures."""
+    """The columns of every table of a study of robustness and of attacks, and of the CSV files of their measures."""
     found = {"data/images.parquet": STUDY_IMAGES, "data/masks.parquet": MASKS}
     found |= {f"data/{family}/<model>.parquet": table for family, table in PREDICTIONS.items()}
     found |= {f"data/digests/{family}.parquet": table for family, table in DIGESTS.items()}
     found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
     text = _tables(found)
-    for name, columns in MEASURE_FILES.items():
+    measures = {name: {key: MEASURE_COLUMNS[key] for key in columns} for name, columns in MEASURE_FILES.items()}
+    for name, columns in (measures | {"attack_measures.csv": MEASURES_COLUMNS}).items():
         text += f"## `data/{name}`\n\n"
-        text += _table(("column", "what it is"), ((f"`{key}`", MEASURE_COLUMNS[key]) for key in columns)) + "\n\n"
+        text += _table(("column", "what it is"), ((f"`{key}`", said) for key, said in columns.items())) + "\n\n"
     return text
 
 
@@ -249,6 +252,7 @@ REFERENCE: dict[str, Callable[[], str]] = {
     "commands": commands,
     "params": params,
     "study_params": partial(sections, StudyParams),
+    "attack_params": partial(sections, AttackParams),
     "contest_rules": partial(sections, ContestRules),
     "tables": all_tables,
     "study_tables": study_tables,

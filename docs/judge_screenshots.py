@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def save(page: Page, name: str) -> None:
-    """Store what is on the screen."""
+    """Store a picture of the screen."""
     Image.open(io.BytesIO(page.screenshot())).save(DOCS / f"{name}.webp", quality=80, method=6)
 
 

@@ -1,6 +1,6 @@
 """Photograph the sample's pages into docs/: report, study of robustness, attacks, contest; two views of each.
 
-Run `python docs/report.py` in the root after `dvc repro` there and in studies/robustness; it needs Chromium.
+Run `python docs/report.py` in the root after `dvc repro` there and in the three studies; it needs Chromium.
 """
 
 import io
@@ -14,7 +14,7 @@ WIDTH, HEIGHT, GAP = 820, 1010, 20
 VIEWS = {
     "report": ("report/index.html", "report/sheet-1.html#n04254680"),
     "robustness": ("studies/robustness/report/index.html#ce", "studies/robustness/report/images.html"),
-    "attacks": ("studies/robustness/report/attacks.html#success", "studies/robustness/report/attacks.html#images"),
+    "attacks": ("studies/attacks/report/index.html#success", "studies/attacks/report/index.html#images"),
     "contest_page": ("studies/contest/results/page.html", "studies/contest/results/page.html#images"),
 }
 
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def view(browser: Browser, name: str) -> Image.Image:
-    """What a window of WIDTH x HEIGHT shows of a page."""
+    """The part of a page that a window of WIDTH x HEIGHT shows."""
     page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
     path, _, anchor = name.partition("#")
     page.goto(f"{Path(path).resolve().as_uri()}#{anchor}")

@@ -81,14 +81,14 @@ def draw(page: Page, address: str) -> None:
 
 
 def press(page: Page, *keys: str) -> None:
-    """Press keys, each when the one before was answered."""
+    """Press keys, each after the page has answered the one before."""
     for key in keys:
         page.keyboard.press(key)
         page.wait_for_timeout(600)
 
 
 def save(page: Page, name: str) -> None:
-    """Write what is shown as WebP."""
+    """Write the screen as WebP."""
     page.wait_for_timeout(1500)
     path = DOCS / f"review_{name}.webp"
     Image.open(io.BytesIO(page.screenshot())).save(path, quality=80, method=6)

@@ -1,4 +1,4 @@
-"""What stands behind the objects: skies, meadows, water, tables, streets, walls."""
+"""Backdrops behind the objects: skies, meadows, water, tables, streets, walls."""
 
 import math
 from collections.abc import Callable

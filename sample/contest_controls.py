@@ -29,7 +29,7 @@ EXAMPLES = [
     ((STRAWBERRY, GOLDFISH), 0, "One of each, so that no outline is asked for; size does not matter here."),
     ((), 0, "Neither: a background alone is no object."),
 ]
-"""What is shown, how many pixels are moved out of the image, why the answers are correct."""
+"""Objects, pixels by which they are moved out of the image, reason why the answers are correct."""
 ANGLES = 36
 
 
@@ -40,7 +40,7 @@ def control(shown: tuple[str, ...]) -> tuple[Image.Image, Image.Image]:
 
 
 def example(shown: tuple[str, ...], outside: int) -> tuple[Image.Image, Image.Image]:
-    """An image of these objects, moved out of it to the left by so many pixels, and their mask."""
+    """An image of these objects, moved to the left and partly out of it by `outside` pixels, and their mask."""
     scene = Scene(SIDE + outside, SIDE, shown)
     image, _, mask = draw_masked(scene, Random(f"example {' '.join(shown)}"))
     box = (outside, 0, SIDE + outside, SIDE)

@@ -127,7 +127,7 @@ def real_labels(plan: Plan, index: dict[str, int]) -> list[int]:
 
 
 def truth(planned: list[Plan], drawn: list[Drawn]) -> bytes:
-    """What was drawn, for tests: objects, flaw and crop of each image, one line each."""
+    """The truth for tests: objects, flaw and crop of each image, one line each."""
     lines = []
     for plan, result in zip(planned, drawn, strict=True):
         entry = {
@@ -140,14 +140,14 @@ def truth(planned: list[Plan], drawn: list[Drawn]) -> bytes:
 
 
 def _reason(plan: Plan) -> str | None:
-    """What a reviewer would say is wrong with the image."""
+    """The reason for which a reviewer would reject or crop the image."""
     if plan.flaw:
         return PLANTERS[plan.flaw][0]
     return "several_objects" if len(plan.shown) > 1 else None
 
 
 def progress(results: Iterable[Drawn], total: int) -> Iterable[Drawn]:
-    """The results as they come, with a bar on a terminal's standard error."""
+    """Yield the results as they come, with a bar on a terminal's standard error."""
     console = Console(stderr=True)
     return track(results, "drawing", total, console=console, disable=not console.is_terminal)
 

@@ -9,10 +9,10 @@ from PIL import Image, ImageDraw, ImageFilter, ImageOps
 from canvas import Box, font
 
 STAMP_SHARE = 18
-"""A watermark lies in the lowest part of an image, so many percent of its height."""
+"""Height of the strip at the bottom that holds a watermark, in percent of the image."""
 
 Draw = Callable[[], Image.Image]
-"""Draws the scene once more, another time differently."""
+"""A function that draws the scene again, differently each time."""
 
 
 def watermark(image: Image.Image, rng: Random, draw: Draw) -> tuple[Image.Image, Box]:

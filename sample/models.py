@@ -65,4 +65,4 @@ CUT = v2.Compose(
         v2.PILToTensor(),
     ]
 )
-"""What timm's own evaluation does with an image: shorter side 182, the middle 160 x 160."""
+"""timm's own evaluation preprocessing: shorter side 182, then the central 160 x 160."""

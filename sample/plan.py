@@ -1,4 +1,4 @@
-"""What each of the 480 images shows: the sample's plan, class by class.
+"""The sample's plan: the contents of each of the 480 images, class by class.
 
 A class's forty images come in lots. The lots are chosen so that every case of the
 selection's rules occurs somewhere: see the comments at the classes.
@@ -147,7 +147,7 @@ PARTNERS: dict[str, list[str]] = {
     "n07745940": ["n02165456", "n02317335", "n04507155"],
     "n07753592": ["n07745940", "n02708093"],
 }
-"""What may stand beside an object: never what would fill a class that is to lack images."""
+"""Objects that may stand beside another: none that would fill a class that is to lack images."""
 
 LOOKALIKES = {
     "n06874185": "n03976657",  # traffic light: pole
@@ -165,7 +165,7 @@ FLAWS_BY_SERIAL: dict[tuple[str, int], str] = {
     ("n06874185", 16): "grain",
     ("n06874185", 17): "haze",
 }
-"""Flaws planted after a look at how sure the trained models are of an image.
+"""Flaws planted after a look at the trained models' confidence in an image.
 
 These images were among the easiest of their class: flawed, they leave it to others
 to fill the class. The key is the image's class and its place in the class's lots.

@@ -43,7 +43,7 @@ TURNS: dict[str, int] = {
     "n07745940": 40,
     "n07753592": 25,
 }
-"""How far an object may be turned to either side, in degrees."""
+"""Largest rotation of an object to either side, in degrees."""
 
 FLOATING = {"n01443537", "n02708093", "n02782093"}
 FEET = {"n02814860": 0.9, "n04254680": 0.9, "n07734744": 0.9, "n07745940": 0.86, "n07753592": 0.6}
@@ -60,7 +60,7 @@ SIZES: dict[Difficulty, tuple[int, int]] = {
 
 @dataclass(frozen=True)
 class Scene:
-    """What an image is to show; the lowest `clear` percent of its height stay free of objects."""
+    """The planned contents of an image; the lowest `clear` percent of its height stay free of objects."""
 
     width: int
     height: int
@@ -158,7 +158,7 @@ def _draw_object(
 
 
 def _post(canvas: Canvas, point: Point, size: float) -> None:
-    """What a traffic light stands on."""
+    """The pole of a traffic light."""
     left, right = point[0] - 0.06 * size, point[0] + 0.06 * size
     corners = [(left, point[1]), (right, point[1]), (right, canvas.height), (left, canvas.height)]
     canvas.polygon(corners, (96, 98, 104))

@@ -1,4 +1,4 @@
-"""What DVC runs when a review changes: a model only for a new box, and only then are images and weights needed."""
+"""The stages that DVC runs when a review changes: a model, images and weights are needed only for a new box."""
 
 import shutil
 from pathlib import Path
@@ -27,7 +27,7 @@ def pulled(published: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Che
 
 
 def kept_whole(checkout: Checkout) -> list[str]:
-    """Images of the class that model standard keeps as they are, the surest first."""
+    """The whole images of the class that model standard keeps, the most confident first."""
     kept = read_table(Edition(checkout.folder).selection("standard"), SELECTION)
     of_class = kept[(kept["class_index"] == CLASS_INDEX) & kept["crop"].isna()].sort_values("place")
     return list(of_class["image_id"])
@@ -89,7 +89,7 @@ def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
 
 @pytest.mark.long
 def test_what_was_published_is_what_a_box_gives(pulled: Checkout, built: Checkout) -> None:
-    """With the reviews as they were, everything is as it was: nothing of a crop is left over."""
+    """With the former reviews every output has its former bytes: nothing of a crop is left over."""
     pulled.run("git", "checkout", "--quiet", "--", "reviews")
     pulled.run("dvc", "repro", "--quiet")
     assert pulled.run("git", "status", "--porcelain").stdout == ""

@@ -55,7 +55,7 @@ def checkout(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Check
 
 
 def asked_for(repository: Path) -> set[str]:
-    """What tests ask `block` for: the second argument, a text or the name of one in the module."""
+    """The second arguments of all calls of `block` in the tests; a name stands for the module's text of that name."""
     found = set()
     for path in repository.glob("tests/**/*.py"):
         tree = ast.parse(path.read_text())
@@ -74,7 +74,7 @@ def asked_for(repository: Path) -> set[str]:
 
 
 def test_a_test_runs_every_block_of_commands(repository: Path) -> None:
-    """What is marked sh; what is not to be run as it stands is marked console, and says above why."""
+    """A block is marked sh, or console if it cannot run unchanged; NOT_RUN then has the reason."""
     commands = [each for each in all_blocks(repository) if each.language == "sh"]
     asked = asked_for(repository)
     run = {(each, first) for each in commands for first in asked if each.text.startswith(f"{first}\n")}
@@ -148,7 +148,7 @@ def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: 
 
 
 def test_make_repro_ends_with_the_metrics(repository: Path, checkout: Checkout, tmp_path: Path) -> None:
-    """And writes nothing into the home folder."""
+    """Without writing into the home folder."""
     clone, enter, repro, test = block(repository, "git clone https://…/cleanset.git").splitlines()
     assert (clone, enter, test) == ("git clone https://…/cleanset.git", "cd cleanset", "make test")  # what runs here
     done = shell(checkout, repro, HOME=str(tmp_path), DVC_SITE_CACHE_DIR="")
@@ -271,7 +271,7 @@ def test_arrays(repository: Path, checkout: Checkout) -> None:
 
 
 def test_a_published_study_of_ratings(repository: Path, checkout: Checkout) -> None:
-    """What docs/study.md says of it."""
+    """The figures in docs/study.md."""
     done = shell(checkout, block(repository, STUDY), COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
     assert "50 people, 1,979 images, 5,000 ratings" in done.stdout

@@ -1,4 +1,4 @@
-"""What each extra of the package installs is all that its part of the package imports."""
+"""Each part of the package imports only what its extra installs."""
 
 import re
 import subprocess

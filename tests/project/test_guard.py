@@ -71,7 +71,7 @@ CAUGHT_IN = {
 
 
 def problems(*replacements: tuple[str, str]) -> list[str]:
-    """What is found when the lock above is rebuilt as that with replacements."""
+    """The findings when the lock above is rebuilt with replacements."""
     rebuilt = LOCK
     for old, new in replacements:
         assert old in rebuilt
@@ -97,7 +97,7 @@ def test_other_bytes_without_a_reason() -> None:
 
 
 def test_the_record_of_the_code() -> None:
-    """It changes with the code, and with it the export's card may; it is no excuse for other scores."""
+    """It changes with the code, and so may the export's card; it does not excuse other scores."""
     line = (
         "score: the scores are the committed ones, only the record of the code beside them differs: run "
         "dvc repro --force --single-item score, then dvc repro, and commit dvc.lock (data/scores/a.json)"
@@ -151,7 +151,7 @@ def test_the_sample_built_from_nothing_is_the_committed_one(rebuilt: Checkout) -
 
 
 def of_lock(checkout: Checkout) -> list[str]:
-    """What the guard finds between the committed lock and the one that lies there."""
+    """The guard's findings between the committed lock and the one in the checkout."""
     committed = parse_lock(checkout.run("git", "show", "HEAD:dvc.lock").stdout)
     return lock_problems(committed, parse_lock((checkout.folder / "dvc.lock").read_text()))
 
@@ -174,7 +174,7 @@ def mutate(checkout: Checkout, module: str, old: str, new: str) -> None:
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_a_changed_rule_without_a_raised_version_fails(mutation: str, copy: Checkout) -> None:
-    """And with VERSION raised and the lock committed it does not."""
+    """With VERSION raised and the lock committed it passes."""
     stage, version, out = CAUGHT_IN[mutation]
     mutate(copy, *MUTATIONS[mutation])
     assert "up to date" in copy.run("dvc", "status", stage).stdout  # DVC sees nothing

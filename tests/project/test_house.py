@@ -1,4 +1,4 @@
-"""The files around the code: each says what is so."""
+"""The files around the code: map, changelog, hooks, workflow and data pages agree with the tree."""
 
 import os
 import re

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.settings import AttackSettings, read_attack_settings
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, by_name
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.clean import check_clean
@@ -53,12 +52,6 @@ def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
     assert params.corruptions.trained_on == {"corruption_robust": ["noise"]}
     assert len(params.corruptions.changes()) == 40
-    attack = read_attack_settings(study(tmp_path, text))
-    defaults = AttackSettings.model_validate({})
-    assert (attack.search_precision, attack.probe) == (defaults.search_precision, defaults.probe)
-    same = ("none", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack")
-    assert {name: attack.attack(name) for name in same} == {name: defaults.attack(name) for name in same}
-    assert set(attack.names) - set(defaults.names) == {"spsa_alone", "pgd_l2"}
 
 
 def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
@@ -105,6 +98,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("further_models: {more: {source: tim, name: a}}", "further_models.more.source"),
         ("images: both", "images"),
         ("pictures: union", "unknown key 'pictures'"),
+        (
+            "attack: {images: 7}",
+            "attack: this section has become a file of its own; expected its keys in studies/attacks",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:

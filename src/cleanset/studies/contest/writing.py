@@ -24,8 +24,8 @@ from cleanset.studies.contest.standing import Standing
 SHOWN_PIXELS, QUALITY = 320, 85
 """Longest side of the images on the page, and their JPEG quality."""
 THUMBNAILS = "page_images"
-STUDY = Path("..", "robustness")
-"""The edition's study of robustness, from the folder of the contest."""
+STUDY = Path("..", "attacks")
+"""The attacks on the edition's models, from the folder of the contest."""
 NONE = "none"
 """The attack that changes nothing; its files are the images as the models see them."""
 COLUMNS = ["image_id", "png", "png_sha256"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from cleanset.studies.attacks.measures import Line as AttackLine
 from cleanset.studies.robustness.results import Difference, Line
 
 OFFICIAL, ANSWERS = "official", "answers"
@@ -11,7 +10,6 @@ OFFICIAL, ANSWERS = "official", "answers"
 MEASURE_COLUMNS: Mapping[str, str] = {
     "accuracy": "share of correct images",
     ANSWERS: "what counts as correct: the highest of `all` classes, or `restricted`, of those of the edition",
-    "attack": "the name of an attack",
     "change": "a change or a group of them; nothing where the measure is over all",
     "class_index": "a class index",
     "correct": "number of correct images",
@@ -75,6 +73,5 @@ MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
     ),
     "measures/scenario_anova.csv": ("source", "ss", "df", "ms", "f", "p", OFFICIAL, ANSWERS),
     "measures/scenario_fitted.csv": ("model", "scenario", "class_index", "accuracy", "fitted", OFFICIAL, ANSWERS),
-    "attack_measures.csv": AttackLine._fields,
 }  # fmt: skip
 """The columns of each file, by its path in `data`."""

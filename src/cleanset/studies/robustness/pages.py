@@ -10,8 +10,6 @@ import pandas as pd
 
 from cleanset.dataset.class_names import class_names
 from cleanset.report.pages import page_environment
-from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
-from cleanset.studies.attacks.page import AttacksData, attacks_context
 from cleanset.studies.robustness.measures.published import PUBLISHED_MODELS
 from cleanset.studies.robustness.measures.scenarios import spread
 from cleanset.studies.robustness.names import UNCHANGED, corruptions_of, perturbations_of
@@ -71,7 +69,7 @@ class PagesData:
     """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
 
     `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
-    `published_top1`: of the models that have one, in percent. `attacks`: None where nothing was attacked.
+    `published_top1`: of the models that have one, in percent.
     """
 
     roles: Sequence[str]
@@ -82,7 +80,6 @@ class PagesData:
     origins: Mapping[str, int]
     left_out: Mapping[str, int]
     published_top1: Mapping[str, float]
-    attacks: AttacksData | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +94,12 @@ class Value:
 
 def pages(data: PagesData) -> dict[str, str]:
     """The text of each page, by its name; a family without changes has none."""
-    environment = page_environment(TEMPLATES, COVERAGE_TEMPLATES)
+    environment = page_environment(TEMPLATES)
     contexts = {"index.html": _corruptions(data), "images.html": _images(data)}
     if data.params.perturbations.names:
         contexts["perturbations.html"] = _perturbations(data)
     if data.params.scenarios.names:
         contexts["scenarios.html"] = _scenarios(data)
-    if data.attacks is not None:
-        contexts["attacks.html"] = attacks_context(data.attacks)
     common = {
         "roles": data.roles,
         "params": data.params,

@@ -10,8 +10,6 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.sections import Role, Section
-from cleanset.studies.attacks.settings import AttackSettings
-from cleanset.studies.attacks.wrapped import check_wrapped
 from cleanset.studies.robustness.mask_formats import FORMATS
 from cleanset.studies.robustness.names import (
     CLEAN,
@@ -209,7 +207,6 @@ class StudyParams(Section):
     perturbations: Perturbations = Field(default_factory=lambda: Perturbations.model_validate({}))
     masks: Annotated[list[MaskFolder], Field(default_factory=list)]
     scenarios: Scenarios = Field(default_factory=lambda: Scenarios.model_validate({}))
-    attack: AttackSettings = Field(default_factory=lambda: AttackSettings.model_validate({}))
     bootstrap: Bootstrap = Bootstrap()
     further_models: Annotated[dict[Role, Model], Field(default_factory=dict)]
 
@@ -263,8 +260,14 @@ def read_study_params(
     `roles` are the models of the edition, `others` models that `corruptions.trained_on` may name beside those that are
     measured. Without `further` those of `further_models` are not measured.
     """
+    content = read_yaml(path, "expected the params of a study: git checkout it")
+    if isinstance(content, dict) and "attack" in content:
+        raise CleansetError(
+            f"{path}: attack: this section has become a file of its own; expected its keys in "
+            "studies/attacks/params.yaml: move them there"
+        )
     try:
-        params = StudyParams.model_validate(read_yaml(path, "expected the params of a study: git checkout it"))
+        params = StudyParams.model_validate(content)
     except ValidationError as error:
         raise CleansetError(f"{path}: {first_problem(error)}") from None
     for role in params.further_models if further else ():
@@ -272,8 +275,6 @@ def read_study_params(
             raise CleansetError(f"{path}: further_models.{role}: the edition has this role; expected another one")
         if params.images == "own":
             raise CleansetError(f"{path}: further_models: {role} has no set of its own; expected images: union")
-    if further:
-        check_wrapped(params.attack.wrapped, roles, list(params.further_models), f"{path}: attack.wrapped")
     for key, named, known in _named_roles(params, params.models(roles) if further else list(roles), list(others)):
         if named not in known:
             raise CleansetError(f"{path}: {key}: {named} is no model; expected {', '.join(known)}")

@@ -11,7 +11,6 @@ from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import read_params
 from cleanset.files import replacing, write_text
 from cleanset.images.base import jpeg
-from cleanset.studies.attacks.stages.attacks_page import attacks_data
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
 from cleanset.studies.robustness.families import Family, Sources, family_of
 from cleanset.studies.robustness.image_masks import unsuitable_counts
@@ -27,7 +26,7 @@ SHOWN_PIXELS, QUALITY = 112, 85
 
 
 def run(study: Study) -> None:
-    """Read the measures, the results of attacks and some images of the finished sets, write report/."""
+    """Read the measures and some images of the finished sets, write report/."""
     edition = read_params(study.edition.folder)
     roles, top1 = list(edition.models), edition.count.published_top1
     params = read_study_params(study.params_yaml, roles)
@@ -40,8 +39,8 @@ def run(study: Study) -> None:
     with replacing(study.report) as folder:
         sheets = save_sheets(families, sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
-        left_out, attacks = unsuitable_counts(masks), attacks_data(study, sources, folder)
-        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out, top1, attacks)
+        left_out = unsuitable_counts(masks)
+        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out, top1)
         for name, text in pages(data).items():
             write_text(folder / name, text)
 
