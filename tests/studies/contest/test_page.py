@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.warning_record import Seen, WarningRecord
+from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.contest.attacked import attacked_images
 from cleanset.studies.contest.entries import Run, Sign
 from cleanset.studies.contest.files import ContestFiles

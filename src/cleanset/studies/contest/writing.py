@@ -11,7 +11,7 @@ from cleanset.files import replacing, sha256, write_text
 from cleanset.images.codec import decode, png
 from cleanset.images.differences import enlarged_difference
 from cleanset.images.encoding import jpeg
-from cleanset.studies.attacks.warning_record import read_warnings
+from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.contest.attacked import AttackedImage, attacked_images
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import FORMATS
