@@ -14,8 +14,8 @@ from cleanset.images.codec import decode
 from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.models import Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision
-from cleanset.studies.attacks.base import Attack, Subject, group_seed, to_unit
-from cleanset.studies.attacks.boundary import Boundary, Other, chosen_start
+from cleanset.studies.attacks.base import Other, Search, Subject, group_seed, to_unit
+from cleanset.studies.attacks.boundary import Boundary, chosen_start
 from cleanset.studies.attacks.libraries import globally_seeded
 from cleanset.studies.attacks.spatial import SpatialGrid
 from cleanset.studies.attacks.spsa import Spsa
@@ -76,7 +76,7 @@ def classify(network: PixelNetwork, image: np.ndarray) -> int:
         return int(network(to_unit([image], network)).argmax())
 
 
-def attacks(subjects: Sequence[Subject], device: str) -> list[Attack]:
+def attacks(subjects: Sequence[Subject], device: str) -> list[Search]:
     """The three attacks with few steps; SPSA's margin is so large that it never stops at a success."""
     others = {f"negative {one.name}": Other(-1, lambda one=one: 255 - one.pixels) for one in subjects}  # type: ignore[misc]
     return [
@@ -86,7 +86,7 @@ def attacks(subjects: Sequence[Subject], device: str) -> list[Attack]:
     ]
 
 
-def measured(network: PixelNetwork, attack: Attack, subjects: Sequence[Subject]) -> tuple[str, ...]:
+def measured(network: PixelNetwork, attack: Search, subjects: Sequence[Subject]) -> tuple[str, ...]:
     """Time an attack and its counterpart in turn, so that both meet the same load of the machine."""
     before = network.queries
     searched(network, attack, subjects)
@@ -108,7 +108,7 @@ def measured(network: PixelNetwork, attack: Attack, subjects: Sequence[Subject])
     return attack.name, each, f"{own:.1f}", f"{compared} {other:.1f}", share(own, other), f"{LIMITS[attack.name]:.2f}"
 
 
-def searched(network: PixelNetwork, attack: Attack, subjects: Sequence[Subject]) -> None:
+def searched(network: PixelNetwork, attack: Search, subjects: Sequence[Subject]) -> None:
     for start in range(0, len(subjects), attack.group_size):
         attack(network, subjects[start : start + attack.group_size])
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.studies.attacks.bound import linf_values, log10_covered
+from cleanset.studies.attacks.page import linf_values, log10_covered
 
 
 def test_the_example_of_the_source() -> None:

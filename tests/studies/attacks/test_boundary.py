@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.base import Pixels, Subject
-from cleanset.studies.attacks.boundary import Boundary, Other, chosen_start
+from cleanset.studies.attacks.base import Other, Pixels, Subject
+from cleanset.studies.attacks.boundary import Boundary, chosen_start
 from cleanset.studies.attacks.spatial import RandomSpatial
 from tests.studies.attacks.networks import Linear, classified, drawn, on_cpu, random_linear, subject
 

@@ -13,7 +13,7 @@ from cleanset.studies.attacks.measures import Line
 from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page, parameters
 from cleanset.studies.attacks.params import AttackParams
 from cleanset.studies.attacks.stages.pages import names_of, predicted, shown
-from cleanset.studies.attacks.warning_record import Seen, WarningRecord
+from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.attacks.wrapped import WrappedModel
 from tests.report.pages import cells
 

@@ -7,10 +7,10 @@ import pytest
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.boundary import Boundary, Other
+from cleanset.studies.attacks.base import Known, Other
+from cleanset.studies.attacks.boundary import Boundary
 from cleanset.studies.attacks.common_corruptions import CommonCorruptions
 from cleanset.studies.attacks.guess import Guess
-from cleanset.studies.attacks.making import Known, made
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.pgd import Pgd
 from cleanset.studies.attacks.spatial import RandomSpatial, SpatialGrid
@@ -36,7 +36,7 @@ def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
         "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack",
         "guess",
     ]  # fmt: skip
-    grid, spsa, boundary = (made(found.attack(name), KNOWN) for name in ("spatial_grid", "spsa", "boundary"))
+    grid, spsa, boundary = (found.attack(name).search(KNOWN) for name in ("spatial_grid", "spsa", "boundary"))
     assert isinstance(grid, SpatialGrid)
     assert (grid.scale, len(grid.translations) ** 2 * len(grid.angles)) == (0.7, 775)
     assert isinstance(spsa, Spsa)
@@ -45,7 +45,7 @@ def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
     assert isinstance(boundary, Boundary)
     assert boundary.eps == 10
     assert [found.images_of(name, "standard") for name in ("boundary", "spsa")] == [100, None]
-    assert isinstance(made(found.attack("guess"), KNOWN), Guess)
+    assert isinstance(found.attack("guess").search(KNOWN), Guess)
 
 
 def test_every_default_is_that_of_the_table() -> None:
@@ -95,7 +95,7 @@ attacks:
 wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
 """
     found = settings(tmp_path, text)
-    linf, l2, worst, spsa = (made(found.attack(name), KNOWN) for name in list(found.attacks)[1:])
+    linf, l2, worst, spsa = (found.attack(name).search(KNOWN) for name in list(found.attacks)[1:])
     assert isinstance(linf, Pgd)
     assert (linf.norm, linf.eps, linf.step, linf.steps) == ("Linf", 8 / 255, 2 / 255, 7)
     assert isinstance(l2, Pgd)
@@ -139,18 +139,18 @@ def test_no_such_attack(tmp_path: Path) -> None:
 
 def test_starts_are_images_that_the_model_gets_right(tmp_path: Path) -> None:
     found = settings(tmp_path, "attacks: {boundary: {starts: [a/2], after: null}}\n")
-    attack = made(found.attack("boundary"), KNOWN)
+    attack = found.attack("boundary").search(KNOWN)
     assert isinstance(attack, Boundary)
     assert list(attack.others) == ["a/2"]
     assert attack.start is None
     found = settings(tmp_path, "attacks: {boundary: {starts: [a/3]}}\n")
     with pytest.raises(CleansetError, match="a/3 is no image of the study that the model classifies correctly"):
-        made(found.attack("boundary"), KNOWN)
+        found.attack("boundary").search(KNOWN)
 
 
 def test_a_start_is_the_random_change_of_the_study(tmp_path: Path) -> None:
     found = settings(tmp_path, "attacks: {spsa: {after: {max_angle: 5}}, random_spatial: {max_angle: 5}}\n")
-    spsa, spatial = (made(found.attack(name), KNOWN) for name in ("spsa", "random_spatial"))
+    spsa, spatial = (found.attack(name).search(KNOWN) for name in ("spsa", "random_spatial"))
     assert isinstance(spsa, Spsa)
     assert isinstance(spatial, RandomSpatial)
     assert spsa.start is not None

@@ -94,7 +94,7 @@ def test_the_digest_is_that_of_the_file(weights: Tensors, tmp_path: Path) -> Non
 
 
 def test_no_file_and_weights_of_another_network(weights: Tensors, tmp_path: Path) -> None:
-    with pytest.raises(CleansetError, match=r"attack\.lpips: .*missing\.pth not found; expected AlexNet's weights"):
+    with pytest.raises(CleansetError, match=r"lpips: .*missing\.pth not found; expected AlexNet's weights"):
         Lpips(tmp_path / "missing.pth", CPU)
     features = {name: value for name, value in weights.items() if "classifier" not in name}
     save_file(features, tmp_path / "part.safetensors")
@@ -105,5 +105,5 @@ def test_no_file_and_weights_of_another_network(weights: Tensors, tmp_path: Path
 def test_images_that_are_too_small(measure: Lpips) -> None:
     image, other = drawn(0), drawn(1)
     assert measure(image[:, :31, :31], other[:, :31, :31]) > 0
-    with pytest.raises(CleansetError, match=r"attack\.lpips: an image of 31 x 30 pixels; expected at least 31 a side"):
+    with pytest.raises(CleansetError, match=r"lpips: an image of 31 x 30 pixels; expected at least 31 a side"):
         measure(image[:, :30, :31], other[:, :30, :31])

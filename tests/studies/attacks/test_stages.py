@@ -24,6 +24,7 @@ from cleanset.errors import CleansetError
 from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import choose_devices
+from cleanset.studies.attacks import spatial
 from cleanset.studies.attacks.base import Pixels, Result, Subject
 from cleanset.studies.attacks.judged import Judge, decoded
 from cleanset.studies.attacks.params import AttackParams
@@ -221,7 +222,7 @@ class Fatal(RandomSpatial):
 
 
 def run_fatally(folder: Path) -> None:
-    vars(attacks)["made"] = lambda *_: Fatal(204 / 224, 18, 30, 0)
+    vars(spatial)["RandomSpatial"] = Fatal
     attacks.run(AttackStudy(folder), ROLE, "random_spatial", SETTINGS)
 
 

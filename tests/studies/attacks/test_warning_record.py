@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.warning_record import Seen, WarningRecord, read_warnings, write_warnings
+from cleanset.studies.attacks.warnings import Seen, WarningRecord, read_warnings, write_warnings
 
 TEXT = """{
   "role": "mine",
@@ -47,5 +47,5 @@ def test_another_file_is_refused_in_one_line(text: str, problem: str, tmp_path: 
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(CleansetError, match=r"mine\.json.*run dvc repro in the study"):
+    with pytest.raises(CleansetError, match=r"mine\.json.*run dvc repro in studies/attacks"):
         read_warnings(tmp_path / "mine.json")

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.scoring.wrappers import Uninteresting
-from cleanset.studies.attacks.base import Subject, to_unit
-from cleanset.studies.attacks.boundary import Boundary, Other
+from cleanset.studies.attacks.base import Other, Subject, to_unit
+from cleanset.studies.attacks.boundary import Boundary
 from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.pgd import Pgd
 from cleanset.studies.attacks.spatial import SpatialGrid
@@ -21,7 +21,7 @@ from cleanset.studies.attacks.warnings import (
     is_better,
     no_gradient,
     of_answers,
-    probed,
+    probe,
     random_answers,
     saturated_answers,
 )
@@ -79,7 +79,7 @@ def subjects(network: nn.Module) -> list[Subject]:
 
 
 def signs(network: nn.Module, among: Sequence[Subject]) -> set[str]:
-    return {warned.sign for warned in probed(on_cpu(network, 64), among, PGD, [SPSA])}
+    return {warned.sign for warned in probe(on_cpu(network, 64), among, PGD, [SPSA])}
 
 
 HONEST = random_linear(3, seed=1)
@@ -98,7 +98,7 @@ def test_saturated_logits() -> None:
 
 
 def test_probabilities_in_place_of_logits() -> None:
-    found = probed(on_cpu(nn.Sequential(HONEST, nn.Softmax(dim=1))), subjects(HONEST), PGD, [])
+    found = probe(on_cpu(nn.Sequential(HONEST, nn.Softmax(dim=1))), subjects(HONEST), PGD, [])
     assert [(warned.sign, warned.text) for warned in found] == [
         ("saturated_answers", "all 12 answers are probabilities; expected logits")
     ]
@@ -112,7 +112,7 @@ def test_more_success_with_fewer_steps() -> None:
 
     among = [subject(number, one.class_index, one.pixels // 8 * 8) for number, one in enumerate(subjects(HONEST))]
     among = [one for one in among if classes(HONEST, [one]) == {one.class_index}]
-    (warned,) = probed(on_cpu(Misled(), 64), among, PGD, [])
+    (warned,) = probe(on_cpu(Misled(), 64), among, PGD, [])
     assert warned.sign == "fewer_steps_better"
     assert "with 1 step, on" in warned.text
 
@@ -183,7 +183,7 @@ class TestUninteresting:
     def test_it_is_warned_of(self) -> None:
         near = Uninteresting(random_linear(3, seed=1))
         assert signs(near, subjects(HONEST)) >= {"random_answers", "saturated_answers", "no_gradient"}
-        found = probed(on_cpu(near), subjects(HONEST), PGD, [])
+        found = probe(on_cpu(near), subjects(HONEST), PGD, [])
         assert "all 12 answers are one-hot; expected logits" in {warned.text for warned in found}
 
 

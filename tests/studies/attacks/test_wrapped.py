@@ -19,13 +19,14 @@ from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
 from cleanset.scoring.wrappers import GroupedNetwork, Uninteresting
+from cleanset.studies.attacks import spsa, targets
 from cleanset.studies.attacks.autoattack import AutoAttack
 from cleanset.studies.attacks.base import Result, Subject, judged_seed, searched_seed
 from cleanset.studies.attacks.judged import Judge, decoded
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.spsa import Spsa
-from cleanset.studies.attacks.stages import attack_results, attack_targets, attack_warnings, attacks
+from cleanset.studies.attacks.stages import attack_results, attack_warnings, attacks
 from cleanset.studies.attacks.stages.pages import attacks_data
 from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.wrapped import WrappedModel
@@ -239,7 +240,7 @@ class Noisy(Uninteresting):
 @pytest.fixture
 def noisy(settings: AttackParams, monkeypatch: pytest.MonkeyPatch) -> AttackParams:
     """Settings with a wrapped model `noisy`."""
-    monkeypatch.setattr(attack_targets, "wrapped", lambda network, *_: Noisy(network))
+    monkeypatch.setattr(targets, "wrapped", lambda network, *_: Noisy(network))
     return settings.model_copy(update={"wrapped": {"noisy": settings.wrapped["random"]}})
 
 
@@ -295,7 +296,7 @@ def test_neither_order_nor_resumption_changes_what_a_random_model_answers(
         attacks.run(study, "noisy", "spsa", noisy)
     assert contents(folder) == expected
     with monkeypatch.context() as context:
-        context.setattr(attacks, "made", lambda *_: Interrupted(16 / 255, 2, 4, 0.01, 0.01, 1, 0))
+        context.setattr(spsa, "Spsa", Interrupted)
         with pytest.raises(KeyboardInterrupt):
             attacks.run(study, "noisy", "spsa", noisy)
     assert len(list(study.partial_results("spsa", "noisy").rglob("0*.parquet"))) == 2

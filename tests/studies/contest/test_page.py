@@ -14,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.warning_record import Seen, WarningRecord
+from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.page import ModelWarnings, SmallImage, contest_page
 from cleanset.studies.contest.reading import read_contest

@@ -8,30 +8,70 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import torch
-from torch import Tensor, nn
+from pydantic import Field, field_validator
 
-from cleanset.scoring.differentiable import EightBit, PixelNetwork
 from cleanset.studies.attacks.base import (
     Ball,
+    Fraction,
+    Group,
+    Known,
     Norm,
+    Parameters,
     Result,
+    Steps,
     Subject,
     group_seed,
     rounded,
     to_levels,
     to_unit,
 )
-from cleanset.studies.attacks.libraries import globally_seeded, heard
+from cleanset.studies.attacks.libraries import collect_warnings, globally_seeded, with_gradient
 
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    from cleanset.scoring.differentiable import PixelNetwork
+
+Part = Literal["apgd-ce", "apgd-dlr", "apgd-t", "fab", "fab-t", "square"]
+STANDARD: tuple[Part, ...] = ("apgd-ce", "apgd-t", "fab-t", "square")
+"""The attacks of AutoAttack's standard version."""
 TWO_CLASSES = ("apgd-ce", "fab", "square")
-"""Those that need no third class."""
-FEWEST_CLASSES = 4
-"""Of the DLR loss and of targeted attacks, which compare with the second and third of the other classes."""
+"""The attacks that two classes are enough for."""
+MIN_CLASSES = 4
+"""Classes that the DLR loss and targeted attacks need: they compare with the second and third of the other classes."""
 TARGETS = 9
 """Classes that a targeted attack aims at, in the standard version."""
+
+
+class AutoAttackAttack(Parameters):
+    """The library's standard version; with fewer steps and queries it is a weaker attack."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
+    kind: Literal["autoattack"] = "autoattack"
+    norm: Norm = "Linf"
+    eps: Fraction = 4 / 255
+    attacks: Annotated[list[Part], Field(min_length=1, default_factory=lambda: list(STANDARD))]
+    steps: Steps = 100
+    square_queries: Steps = 5000
+    group: Group = 16
+
+    @field_validator("attacks")
+    @classmethod
+    def _each_once(cls, attacks: list[Part]) -> list[Part]:
+        if len(set(attacks)) != len(attacks):
+            raise ValueError("expected each attack once")
+        return attacks
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return Ball(self.norm, self.eps)
+
+    def search(self, known: Known) -> "AutoAttack":
+        """The search."""
+        return AutoAttack(
+            self.norm, self.eps, tuple(self.attacks), self.steps, self.square_queries, known.seed, self.group
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +93,23 @@ class AutoAttack:
 
     @property
     def ball(self) -> Ball:
-        """Around the image."""
+        """The ball around the image."""
         return Ball(self.norm, self.eps)
 
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """A candidate for each image, the image itself where all attacks failed; each with its share of the queries."""
+        import torch
+
         images = to_unit([subject.pixels for subject in group], network).float()
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         with torch.no_grad():
             classes = network(images[:1]).shape[1]
         before, seed = network.queries, group_seed(self.seed, "autoattack", group)
-        with globally_seeded(seed, network.device), heard("auto-attack") as notices, redirect_stdout(StringIO()):
+        with (
+            globally_seeded(seed, network.device),
+            collect_warnings("auto-attack") as notices,
+            redirect_stdout(StringIO()),
+        ):
             adversary = self._adversary(network, classes, seed)
             found, _ = adversary.run_standard_evaluation(images, label, batch_size=len(group))
         queries = -(-(network.queries - before) // len(group))
@@ -73,12 +119,14 @@ class AutoAttack:
             for place, subject in enumerate(group)
         ]
 
-    def _adversary(self, network: PixelNetwork, classes: int, seed: int) -> Any:
+    def _adversary(self, network: "PixelNetwork", classes: int, seed: int) -> Any:
         import pyautoattack
 
-        attacks = self.attacks if classes >= FEWEST_CLASSES else TWO_CLASSES
+        from cleanset.scoring.differentiable import EightBit
+
+        attacks = self.attacks if classes >= MIN_CLASSES else TWO_CLASSES
         adversary = pyautoattack.AutoAttack(
-            WithGradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,
+            with_gradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,
             eps=self.eps, norm=self.norm, seed=seed,
         )  # fmt: skip
         adversary.verbose = False
@@ -88,19 +136,3 @@ class AutoAttack:
             targeted.n_target_classes = min(TARGETS, classes - 1)
         adversary.square.n_queries = self.square_queries
         return adversary
-
-
-class WithGradient(nn.Module):
-    """A network whose logits have a gradient, 0 where none flows: the library stops where there is none at all."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self._network = network
-        self.eval()
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """The logits."""
-        logits: Tensor = self._network(pixels)
-        if pixels.requires_grad and not logits.requires_grad:
-            logits = logits + 0 * pixels.flatten(1).sum(dim=1, keepdim=True)
-        return logits

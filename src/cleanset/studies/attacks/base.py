@@ -1,29 +1,59 @@
-"""What every attack is: from images in groups to candidates; and the ball that a candidate has to lie in."""
+"""The parts of every attack: its parameters, the search, the ball that a candidate has to lie in, and seeds.
 
-from collections.abc import Sequence
+An attack is one module: a class of parameters, whose `search` makes the search, and a line in `params.ATTACKS`. Such
+modules do not import torch on import, so that params.yaml can be read without it.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from pydantic import BeforeValidator, Field
 
-from cleanset.scoring.differentiable import PixelNetwork
+from cleanset.sections import Section
 from cleanset.statistics.seeds import change_seed, image_seed
+
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    from torch import Tensor
+
+    from cleanset.scoring.differentiable import PixelNetwork
 
 Pixels = NDArray[np.uint8]
 """What a network sees before the division by 255: uint8 of shape (3, size, size), red first."""
 
 Norm = Literal["Linf", "L2"]
-KIND = "attack"
-"""Of the seeds."""
+SEED_KIND = "attack"
+"""The kind of change that the seeds of attacks are made with."""
 UNCHANGED = ""
-"""In place of an attack's name."""
+"""Stands for the image before any attack, where the name of an attack is expected."""
 LEVELS = 255
 _TOLERANCE = 1e-9
-"""Of eps times 255, which 4/255 does not reach exactly in binary."""
+"""Levels added to a radius: eps times 255 may fall short, as 4/255 is not exact in binary."""
+_FRACTION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)/([1-9][0-9]{0,5})")
+
+
+def _number(value: object) -> object:
+    """A fraction such as 4/255 as a number."""
+    if isinstance(value, str):
+        found = _FRACTION.fullmatch(value)
+        if found is None:
+            raise ValueError("expected a number, or a fraction such as 4/255")
+        return float(found[1]) / int(found[2])
+    return value
+
+
+Fraction = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
+Scale = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Images = Annotated[int, Field(ge=1)]
+Steps = Annotated[int, Field(ge=1, le=1_000_000)]
+Group = Annotated[int, Field(ge=1, le=4096)]
+Samples = Annotated[int, Field(ge=2, le=65536, multiple_of=2)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +104,7 @@ class Result:
     notices: tuple[str, ...] = ()
 
 
-class Attack(Protocol):
+class Search(Protocol):
     """A search for an image that the network misclassifies."""
 
     @property
@@ -83,24 +113,67 @@ class Attack(Protocol):
 
     @property
     def group_size(self) -> int:
-        """How many images the attack wants at a time; results of images in one group may share random numbers."""
+        """Number of images that are searched for together; their results may share random numbers."""
 
     @property
     def ball(self) -> Ball | None:
         """Where every candidate lies; None if its distance is not bounded."""
 
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """The results, in the order of the group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """An image that the model classifies correctly, from which an attack may start."""
+
+    class_index: int
+    pixels: Callable[[], Pixels]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a search may use beside the network: the seed of params.yaml, other images, and the known mistakes.
+
+    `others` and `guess` are called by the attacks that need them only, as both take time.
+    """
+
+    seed: int
+    others: Callable[[], Mapping[str, Other]]
+    guess: Callable[[], Search]
+
+
+class Parameters(Section):
+    """The parameters of an attack, a section of `attacks` in params.yaml.
+
+    `images`: on the first so many only.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = ()
+    """The distributions that decide the candidates, whose versions are recorded."""
+    changes_images: ClassVar[bool] = True
+    reads_predictions: ClassVar[bool] = False
+    """Whether it needs a model's stored predictions, which wrapped models do not have."""
+    images: Images | None = None
+
+    @property
+    def ball(self) -> Ball | None:
+        """The ball that every candidate lies in; None if its distance is not bounded."""
+        return None
+
+    @abstractmethod
+    def search(self, known: Known) -> Search:
+        """The search with these parameters. Raises CleansetError for a start that does not exist."""
 
 
 def seed_for(seed: int, name: str, subject: Subject, step: int = 0) -> int:
     """The seed of what an attack draws for one image, 0 to 2**32 - 1; `seed` is the study's."""
-    return change_seed(image_seed(seed, subject.image_id), KIND, name, step)
+    return change_seed(image_seed(seed, subject.image_id), SEED_KIND, name, step)
 
 
 def group_seed(seed: int, name: str, group: Sequence[Subject]) -> int:
     """The seed of what an attack draws for a group of images, from their names in their order."""
-    return change_seed(_names_seed(seed, group), KIND, name, 0)
+    return change_seed(_names_seed(seed, group), SEED_KIND, name, 0)
 
 
 def judged_seed(seed: int, model: str, attack: str, name: str) -> int:
@@ -120,17 +193,19 @@ def _names_seed(seed: int, group: Sequence[Subject]) -> int:
     return image_seed(seed, "\n".join(subject.name for subject in group))
 
 
-def to_unit(images: Sequence[Pixels], network: PixelNetwork) -> Tensor:
+def to_unit(images: Sequence[Pixels], network: "PixelNetwork") -> "Tensor":
     """Pixels in 0..1 on the network's device, in its dtype: shape (n, 3, size, size)."""
+    import torch
+
     return torch.from_numpy(np.stack(images)).to(network.device).to(network.dtype) / LEVELS
 
 
-def to_levels(pixels: Tensor) -> NDArray[np.float64]:
+def to_levels(pixels: "Tensor") -> NDArray[np.float64]:
     """Pixels in 0..1 as levels, 0 to 255, not rounded."""
-    return pixels.detach().to("cpu", torch.float64).numpy() * LEVELS
+    return pixels.detach().cpu().double().numpy() * LEVELS
 
 
-def margins(logits: Tensor, classes: Tensor) -> Tensor:
+def margins(logits: "Tensor", classes: "Tensor") -> "Tensor":
     """The largest other logit minus that of the class: above 0 for a misclassified image."""
     of_class = logits.gather(1, classes[:, None])[:, 0]
     others = logits.scatter(1, classes[:, None], float("-inf"))

@@ -4,18 +4,25 @@ W. Brendel, J. Rauber, M. Bethge, "Decision-Based Adversarial Attacks" (ICLR 201
 images of a group, so that an image's result depends on which images are in its group.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-import torch
+from pydantic import Field, field_validator
 
 from cleanset.errors import CleansetError
-from cleanset.scoring.differentiable import EightBit, PixelNetwork
 from cleanset.studies.attacks.base import (
     Ball,
+    Fraction,
+    Group,
+    Images,
+    Known,
+    Other,
+    Parameters,
     Pixels,
     Result,
+    Steps,
     Subject,
     group_seed,
     rounded,
@@ -23,15 +30,54 @@ from cleanset.studies.attacks.base import (
     to_unit,
 )
 from cleanset.studies.attacks.libraries import globally_seeded
-from cleanset.studies.attacks.spsa import Start
+from cleanset.studies.attacks.spatial import RandomSpatialAttack
+from cleanset.studies.attacks.spsa import Start, start_after
+
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    from cleanset.scoring.differentiable import PixelNetwork
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
-    """An image that the model classifies correctly, from which the attack may come."""
+class BoundaryAttack(Parameters):
+    """`starts`: the files of the study among which the start is chosen; null: all."""
 
-    class_index: int
-    pixels: Callable[[], Pixels]
+    libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
+    kind: Literal["boundary"] = "boundary"
+    images: Images | None = 100
+    eps: Fraction = 10.0
+    steps: Steps = 5000
+    group: Group = 10
+    starts: Annotated[list[str], Field(min_length=1)] | None = None
+    after: RandomSpatialAttack | None = RandomSpatialAttack()
+
+    @field_validator("starts")
+    @classmethod
+    def _each_once(cls, starts: list[str] | None) -> list[str] | None:
+        if starts is not None and len(set(starts)) < len(starts):
+            raise ValueError("a file twice; expected each once")
+        return starts
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image, or the one that it begins with."""
+        return Ball("L2", self.eps)
+
+    def search(self, known: Known) -> "Boundary":
+        """The search. Raises CleansetError for a start that is not among the others."""
+        others = chosen_others(self.starts, known.others())
+        return Boundary(self.eps, self.steps, known.seed, self.group, others, start_after(self.after, known))
+
+
+def chosen_others(starts: list[str] | None, others: Mapping[str, Other]) -> Mapping[str, Other]:
+    """The others that are named; all without names. Raises CleansetError for another name."""
+    if starts is None:
+        return others
+    for name in starts:
+        if name not in others:
+            raise CleansetError(
+                f"attack starts: {name} is no image of the study that the model classifies correctly; "
+                f"expected one of its {len(others)}: correct the name"
+            )
+    return {name: others[name] for name in starts}
 
 
 def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pixels:
@@ -63,14 +109,16 @@ class Boundary:
 
     @property
     def ball(self) -> Ball:
-        """Around the image, or the one that it begins with."""
+        """The ball around the image, or the one that it begins with."""
         return Ball("L2", self.eps)
 
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """A candidate for each image.
 
         One that is misclassified at once stays as it is, and so does one whose start the network takes for its class.
         """
+        import torch
+
         centers = [subject.pixels if self.start is None else self.start(subject) for subject in group]
         starts = [chosen_start(self.seed, subject, self.others) for subject in group]
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
@@ -87,12 +135,15 @@ class Boundary:
         return results
 
     def _searched(
-        self, network: PixelNetwork, asked: Sequence[tuple[Subject, Pixels, Pixels]], seed: int
+        self, network: "PixelNetwork", asked: Sequence[tuple[Subject, Pixels, Pixels]], seed: int
     ) -> list[Pixels]:
         """The candidates of images, given with center and start."""
-        from foolbox.attacks.boundary_attack import BoundaryAttack
+        import torch
+        from foolbox.attacks.boundary_attack import BoundaryAttack as FoolboxAttack
         from foolbox.criteria import Misclassification
         from foolbox.models.pytorch import PyTorchModel
+
+        from cleanset.scoring.differentiable import EightBit
 
         group, centers, starts = zip(*asked, strict=True)
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
@@ -100,7 +151,7 @@ class Boundary:
         criterion = Misclassification(label)
         with torch.no_grad(), globally_seeded(seed, network.device):
             try:
-                found = BoundaryAttack(steps=self.steps).run(
+                found = FoolboxAttack(steps=self.steps).run(
                     model, to_unit(centers, network), criterion, starting_points=to_unit(starts, network)
                 )
             except ValueError as error:

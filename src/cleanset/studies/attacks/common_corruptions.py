@@ -2,18 +2,35 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-import torch
+from pydantic import Field
 
-from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.attacks.base import Ball, Pixels, Result, Subject, to_unit
+from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Subject, to_unit
 from cleanset.studies.robustness.names import ALL_CORRUPTIONS
+
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    from cleanset.scoring.differentiable import PixelNetwork
 
 NOT_PUBLISHED = ("snow", "frost")
 """The published kit leaves these out."""
 PUBLISHED = tuple(name for name in ALL_CORRUPTIONS if name not in NOT_PUBLISHED)
+
+
+class CommonCorruptionsAttack(Parameters):
+    """`corruptions`: 17, those of the published kit, without snow and frost; or all 19."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
+    kind: Literal["common_corruptions"] = "common_corruptions"
+    corruptions: Literal[17, 19] = 17
+    severity: Annotated[int, Field(ge=1, le=5)] = 1
+
+    def search(self, known: Known) -> "CommonCorruptions":
+        """The search."""
+        names = PUBLISHED if self.corruptions == len(PUBLISHED) else ALL_CORRUPTIONS
+        return CommonCorruptions(names, known.seed, self.severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +44,13 @@ class CommonCorruptions:
     group_size: int = 1
     ball: Ball | None = None
 
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """The worst corruption of each image; of equally bad ones the first."""
         return [self._worst(network, subject) for subject in group]
 
-    def _worst(self, network: PixelNetwork, subject: Subject) -> Result:
+    def _worst(self, network: "PixelNetwork", subject: Subject) -> Result:
+        import torch
+
         corrupted = [self._corrupted(subject, name) for name in self.corruptions]
         with torch.inference_mode():
             logits = network(to_unit(corrupted, network))

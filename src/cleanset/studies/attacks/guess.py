@@ -5,19 +5,40 @@ It asks the network nothing: the answers to the images and their changes are sto
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import pandas as pd
 
-from cleanset.scoring.differentiable import PixelNetwork
-from cleanset.studies.attacks.base import Ball, Pixels, Result, Subject
+from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Search, Subject
+
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    from cleanset.scoring.differentiable import PixelNetwork
+    from cleanset.studies.attacks.targets import Target
+    from cleanset.studies.robustness.changed_images import ChangedImages
+    from cleanset.studies.robustness.settings import StudyParams
+    from cleanset.studies.robustness.study import Study
 
 GUESSED = ("corruptions", "scenarios")
-"""The families of stored predictions that are looked into."""
+"""The families of changes whose stored predictions are read."""
 
 NAME = ["file", "change", "severity"]
+"""The columns that name a changed image."""
 
 ChangedPixels = Callable[[str, str, int], Pixels]
 """From file, change and severity to what the network sees of the changed image."""
+
+
+class GuessAttack(Parameters):
+    """The known mistakes of the stored predictions; it has no parameters and is always there."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
+    reads_predictions: ClassVar[bool] = True
+    kind: Literal["guess"] = "guess"
+
+    def search(self, known: Known) -> Search:
+        """The search."""
+        return known.guess()
 
 
 def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> dict[int, tuple[str, str, int]]:
@@ -47,10 +68,41 @@ class Guess:
     group_size: int = 1
     ball: Ball | None = None
 
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """The candidates."""
         return [Result(self._candidate(subject), 0) for subject in group]
 
     def _candidate(self, subject: Subject) -> Pixels:
         mistake = self.mistakes.get(subject.class_index)
         return subject.pixels if mistake is None else self.changed(*mistake)
+
+
+def guess_of(study: "Study", params: "StudyParams", target: "Target") -> Guess:
+    """The search that knows the stored predictions of a study for a model, and makes their images again."""
+    # these import what makes changed images, which takes a second that the other attacks are spared
+    from cleanset.images.base import Resized
+    from cleanset.studies.robustness.answers import PREDICTIONS
+    from cleanset.studies.robustness.changed_images import ChangeName
+    from cleanset.studies.robustness.families import Sources, family_of
+    from cleanset.studies.robustness.names import CLEAN, UNCHANGED
+    from cleanset.tables import read_table
+
+    corruptions, scenarios = (
+        read_table(study.predictions(family, target.name), PREDICTIONS[family]) for family in GUESSED
+    )
+    mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
+    whole = Resized(target.model.preprocessing.size)
+
+    @cache
+    def changed(family: str) -> "ChangedImages":
+        return family_of(family, Sources.read(study), params).changed_images(target.files, params)
+
+    @lru_cache(maxsize=16)  # the images of a class, which follow each other, share a mistake
+    def pixels(file: str, name: str, severity: int) -> Pixels:
+        if name == CLEAN:
+            return target.pixels(file)
+        # of all families the unchanged images are the same; severities begin with 1
+        family = "corruptions" if severity or name == UNCHANGED else "scenarios"
+        return whole(changed(family)(str(ChangeName(file, name, severity))))
+
+    return Guess(mistakes, pixels)

@@ -1,17 +1,22 @@
-"""Running libraries that draw from global generators and write to loggers."""
+"""Running libraries that draw from global generators, write to loggers, and stop where no gradient flows."""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import torch
+from typing import TYPE_CHECKING
 
 from cleanset.statistics.seeds import numpy_seeded
 
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    import torch
+    from torch import nn
+
 
 @contextmanager
-def globally_seeded(seed: int, device: torch.device) -> Iterator[None]:
+def globally_seeded(seed: int, device: "torch.device") -> Iterator[None]:
     """Seed the global generators of torch and numpy, and put their states back at the end."""
+    import torch
+
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), numpy_seeded(seed):
         torch.manual_seed(seed)
@@ -19,8 +24,8 @@ def globally_seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 @contextmanager
-def heard(name: str) -> Iterator[list[str]]:
-    """The warnings that a logger gives in the block, each once, and nothing of them printed."""
+def collect_warnings(name: str) -> Iterator[list[str]]:
+    """Collect the warnings that a logger gives in the block, each once, and print nothing of them."""
     found: list[str] = []
 
     class Collecting(logging.Handler):
@@ -37,3 +42,17 @@ def heard(name: str) -> Iterator[list[str]]:
     finally:
         logger.removeHandler(handler)
         logger.propagate = propagates
+
+
+def with_gradient(network: "nn.Module") -> "nn.Module":
+    """The network with a gradient of 0 where none flows: pyautoattack stops where there is none at all."""
+    import torch
+
+    class WithGradient(torch.nn.Module):
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            logits: torch.Tensor = network(pixels)
+            if pixels.requires_grad and not logits.requires_grad:
+                logits = logits + 0 * pixels.flatten(1).sum(dim=1, keepdim=True)
+            return logits
+
+    return WithGradient().eval()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 
 from cleanset.report.pages import page_environment
 from cleanset.statistics.coverage import CONFIDENCES, confidences
-from cleanset.studies.attacks.bound import linf_values, log10_covered
+from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.coverage_lines import CoverageLine, coverage_line
-from cleanset.studies.attacks.params import AttackParams, NoAttack
-from cleanset.studies.attacks.warning_record import WarningRecord
+from cleanset.studies.attacks.params import AttackParams
+from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -28,7 +29,8 @@ SIGNS = {
     "black_box_better": "more success without a gradient than with it",
 }
 """What is looked for, by the name of the sign."""
-LEVELS = 255
+COLORS = 256
+"""Number of values that a color can take."""
 OF_SOURCE = "ImageNet's test images, as in appendix D", 229, 32, 40_152
 """The example of source 004: size, values of a color, images."""
 NOT_SHOWN = ("kind", "images", "group")
@@ -168,7 +170,7 @@ def coverage_sets(data: AttacksData) -> list[CoverageSet]:
     largest = max(
         data.settings.names, key=lambda name: sum(len(data.answers[name, model]) for model in data.models_of(name))
     )
-    changing = [name for name in data.settings.names if not isinstance(data.settings.attack(name), NoAttack)]
+    changing = [name for name in data.settings.names if data.settings.attack(name).changes_images]
     clean = _coverage_set("clean", data, largest, "")
     return [clean, *(_coverage_set(name, data, name, "_after") for name in changing)]
 
@@ -193,13 +195,36 @@ def covered_fractions(data: AttacksData) -> list[Covered]:
     """The bound for each Linf ball that an attack searches, each size and number of images, then the source's own."""
     found: dict[Covered, None] = {}
     for name in data.settings.names:
-        attack = data.settings.attack(name)
-        eps = getattr(attack, "eps", None)
-        if eps is None or attack.kind == "boundary" or getattr(attack, "norm", "Linf") != "Linf":
+        ball = data.settings.attack(name).ball
+        if ball is None or ball.norm != "Linf":
             continue
         for model in data.models_of(name):
-            side, images, values = data.sizes[model], len(data.answers[name, model]), linf_values(eps)
-            what = f"{name.replace('_', ' ')}, eps {_text(float(eps))}"
+            side, images, values = data.sizes[model], len(data.answers[name, model]), linf_values(ball.eps)
+            what = f"{name.replace('_', ' ')}, eps {_text(ball.eps)}"
             found[Covered(what, side, values, images, log10_covered(side, side, values, images))] = None
     what, side, values, images = OF_SOURCE
     return [*found, Covered(what, side, values, images, log10_covered(side, side, values, images))]
+
+
+def linf_values(eps: float) -> int:
+    """How many values a color can take at most within eps, in 0..1, of its own: 2 * 16 + 1 for 16/255.
+
+    The source counts 32 for 16/255. Raises ValueError for an eps below 0.
+    """
+    if not eps >= 0:
+        raise ValueError(f"eps {eps}; expected 0 or more")
+    return min(COLORS, 2 * floor(min(eps, 1) * LEVELS) + 1)
+
+
+def log10_covered(width: int, height: int, values: int, images: int, channels: int = 3) -> float:
+    """The base-10 logarithm of an upper bound on the fraction of all images of a size that lie near one of `images`.
+
+    Near: every color of every pixel has one of `values` values, of 256. That no two neighborhoods overlap makes it a
+    bound; it is at most 0, which is all images. Source 004, appendix D: 229 x 229 pixels, 32 values and 40,152 images
+    give -142072.2. Raises ValueError for a size, a number of values or of images that is out of range.
+    """
+    if min(width, height, channels, images) < 1:
+        raise ValueError(f"{images} images of {width} x {height} x {channels}; expected 1 or more of each")
+    if not 1 <= values <= COLORS:
+        raise ValueError(f"{values} values of a color; expected 1 to {COLORS}")
+    return min(0.0, log10(images) + width * height * channels * (log10(values) - log10(COLORS)))

@@ -3,166 +3,38 @@
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError
 
 from cleanset.edition.params import Precision
 from cleanset.errors import CleansetError
 from cleanset.sections import Role, Section
+from cleanset.studies.attacks.autoattack import AutoAttackAttack
+from cleanset.studies.attacks.base import Fraction, Group, Images, Parameters, Positive, Samples, Steps
+from cleanset.studies.attacks.boundary import BoundaryAttack
+from cleanset.studies.attacks.common_corruptions import CommonCorruptionsAttack
+from cleanset.studies.attacks.guess import GuessAttack
+from cleanset.studies.attacks.none import NoAttack
+from cleanset.studies.attacks.pgd import PgdAttack
+from cleanset.studies.attacks.spatial import RandomSpatialAttack, SpatialGridAttack
+from cleanset.studies.attacks.spsa import SpsaAttack
 from cleanset.studies.attacks.wrapped import WrappedModel, check_wrapped
 from cleanset.studies.robustness.settings import Bootstrap
 from cleanset.validation import check_known, first_problem, shown
 from cleanset.yaml_files import read_yaml
 
-_FRACTION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)/([1-9][0-9]{0,5})")
-
-
-def _number(value: object) -> object:
-    """A fraction such as 4/255 as a number."""
-    if isinstance(value, str):
-        found = _FRACTION.fullmatch(value)
-        if found is None:
-            raise ValueError("expected a number, or a fraction such as 4/255")
-        return float(found[1]) / int(found[2])
-    return value
-
-
-Fraction = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Images = Annotated[int, Field(ge=1)]
-Steps = Annotated[int, Field(ge=1, le=1_000_000)]
-Group = Annotated[int, Field(ge=1, le=4096)]
-Offsets = Annotated[list[Annotated[float, Field(ge=-360, le=360)]], Field(min_length=1)]
-Norms = Literal["Linf", "L2"]
-Parts = Literal["apgd-ce", "apgd-dlr", "apgd-t", "fab", "fab-t", "square"]
-STANDARD: tuple[Parts, ...] = ("apgd-ce", "apgd-t", "fab-t", "square")
-"""AutoAttack's standard version."""
-
-
-class _Attack(Section):
-    """`images`: on the first so many only."""
-
-    images: Images | None = None
-
-
-class NoAttack(_Attack):
-    """Changes nothing."""
-
-    kind: Literal["none"] = "none"
-
-
-class RandomSpatialAttack(_Attack):
-    """One rotation and translation; pixels are those of an image of 224 x 224."""
-
-    kind: Literal["random_spatial"] = "random_spatial"
-    scale: Annotated[float, BeforeValidator(_number), Field(gt=0, le=1)] = 204 / 224
-    max_translation: Annotated[float, Field(ge=0, le=224)] = 18
-    max_angle: Annotated[float, Field(ge=0, le=180)] = 30
-
-
-class SpatialGridAttack(_Attack):
-    """All combinations of translations (along both axes) and angles."""
-
-    kind: Literal["spatial_grid"] = "spatial_grid"
-    scale: Annotated[float, BeforeValidator(_number), Field(gt=0, le=1)] = 0.7
-    translations: Offsets = Field(default_factory=lambda: [-18.0, -9.0, 0.0, 9.0, 18.0])
-    angles: Offsets = Field(default_factory=lambda: [float(angle) for angle in range(-30, 31, 2)])
-
-
-class SpsaAttack(_Attack):
-    """`after`: the change that it begins with, or null for the image itself."""
-
-    kind: Literal["spsa"] = "spsa"
-    eps: Fraction = 16 / 255
-    steps: Steps = 200
-    samples: Annotated[int, Field(ge=2, le=65536, multiple_of=2)] = 64
-    learning_rate: Positive = 0.01
-    delta: Positive = 0.01
-    stop_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
-    after: RandomSpatialAttack | None = RandomSpatialAttack()
-
-
-class BoundaryAttack(_Attack):
-    """`starts`: the files of the study among which the start is chosen; null: all."""
-
-    kind: Literal["boundary"] = "boundary"
-    images: Images | None = 100
-    eps: Fraction = 10.0
-    steps: Steps = 5000
-    group: Group = 10
-    starts: Annotated[list[str], Field(min_length=1)] | None = None
-    after: RandomSpatialAttack | None = RandomSpatialAttack()
-
-
-class CommonCorruptionsAttack(_Attack):
-    """`corruptions`: 17, those of the published kit, without snow and frost; or all 19."""
-
-    kind: Literal["common_corruptions"] = "common_corruptions"
-    corruptions: Literal[17, 19] = 17
-    severity: Annotated[int, Field(ge=1, le=5)] = 1
-
-
-class PgdAttack(_Attack):
-    """`step`: null for eps / 4. `group`: images at a time, which changes no result."""
-
-    kind: Literal["pgd"] = "pgd"
-    norm: Norms = "Linf"
-    eps: Fraction = 4 / 255
-    steps: Steps = 20
-    step: Fraction | None = None
-    random_start: bool = True
-    group: Group = 16
-
-
-class AutoAttackAttack(_Attack):
-    """The library's standard version; with fewer steps and queries it is a weaker attack."""
-
-    kind: Literal["autoattack"] = "autoattack"
-    norm: Norms = "Linf"
-    eps: Fraction = 4 / 255
-    attacks: Annotated[list[Parts], Field(min_length=1, default_factory=lambda: list(STANDARD))]
-    steps: Steps = 100
-    square_queries: Steps = 5000
-    group: Group = 16
-
-    @field_validator("attacks")
-    @classmethod
-    def _each_once(cls, attacks: list[Parts]) -> list[Parts]:
-        if len(set(attacks)) != len(attacks):
-            raise ValueError("expected each attack once")
-        return attacks
-
-
-class GuessAttack(_Attack):
-    """The known mistakes of the stored predictions; it has no parameters and is always there."""
-
-    kind: Literal["guess"] = "guess"
-
-
-AnyAttack = (
-    NoAttack
-    | RandomSpatialAttack
-    | SpatialGridAttack
-    | SpsaAttack
-    | BoundaryAttack
-    | CommonCorruptionsAttack
-    | PgdAttack
-    | AutoAttackAttack
-    | GuessAttack
-)
-KINDS: dict[str, type[AnyAttack]] = {
-    "none": NoAttack,
-    "spatial_grid": SpatialGridAttack,
-    "random_spatial": RandomSpatialAttack,
-    "spsa": SpsaAttack,
-    "boundary": BoundaryAttack,
-    "common_corruptions": CommonCorruptionsAttack,
-    "pgd": PgdAttack,
-    "autoattack": AutoAttackAttack,
-    "guess": GuessAttack,
-}
-
+ATTACKS: tuple[type[Parameters], ...] = (
+    NoAttack, SpatialGridAttack, RandomSpatialAttack, SpsaAttack, BoundaryAttack, CommonCorruptionsAttack, PgdAttack,
+    AutoAttackAttack, GuessAttack,
+)  # fmt: skip
+"""All attacks, in the order of tables; a new one is a module and a line here."""
+KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
+"""The attacks by kind, which is what params.yaml calls them."""
+if TYPE_CHECKING:
+    AnyAttack = Parameters
+else:
+    AnyAttack = Annotated[Union[ATTACKS], Field(discriminator="kind")]  # noqa: UP007 (of a tuple)
 
 _KIND_IN_KEY = re.compile(rf"(?<=^attacks\.)([^.]+)\.(?:{'|'.join(KINDS)})(?=[.:])")
 """Pydantic puts the kind of an attack behind its name, though params.yaml has no such key."""
@@ -204,7 +76,7 @@ class Probe(Section):
     steps: Steps = 20
     group: Group = 16
     spsa_steps: Steps = 20
-    spsa_samples: Annotated[int, Field(ge=2, le=65536, multiple_of=2)] = 64
+    spsa_samples: Samples = 64
 
 
 class AttackParams(Section):
@@ -224,7 +96,7 @@ class AttackParams(Section):
     budget: Budget = Budget()
     probe: Probe = Probe()
     attacks: Annotated[
-        dict[Role, Annotated[AnyAttack, Field(discriminator="kind")]],
+        dict[Role, AnyAttack],
         BeforeValidator(_with_kinds),
         Field(min_length=1, default_factory=lambda: {name: kind() for name, kind in KINDS.items() if name != GUESS}),
     ]
@@ -248,16 +120,9 @@ class AttackParams(Section):
 
     def is_left_out(self, name: str, model: str) -> bool:
         """Whether an attack is not run on a model."""
-        return name == GUESS and model in self.wrapped
+        return self.attack(name).reads_predictions and model in self.wrapped
 
-    @model_validator(mode="after")
-    def _starts_are_other_files(self) -> Self:
-        for name, attack in self.attacks.items():
-            if isinstance(attack, BoundaryAttack) and attack.starts and len(set(attack.starts)) < len(attack.starts):
-                raise ValueError(f"attacks.{name}.starts: a file twice; expected each once")
-        return self
-
-    def attack(self, name: str) -> AnyAttack:
+    def attack(self, name: str) -> Parameters:
         """The parameters of an attack. Raises CleansetError if there is none of that name."""
         check_known("attack", name, self.names)
         return GuessAttack() if name == GUESS else self.attacks[name]

@@ -33,7 +33,7 @@ class Lpips:
         if not weights.is_file():
             raise CleansetError(
                 f"lpips: {weights} not found; expected AlexNet's weights as torchvision publishes them "
-                "(alexnet-owt-7be5be79.pth): put them there, or set null"
+                "(alexnet-owt-7be5be79.pth): put them there, or set lpips: null in studies/attacks/params.yaml"
             )
         network = alexnet(weights=None)
         load_checkpoint(network, weights, None)
@@ -52,7 +52,7 @@ class Lpips:
         if min(image.shape[1:]) < MIN_SIDE:
             raise CleansetError(
                 f"lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_SIDE} "
-                "a side, as AlexNet needs: set null"
+                "a side, as AlexNet needs: set lpips: null in studies/attacks/params.yaml"
             )
         pair = torch.from_numpy(np.stack((image, other))).to(self._device).double() / LEVELS
         with arithmetic("float64"), torch.inference_mode():

@@ -5,16 +5,19 @@ With a step of eps / 4; with foolbox's default step it fails where this succeeds
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from cleanset.scoring.differentiable import EightBit, PixelNetwork
 from cleanset.studies.attacks.base import (
     Ball,
+    Fraction,
+    Group,
+    Known,
     Norm,
+    Parameters,
     Result,
+    Steps,
     Subject,
     margins,
     rounded,
@@ -22,6 +25,33 @@ from cleanset.studies.attacks.base import (
     to_levels,
     to_unit,
 )
+
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    from torch import Tensor
+
+    from cleanset.scoring.differentiable import PixelNetwork
+
+
+class PgdAttack(Parameters):
+    """`step`: null for eps / 4. `group`: images at a time, which changes no result."""
+
+    kind: Literal["pgd"] = "pgd"
+    norm: Norm = "Linf"
+    eps: Fraction = 4 / 255
+    steps: Steps = 20
+    step: Fraction | None = None
+    random_start: bool = True
+    group: Group = 16
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image."""
+        return Ball(self.norm, self.eps)
+
+    def search(self, known: Known) -> "Pgd":
+        """The search."""
+        step = self.eps / 4 if self.step is None else self.step
+        return Pgd(self.norm, self.eps, self.steps, step, self.random_start, known.seed, self.group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +73,15 @@ class Pgd:
 
     @property
     def ball(self) -> Ball:
-        """Around the image."""
+        """The ball around the image."""
         return Ball(self.norm, self.eps)
 
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """A candidate for each image; `steps` + 1 queries each."""
+        import torch
+
+        from cleanset.scoring.differentiable import EightBit
+
         padded = [*group, *[group[-1]] * (self.group_size - len(group))]
         images = to_unit([subject.pixels for subject in padded], network)
         label = torch.tensor([subject.class_index for subject in padded], device=network.device)
@@ -86,12 +120,14 @@ class Pgd:
         radius = self.eps * generator.uniform() ** (1 / direction.size)
         return np.asarray(direction * (radius / np.linalg.norm(direction)))
 
-    def _direction(self, ascent: Tensor) -> Tensor:
+    def _direction(self, ascent: "Tensor") -> "Tensor":
+        import torch
+
         if self.norm == "Linf":
             return ascent.sign()
         return ascent / lengths(ascent).clamp(min=torch.finfo(ascent.dtype).tiny)
 
-    def _projected(self, found: Tensor, images: Tensor) -> Tensor:
+    def _projected(self, found: "Tensor", images: "Tensor") -> "Tensor":
         difference = found - images
         if self.norm == "Linf":
             difference = difference.clamp(-self.eps, self.eps)
@@ -100,14 +136,18 @@ class Pgd:
         return (images + difference).clamp(0, 1)
 
 
-def lengths(images: Tensor) -> Tensor:
+def lengths(images: "Tensor") -> "Tensor":
     """The L2 norm of each image, of shape (n, 1, 1, 1)."""
+    import torch
+
     found: Tensor = torch.linalg.vector_norm(images, dim=(1, 2, 3), keepdim=True)
     return found
 
 
-def gradient(loss: Tensor, pixels: Tensor) -> Tensor:
+def gradient(loss: "Tensor", pixels: "Tensor") -> "Tensor":
     """The gradient of a loss by the pixels; 0 where none flows back."""
+    import torch
+
     if not loss.requires_grad:
         return torch.zeros_like(pixels)
     (found,) = torch.autograd.grad(loss, pixels, allow_unused=True)

@@ -8,25 +8,59 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
-import torch
 from PIL import Image
-from torch import Tensor
+from pydantic import Field
 
 from cleanset.images.base import BASE_SIZE
-from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.studies.attacks.base import (
     LEVELS,
     Ball,
+    Known,
+    Parameters,
     Pixels,
     Result,
+    Scale,
     Subject,
     margins,
     rounded,
     seed_for,
 )
+
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    from torch import Tensor
+
+    from cleanset.scoring.differentiable import PixelNetwork
+
+Offsets = Annotated[list[Annotated[float, Field(ge=-360, le=360)]], Field(min_length=1)]
+
+
+class SpatialGridAttack(Parameters):
+    """All combinations of translations (along both axes) and angles."""
+
+    kind: Literal["spatial_grid"] = "spatial_grid"
+    scale: Scale = 0.7
+    translations: Offsets = Field(default_factory=lambda: [-18.0, -9.0, 0.0, 9.0, 18.0])
+    angles: Offsets = Field(default_factory=lambda: [float(angle) for angle in range(-30, 31, 2)])
+
+    def search(self, known: Known) -> "SpatialGrid":
+        """The search."""
+        return SpatialGrid(self.scale, tuple(self.translations), tuple(self.angles))
+
+
+class RandomSpatialAttack(Parameters):
+    """One rotation and translation; pixels are those of an image of 224 x 224."""
+
+    kind: Literal["random_spatial"] = "random_spatial"
+    scale: Scale = 204 / 224
+    max_translation: Annotated[float, Field(ge=0, le=224)] = 18
+    max_angle: Annotated[float, Field(ge=0, le=180)] = 30
+
+    def search(self, known: Known) -> "RandomSpatial":
+        """The search."""
+        return RandomSpatial(self.scale, self.max_translation, self.max_angle, known.seed)
 
 
 class Change(NamedTuple):
@@ -50,11 +84,13 @@ def scaled_on_black(pixels: Pixels, scale: float) -> Pixels:
     return found
 
 
-def moved(image: Tensor, changes: Tensor) -> Tensor:
+def moved(image: "Tensor", changes: "Tensor") -> "Tensor":
     """The image, of shape (3, size, size), rotated about its center and then translated; black from outside.
 
     `changes` has a row dx, dy, angle for each result, in pixels of this image and in degrees.
     """
+    import torch
+
     size = image.shape[-1]
     places = torch.arange(size, dtype=image.dtype, device=image.device) - (size - 1) / 2
     dx, dy, angle = changes.to(image.dtype).T[:, :, None, None]
@@ -76,11 +112,13 @@ class SpatialGrid:
     group_size: int = 1
     ball: Ball | None = None
 
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """The worst change of each image."""
         return [self._worst(network, subject) for subject in group]
 
-    def _worst(self, network: PixelNetwork, subject: Subject) -> Result:
+    def _worst(self, network: "PixelNetwork", subject: Subject) -> Result:
+        import torch
+
         start = scaled_on_black(subject.pixels, self.scale)
         image = torch.from_numpy(start).to(network.device, network.dtype)
         factor = subject.pixels.shape[-1] / BASE_SIZE
@@ -98,7 +136,9 @@ class SpatialGrid:
 
 
 @lru_cache(maxsize=2)
-def _grid(translations: tuple[float, ...], angles: tuple[float, ...], factor: float) -> Tensor:
+def _grid(translations: tuple[float, ...], angles: tuple[float, ...], factor: float) -> "Tensor":
+    import torch
+
     rows = [(dx * factor, dy * factor, angle) for dx, dy, angle in product(translations, translations, angles)]
     return torch.tensor(rows, dtype=torch.float64)
 
@@ -115,20 +155,22 @@ class RandomSpatial:
     group_size: int = 1
     ball: Ball | None = None
 
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """A changed image for each."""
         return [
             Result(self.changed(subject), 0, seed=seed_for(self.seed, "random_spatial", subject)) for subject in group
         ]
 
     def change(self, subject: Subject) -> Change:
-        """What is drawn for an image."""
+        """The change that is drawn for an image."""
         generator = np.random.default_rng(seed_for(self.seed, "random_spatial", subject))
         dx, dy = generator.uniform(-self.max_translation, self.max_translation, size=2)
         return Change(float(dx), float(dy), float(generator.uniform(-self.max_angle, self.max_angle)))
 
     def changed(self, subject: Subject) -> Pixels:
         """The changed image in 8 bits, computed in float64 on the CPU: the same on any machine."""
+        import torch
+
         start = scaled_on_black(subject.pixels, self.scale)
         factor = subject.pixels.shape[-1] / BASE_SIZE
         dx, dy, angle = self.change(subject)

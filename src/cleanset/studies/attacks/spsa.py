@@ -7,15 +7,20 @@ Linf ball and 0..1, from a random start.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import torch
-from torch import Tensor
+from pydantic import Field
 
-from cleanset.scoring.differentiable import PixelNetwork
 from cleanset.studies.attacks.base import (
     Ball,
+    Fraction,
+    Known,
+    Parameters,
     Pixels,
+    Positive,
     Result,
+    Samples,
+    Steps,
     Subject,
     margins,
     rounded,
@@ -23,14 +28,50 @@ from cleanset.studies.attacks.base import (
     to_levels,
     to_unit,
 )
+from cleanset.studies.attacks.spatial import RandomSpatialAttack
+
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    from torch import Generator, Tensor
+
+    from cleanset.scoring.differentiable import PixelNetwork
 
 BETAS, ADAM_EPS = (0.9, 0.999), 1e-9
-"""Of Adam, as in cleverhans."""
+"""The constants of Adam, as in cleverhans."""
 BITS = 62
-"""Random signs that are taken from one number."""
+"""Number of random signs taken from one random number, an int64."""
 
 Start = Callable[[Subject], Pixels]
 """Changes an image before an attack begins; what is then searched is the ball around the result."""
+
+
+class SpsaAttack(Parameters):
+    """`after`: the change that it begins with, or null for the image itself."""
+
+    kind: Literal["spsa"] = "spsa"
+    eps: Fraction = 16 / 255
+    steps: Steps = 200
+    samples: Samples = 64
+    learning_rate: Positive = 0.01
+    delta: Positive = 0.01
+    stop_margin: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    after: RandomSpatialAttack | None = RandomSpatialAttack()
+
+    @property
+    def ball(self) -> Ball:
+        """The ball around the image, or the one that it begins with."""
+        return Ball("Linf", self.eps)
+
+    def search(self, known: Known) -> "Spsa":
+        """The search."""
+        return Spsa(
+            self.eps, self.steps, self.samples, self.learning_rate, self.delta, self.stop_margin, known.seed,
+            start_after(self.after, known),
+        )  # fmt: skip
+
+
+def start_after(change: RandomSpatialAttack | None, known: Known) -> Start | None:
+    """The start of a search that begins with a change; None for the image itself."""
+    return None if change is None else change.search(known).changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +95,16 @@ class Spsa:
 
     @property
     def ball(self) -> Ball:
-        """Around the image, or the image that it begins with."""
+        """The ball around the image, or the one that it begins with."""
         return Ball("Linf", self.eps)
 
-    def __call__(self, network: PixelNetwork, group: Sequence[Subject]) -> list[Result]:
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """A candidate for each image, searched for one after the other."""
         return [self._search(network, subject) for subject in group]
 
-    def _search(self, network: PixelNetwork, subject: Subject) -> Result:
+    def _search(self, network: "PixelNetwork", subject: Subject) -> Result:
+        import torch
+
         center = subject.pixels if self.start is None else self.start(subject)
         queries = network.queries
         seed = seed_for(self.seed, "spsa", subject)
@@ -89,12 +132,12 @@ class Spsa:
 class Adam:
     """The steps of Adam (D. P. Kingma and J. Ba, ICLR 2015) upwards along gradients of one shape."""
 
-    def __init__(self, learning_rate: float, like: Tensor) -> None:
+    def __init__(self, learning_rate: float, shape_of: "Tensor") -> None:
         self._rate, self._steps = learning_rate, 0
-        self._first, self._second = torch.zeros_like(like), torch.zeros_like(like)
+        self._first, self._second = (shape_of.new_zeros(shape_of.shape) for _ in range(2))
 
-    def step(self, gradient: Tensor) -> Tensor:
-        """What to add."""
+    def step(self, gradient: "Tensor") -> "Tensor":
+        """The change that the next step adds."""
         self._steps += 1
         self._first = BETAS[0] * self._first + (1 - BETAS[0]) * gradient
         self._second = BETAS[1] * self._second + (1 - BETAS[1]) * gradient**2
@@ -103,8 +146,10 @@ class Adam:
         return self._rate * first / (second.sqrt() + ADAM_EPS)
 
 
-def random_signs(count: int, image: Tensor, generator: torch.Generator) -> Tensor:
-    """-1 and 1, as likely, of shape (count, *image.shape)."""
+def random_signs(count: int, image: "Tensor", generator: "Generator") -> "Tensor":
+    """-1 and 1, equally likely, of shape (count, *image.shape)."""
+    import torch
+
     size = count * image.numel()
     numbers = torch.randint(0, 2**BITS, (-(-size // BITS),), generator=generator, device=image.device)
     bits = (numbers[:, None] >> torch.arange(BITS, device=image.device)) & 1

@@ -1,37 +1,46 @@
-"""Signs that a model only looks strong: attacks fail on it, though it can be fooled.
+"""Signs that a model only looks strong: attacks fail on it, though it can be fooled; and the record of them.
 
 The signs are those of A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients Give a False Sense of Security" (ICML
 2018) and of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019). Each rule is a function of what was
-measured; `probed` measures it.
+measured; `probe` measures it.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from math import comb
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
-from cleanset.scoring.differentiable import PixelNetwork
-from cleanset.studies.attacks.base import Attack, Result, Subject, to_unit
+from cleanset.files import read_text, write_text
+from cleanset.studies.attacks.base import Result, Search, Subject, to_unit
 from cleanset.studies.attacks.pgd import Pgd, gradient
+from cleanset.validation import parse_record
+
+if TYPE_CHECKING:  # torch is imported when a model is probed, not when a record is read
+    from cleanset.scoring.differentiable import PixelNetwork
 
 Sign = Literal["random_answers", "saturated_answers", "no_gradient", "fewer_steps_better", "black_box_better"]
 Flags = NDArray[np.bool_]
 
 MAX_DIFFERENCE = 1e-4
-"""Of two answers to one image, relative to the length of the logits: more than devices differ in any precision."""
+"""Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
 MAX_LOG_ODDS = 16.6
-"""Natural; above it, 1 minus the probability of the top-1 class is below the resolution of float32."""
+"""Natural log-odds; above it, 1 minus the probability of the top-1 class is below the resolution of float32."""
 MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
-"""Shares of the images."""
+"""Largest shares of images with such answers that are no sign yet."""
 LEVEL = 0.05
-"""Of the sign tests: the probability of as large a difference by chance."""
+"""Significance level of the sign tests."""
 FAINT = 0.2
-"""Contrast of the copies of images that answers are compared of, too: near the boundaries between classes."""
+"""Contrast of the faint copies of images: they lie near the boundaries between classes, where noise decides."""
 FEW_STEPS = (1, 5)
-"""That PGD is compared with, beside the steps asked for."""
+"""Numbers of steps that PGD is compared with, beside the one asked for."""
+
+
+_REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
 
 
 class Warned(NamedTuple):
@@ -121,11 +130,11 @@ def is_better(one: Flags, other: Flags) -> bool:
     return wins > losses and tail <= LEVEL * 2**differ
 
 
-def probed(
-    network: PixelNetwork,
+def probe(
+    network: "PixelNetwork",
     subjects: Sequence[Subject],
     pgd: Pgd,
-    black_box: Sequence[Attack],
+    black_box: Sequence[Search],
     repeats: int = 3,
 ) -> list[Warned]:
     """The signs that a network shows on these images, in the order of `Sign`.
@@ -142,7 +151,7 @@ def probed(
     return asked + [each for each in found if each is not None]
 
 
-def of_answers(network: PixelNetwork, subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Warned]:
+def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Warned]:
     """The signs that need no attack: the answers to the same images in turn, and their gradients."""
     groups = [subjects[start : start + group_size] for start in range(0, len(subjects), group_size)]
     answers = [np.concatenate([_answers(network, group) for group in groups]) for _ in range(repeats)]
@@ -159,7 +168,7 @@ def fewer(pgd: Pgd, steps: int) -> Pgd:
     return Pgd(pgd.norm, pgd.eps, steps, step, pgd.random_start and steps > 1, pgd.seed, pgd.group_size)
 
 
-def successes(network: PixelNetwork, subjects: Sequence[Subject], attack: Attack) -> Flags:
+def successes(network: "PixelNetwork", subjects: Sequence[Subject], attack: Search) -> Flags:
     """Of each image, whether the network misclassifies the candidate and classifies the image correctly."""
     found = []
     for start in range(0, len(subjects), attack.group_size):
@@ -169,22 +178,59 @@ def successes(network: PixelNetwork, subjects: Sequence[Subject], attack: Attack
     return np.concatenate(found)
 
 
-def _errors(network: PixelNetwork, group: Sequence[Subject], results: Sequence[Result]) -> Flags:
+def _errors(network: "PixelNetwork", group: Sequence[Subject], results: Sequence[Result]) -> Flags:
+    import torch
+
     with torch.no_grad():
         logits = network(to_unit([result.candidate for result in results], network))
     classes = np.array([subject.class_index for subject in group])
     return np.asarray(logits.argmax(dim=1).cpu().numpy() != classes)
 
 
-def _answers(network: PixelNetwork, group: Sequence[Subject], contrast: float = 1) -> NDArray[np.float64]:
+def _answers(network: "PixelNetwork", group: Sequence[Subject], contrast: float = 1) -> NDArray[np.float64]:
+    import torch
+
     pixels = to_unit([subject.pixels for subject in group], network)
     with torch.no_grad():
         logits = network(0.5 + contrast * (pixels - 0.5) if contrast < 1 else pixels)
     return np.asarray(logits.double().cpu().numpy())
 
 
-def _gradients(network: PixelNetwork, group: Sequence[Subject]) -> NDArray[np.float64]:
+def _gradients(network: "PixelNetwork", group: Sequence[Subject]) -> NDArray[np.float64]:
+    import torch
+
     pixels = to_unit([subject.pixels for subject in group], network).requires_grad_()
     label = torch.tensor([subject.class_index for subject in group], device=network.device)
     loss = torch.nn.functional.cross_entropy(network(pixels), label, reduction="sum")
     return np.asarray(gradient(loss, pixels).double().cpu().numpy())
+
+
+class Seen(BaseModel):
+    """A sign that was seen, by its name, and what it is based on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sign: str
+    text: str
+
+
+class WarningRecord(BaseModel):
+    """The signs that were seen of a model, on so many images; `parameters`: those of the probe."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: str
+    images: Annotated[int, Field(ge=0)]
+    parameters: dict[str, Any]
+    warnings: tuple[Seen, ...]
+
+
+def read_warnings(path: Path) -> WarningRecord:
+    """Read a record. Raises CleansetError if it is missing or not what stage attack_warnings writes."""
+    text = read_text(path, _REMEDY)
+    return parse_record(WarningRecord, text, path, f"what stage attack_warnings writes: {_REMEDY}")
+
+
+def write_warnings(path: Path, record: WarningRecord) -> None:
+    """Write a record."""
+    write_text(path, json.dumps(record.model_dump(), indent=2) + "\n")

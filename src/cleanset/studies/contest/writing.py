@@ -13,7 +13,7 @@ from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.images.base import enlarged_difference, jpeg
 from cleanset.images.codec import decode, png
-from cleanset.studies.attacks.warning_record import read_warnings
+from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import FORMATS
 from cleanset.studies.contest.page import AttackCard, ModelWarnings, SmallImage, contest_page

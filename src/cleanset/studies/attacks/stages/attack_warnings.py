@@ -6,10 +6,9 @@ from cleanset.studies.attacks.base import searched_seed
 from cleanset.studies.attacks.params import AttackParams
 from cleanset.studies.attacks.pgd import Pgd
 from cleanset.studies.attacks.spsa import Spsa
-from cleanset.studies.attacks.stages.attack_targets import AllParams, check_scores, opened
 from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.attacks.warning_record import Seen, WarningRecord, write_warnings
-from cleanset.studies.attacks.warnings import probed
+from cleanset.studies.attacks.targets import AllParams, check_scores, open_target
+from cleanset.studies.attacks.warnings import Seen, WarningRecord, probe, write_warnings
 
 
 def run(study: AttackStudy, model: str, attack_params: AttackParams | None = None) -> None:
@@ -18,17 +17,17 @@ def run(study: AttackStudy, model: str, attack_params: AttackParams | None = Non
     `model` is a role of the edition or the name of a wrapped model.
     """
     params = AllParams.read(study, attack_params)
-    settings, probe, scoring = params.attacks, params.attacks.probe, settings_for(params.edition.score)
-    _, target = opened(study, params, model, scoring.devices[0])
-    images = target.images.head(probe.images)
+    settings, asked, scoring = params.attacks, params.attacks.probe, settings_for(params.edition.score)
+    _, target = open_target(study, params, model, scoring.devices[0])
+    images = target.images.head(asked.images)
     check_scores(study, params.edition, target, images)
     subjects = [target.subject(file) for file in images["file"]]
     network = pixel_network(target.model, scoring.devices[0], settings.search_precision, scoring.batch_size)
-    pgd = Pgd("Linf", probe.eps, probe.steps, probe.eps / 4, True, settings.seed, probe.group)
-    spsa = Spsa(probe.eps, probe.spsa_steps, probe.spsa_samples, probe.eps / 4, 0.01, 1, settings.seed)
+    pgd = Pgd("Linf", asked.eps, asked.steps, asked.eps / 4, True, settings.seed, asked.group)
+    spsa = Spsa(asked.eps, asked.spsa_steps, asked.spsa_samples, asked.eps / 4, 0.01, 1, settings.seed)
     network.reseed(searched_seed(settings.seed, model, "warnings", subjects))
     with searching(settings.search_precision):
-        found = probed(network, subjects, pgd, [spsa])
+        found = probe(network, subjects, pgd, [spsa])
     seen = tuple(Seen(sign=warned.sign, text=warned.text) for warned in found)
-    record = WarningRecord(role=model, images=len(subjects), parameters=probe.model_dump(), warnings=seen)
+    record = WarningRecord(role=model, images=len(subjects), parameters=asked.model_dump(), warnings=seen)
     write_warnings(study.warnings(model), record)

@@ -4,6 +4,7 @@ The candidates are searched for in any precision and judged in float64.
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,48 +23,20 @@ from cleanset.scoring.differentiable import PixelNetwork, pixel_network, searchi
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.provenance import library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint, source_code
-from cleanset.studies.attacks import (
-    autoattack,
-    base,
-    boundary,
-    common_corruptions,
-    guess,
-    judged,
-    libraries,
-    making,
-    null,
-    pgd,
-    spatial,
-    spsa,
-)
-from cleanset.studies.attacks.base import Attack, judged_seed, searched_seed
-from cleanset.studies.attacks.guess import GUESSED, Guess
+from cleanset.studies.attacks import base, judged, libraries
+from cleanset.studies.attacks.base import Known, Search, judged_seed, searched_seed
+from cleanset.studies.attacks.guess import GUESSED, guess_of
 from cleanset.studies.attacks.judged import Judge
-from cleanset.studies.attacks.making import Known, made
-from cleanset.studies.attacks.params import AttackParams, Budget
+from cleanset.studies.attacks.params import ATTACKS, AttackParams, Budget
 from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked, png_name, rows
-from cleanset.studies.attacks.stages.attack_targets import AllParams, Target, check_scores, opened
 from cleanset.studies.attacks.study import AttackStudy
+from cleanset.studies.attacks.targets import AllParams, Target, check_scores, open_target
 from cleanset.studies.robustness.images import first_images
 from cleanset.studies.robustness.provenance import changing_code
-from cleanset.studies.robustness.settings import StudyParams
 from cleanset.tables import write_table
 
 if TYPE_CHECKING:
     from cleanset.studies.attacks.perceptual import Lpips
-
-LIBRARIES = {
-    "boundary": ("foolbox",),
-    "autoattack": ("pyautoattack",),
-    "common_corruptions": ("imagecorruptions-imaug",),
-    "guess": ("imagecorruptions-imaug",),
-}
-"""By kind: what else decides the candidates; scikit-image decides SSIM."""
-SEARCHING = (
-    autoattack, base, boundary, common_corruptions, differentiable, groups, guess, judged, libraries, making, null, pgd,
-    spatial, spsa, wrappers,
-)  # fmt: skip
-"""The modules whose change makes finished groups useless."""
 
 
 def run(study: AttackStudy, model: str, name: str, attack_params: AttackParams | None = None) -> None:
@@ -78,30 +51,23 @@ def run(study: AttackStudy, model: str, name: str, attack_params: AttackParams |
     check_attack(settings, name, model)
     device, batch_size = (found := settings_for(params.edition.score)).devices[0], found.batch_size
     lpips = _lpips(study, settings, device)
-    judge, target = opened(study, params, model, device, lpips)
-    known = Known(settings.seed, target.others, partial(_guess, study, params.robustness, target))
-    attack = made(settings.attack(name), known)
+    judge, target = open_target(study, params, model, device, lpips)
+    known = Known(settings.seed, target.others, partial(guess_of, study.robustness, params.robustness, target))
+    searched = settings.attack(name).search(known)
     attacked_images = first_images(target.images, settings.images_of(name, target.name))
     check_scores(study, params.edition, target, attacked_images)
     record = record_of(target, name, settings, attacked_images, device)
     if lpips is not None:
         record |= {"lpips_weights_sha256": lpips.weights_sha256, "versions": record["versions"] | versions("lpips")}
-    shards = shards_of(study, target, name, record, attack, attacked_images)
+    shards = shards_of(study, target, settings, record, searched, attacked_images)
     network = pixel_network(target.model, device, settings.search_precision, batch_size)
-    count = search(Search(name, settings.seed, target, attack, network, judge), shards, settings.budget)
+    count = run_search(Run(name, settings.seed, target, searched, network, judge), shards, settings.budget)
     if count < len(attacked_images):
         print_notice(f"{name} {model}: the budget is spent after {count} of {len(attacked_images)} images")
         attacked_images = attacked_images.head(count)
-    finished = shards_of(study, target, name, record, attack, attacked_images)
+    finished = shards_of(study, target, settings, record, searched, attacked_images)
     write_results(study, target, name, record | {"attacked": count}, finished.table())
     shards.remove()
-
-
-def _guess(study: AttackStudy, wanted: StudyParams, target: Target) -> Guess:
-    # it imports what makes changed images, a second that the other attacks are spared
-    from cleanset.studies.attacks.stages.known_mistakes import guess_of
-
-    return guess_of(study.robustness, wanted, target)
 
 
 def _lpips(study: AttackStudy, settings: AttackParams, device: torch.device) -> "Lpips | None":
@@ -110,6 +76,12 @@ def _lpips(study: AttackStudy, settings: AttackParams, device: torch.device) -> 
     from cleanset.studies.attacks.perceptual import Lpips
 
     return Lpips(study.folder / settings.lpips, device)
+
+
+def searching_code() -> str:
+    """A digest of the source files that decide the candidates: finished groups of other code are of no use."""
+    modules = dict.fromkeys(sys.modules[attack.__module__] for attack in ATTACKS)
+    return source_code((base, differentiable, groups, judged, libraries, wrappers, *modules))
 
 
 def check_attack(settings: AttackParams, name: str, model: str) -> None:
@@ -125,10 +97,10 @@ def check_attack(settings: AttackParams, name: str, model: str) -> None:
 def record_of(
     target: Target, name: str, settings: AttackParams, images: pd.DataFrame, device: torch.device
 ) -> dict[str, Any]:
-    """What the results depend on; of the machine only what the search was computed with."""
+    """The record of what the results depend on; of the machine only what the search was computed with."""
     attack = settings.attack(name)
     searched_on = "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
-    used = (*LIBRARIES.get(attack.kind, ()), "scikit-image")
+    used = (*attack.libraries, "scikit-image")  # which computes SSIM
     return {
         "attack": name,
         "role": target.name,
@@ -151,37 +123,44 @@ def versions(*libraries: str) -> dict[str, str]:
 
 
 def shards_of(
-    study: AttackStudy, target: Target, name: str, record: dict[str, Any], attack: Attack, images: pd.DataFrame
+    study: AttackStudy,
+    target: Target,
+    params: AttackParams,
+    record: dict[str, Any],
+    searched: Search,
+    images: pd.DataFrame,
 ) -> Shards:
     """The finished groups, those of other code, parameters or predictions removed."""
-    predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
-    known = " ".join(sha256(path.read_bytes()) for path in predictions) if isinstance(attack, Guess) else ""
-    facts = json.dumps(record), scoring_code(), changing_code(), source_code(SEARCHING), known
-    folder, size = study.partial_results(name, target.name), attack.group_size
+    name, known = str(record["attack"]), ""
+    if params.attack(name).reads_predictions:
+        predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
+        known = " ".join(sha256(path.read_bytes()) for path in predictions)
+    facts = json.dumps(record), scoring_code(), changing_code(), searching_code(), known
+    folder, size = study.partial_results(name, target.name), searched.group_size
     return Shards(folder, fingerprint(*facts), images["file"].tolist(), size, size, SHARD)
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """An attack, by its name in the params, on a model; `seed` is the study's."""
+class Run:
+    """The search of an attack, by its name in the params, on a model; `seed` is that of the params."""
 
     name: str
     seed: int
     target: Target
-    attack: Attack
+    search: Search
     network: PixelNetwork
     judge: Judge
 
     def rows_of(self, files: Sequence[str]) -> pd.DataFrame:
         """The rows of SHARD for a group of images; a random model draws the same for it whenever it is asked."""
-        target, attack = self.target, self.attack
+        target = self.target
         group = [target.subject(file) for file in files]
         self.network.reseed(searched_seed(self.seed, target.name, self.name, group))
         with searching(self.network.precision):
-            results = attack(self.network, group)
+            results = self.search(self.network, group)
         verdicts = [
             self.judge.verdict(
-                subject, result, attack.ball, target.before(subject.name),
+                subject, result, self.search.ball, target.before(subject.name),
                 judged_seed(self.seed, target.name, self.name, subject.name),
             )
             for subject, result in zip(group, results, strict=True)
@@ -189,17 +168,17 @@ class Search:
         return rows(group, [target.source(file) for file in files], results, verdicts)
 
 
-def search(wanted: Search, shards: Shards, budget: Budget) -> int:
+def run_search(run: Run, shards: Shards, budget: Budget) -> int:
     """Attack the missing groups one after the other and return how many images from the first on are finished."""
-    begin, spent, size = monotonic(), 0, wanted.attack.group_size
+    begin, spent, size = monotonic(), 0, run.search.group_size
     left = sum(len(shards.image_ids(number)) for number in shards.missing)
     if budget.queries is not None:  # what was spent before an interruption counts
         spent = sum(int(table["queries"].sum()) for table in shards.finished())
-    for number in tracked(shards.missing, left, f"{wanted.name} {wanted.target.name}", size):
+    for number in tracked(shards.missing, left, f"{run.name} {run.target.name}", size):
         late = budget.seconds is not None and number > 0 and monotonic() - begin >= budget.seconds
         if late or (budget.queries is not None and spent >= budget.queries):
             return number * size
-        found = wanted.rows_of(shards.image_ids(number))
+        found = run.rows_of(shards.image_ids(number))
         shards.keep(number, found)
         spent += int(found["queries"].sum())
     return shards.total_images()

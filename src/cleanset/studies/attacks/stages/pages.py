@@ -20,10 +20,10 @@ from cleanset.scoring.groups import Groups, stored_columns
 from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import preprocessing_of
 from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page
-from cleanset.studies.attacks.params import NoAttack, read_attack_params
+from cleanset.studies.attacks.params import read_attack_params
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.attacks.warning_record import read_warnings
+from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile, files_of
 from cleanset.studies.robustness.images import STUDY_IMAGES
@@ -57,7 +57,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         folder = study.results(name, model)
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
         answers[name, model] = with_columns(results, read_off(params, grouped))
-        if not isinstance(settings.attack(name), NoAttack):
+        if settings.attack(name).changes_images:
             sheet = Sheet(files, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped))
             sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
     sizes = {model: each.size for model, each in seen_by.items()}

@@ -1,4 +1,4 @@
-"""The models that the stages of a study attack: those of the edition, and those that params.yaml wraps."""
+"""The models that are attacked: those of the edition, and those that params.yaml wraps."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,8 +13,7 @@ from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.groups import Groups
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.wrappers import wrapped
-from cleanset.studies.attacks.base import UNCHANGED, Pixels, Subject, judged_seed
-from cleanset.studies.attacks.boundary import Other
+from cleanset.studies.attacks.base import UNCHANGED, Other, Pixels, Subject, judged_seed
 from cleanset.studies.attacks.judged import Judge, Logits, PairDistance
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import Source
@@ -75,7 +74,7 @@ class Target:
         return Source(row["file_sha256"], int(row["class_index"]))
 
     def pixels(self, file: str) -> Pixels:
-        """What the model sees of an image."""
+        """The pixels of an image that the model sees."""
         return pixels_of(file, SetImages(self.files), self.model.preprocessing)
 
     def others(self) -> dict[str, Other]:
@@ -93,7 +92,7 @@ class Target:
         return found
 
 
-def opened(
+def open_target(
     study: AttackStudy,
     params: AllParams,
     name: str,

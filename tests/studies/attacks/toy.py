@@ -1,0 +1,43 @@
+"""An attack as a stranger would write it: one module."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from cleanset.studies.attacks.base import Ball, Known, Parameters, Result, Subject, margins, to_unit
+
+if TYPE_CHECKING:
+    from cleanset.scoring.differentiable import PixelNetwork
+
+
+class ToyAttack(Parameters):
+    """Darker by `levels` of 255."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("pillow",)
+    kind: Literal["toy"] = "toy"
+    levels: Annotated[int, Field(ge=1, le=255)] = 9
+
+    @property
+    def ball(self) -> Ball:
+        return Ball("Linf", self.levels / 255)
+
+    def search(self, known: Known) -> "Darker":
+        return Darker(self.levels, self.ball)
+
+
+@dataclass(frozen=True, slots=True)
+class Darker:
+    levels: int
+    ball: Ball
+    name: str = "toy"
+    group_size: int = 2
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        import torch
+
+        found = [subject.pixels - subject.pixels.clip(max=self.levels) for subject in group]
+        with torch.inference_mode():
+            margins(network(to_unit(found, network)), torch.zeros(len(found), dtype=torch.int64))
+        return [Result(each, 1) for each in found]
