@@ -18,6 +18,7 @@ from cleanset.studies.robustness import (
     changes,
     corruptions,
     exact,
+    frost,
     geometry,
     image_masks,
     imagenet_s,
@@ -31,8 +32,8 @@ from cleanset.studies.robustness import (
 )
 
 CHANGING = (
-    base, boxes, changed_images, changes, codec, corruptions, encoding, exact, geometry, image_masks, imagenet_s, jpeg,
-    kernels, mask_formats, masks, names, perturbations, preprocessing, published_images, scenarios, seeds,
+    base, boxes, changed_images, changes, codec, corruptions, encoding, exact, frost, geometry, image_masks, imagenet_s,
+    jpeg, kernels, mask_formats, masks, names, perturbations, preprocessing, published_images, scenarios, seeds,
 )  # fmt: skip
 """The modules that decide a changed image's pixels."""
 
