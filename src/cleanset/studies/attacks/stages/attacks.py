@@ -18,7 +18,7 @@ from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.progress import print_notice, tracked
-from cleanset.scoring import differentiable, groups, wrappers
+from cleanset.scoring import differentiable, groups
 from cleanset.scoring.differentiable import PixelNetwork, pixel_network, searching
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.provenance import library_versions, scoring_code
@@ -70,7 +70,7 @@ LIBRARIES = {
 """By kind: what else decides the candidates; scikit-image decides SSIM."""
 SEARCHING = (
     autoattack, base, boundary, common_corruptions, differentiable, groups, guess, judged, libraries, making, null, pgd,
-    spatial, spsa, wrappers,
+    spatial, spsa,
 )  # fmt: skip
 """The modules whose change makes finished groups useless."""
 
