@@ -13,7 +13,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
-from cleanset.scoring.ensemble import Member, members
+from cleanset.scoring.ensemble import EnsembleModel, members
 from cleanset.scoring.models import load_model
 from tests.scoring.conftest import Serving
 from tests.scoring.servers import Plan
@@ -85,7 +85,7 @@ def test_every_state(folder: Path) -> None:
     scores.mkdir()
     (scores / "standard.json").write_text(json.dumps(SCORED | {"weights_sha256": A}))
     standard, robust, third = members(Edition(folder))
-    assert standard == Member(
+    assert standard == EnsembleModel(
         role="standard", source="timm", name="resnet50.a1_in1k", threat_model=None,
         preprocessing="timm-bicubic-235-224", weights="data/weights/timm/resnet50.a1_in1k/model.safetensors",
         found=sha256(b"one"), pinned=None, scored=A, state="there",

@@ -16,8 +16,8 @@ from cleanset.edition.params import Model
 from cleanset.files import sha256
 from cleanset.images.codec import decode
 from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.scoring.comparison import Distance, distance, easiest, sample, sample_size
 from cleanset.scoring.engine import DevicePipeline
-from cleanset.scoring.exactness import Distance, distance, easiest, sample, sample_size
 from cleanset.scoring.logits import ranked
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.record import read_record

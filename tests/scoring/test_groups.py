@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.errors import CleansetError
-from cleanset.scoring.groups import BIRD_OR_BICYCLE, Groups, predicted, stored_columns
+from cleanset.scoring.groups import BIRD_OR_BICYCLE, Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import CONFIDENCES, confidences
 from tests.properties import examples
 
@@ -27,7 +27,10 @@ def test_the_logits_of_a_group() -> None:
     logits[:, [1, 301, 327, 949, 954]] = [[1, 2, 3, 3, 2.5], [800, 0, 0, 0, 799]]
     expected = [[math.log(math.e + math.e**2 + math.e**3), math.log(math.e**3 + math.e**2.5)], [800, 799]]
     assert groups.logits(logits) == pytest.approx(np.array(expected))
-    assert predicted(groups.logits(logits)).tolist() == [1, 0]  # the classes of the second sum to more than the first's
+    assert predicted_groups(groups.logits(logits)).tolist() == [
+        1,
+        0,
+    ]  # the classes of the second sum to more than the first's
 
 
 def test_the_group_of_a_class() -> None:
@@ -36,7 +39,7 @@ def test_the_group_of_a_class() -> None:
 
 
 def test_equal_logits_are_the_first_group() -> None:
-    assert predicted(np.array([[1.0, 1], [1, 2], [2, 1]])).tolist() == [0, 1, 0]
+    assert predicted_groups(np.array([[1.0, 1], [1, 2], [2, 1]])).tolist() == [0, 1, 0]
 
 
 @given(st.lists(st.floats(-50, 50), min_size=5, max_size=5))
@@ -60,8 +63,8 @@ def test_confidences_of_two_groups() -> None:
     [
         ({"creature": [GOLDFISH]}, r"classes: 1 groups; expected 2, each with a name and its wnids"),
         ({"a": [GOLDFISH], "b": [LADYBUG], "c": [BANANA]}, "classes: 3 groups"),
-        ({"creature": [GOLDFISH], "fruit": []}, "classes.fruit: a group of no class; expected one wnid or more"),
-        ({"a": [GOLDFISH], "b": ["n00000000"]}, "classes.b: 'n00000000' is no class of ILSVRC2012"),
+        ({"creature": [GOLDFISH], "fruit": []}, "classes.fruit: empty group; expected at least one wnid"),
+        ({"a": [GOLDFISH], "b": ["n00000000"]}, "classes.b: unknown class 'n00000000'; expected a wnid of ILSVRC2012"),
         ({"a": [GOLDFISH], "b": [BANANA, GOLDFISH]}, "n01443537 is in both groups, a and b; expected each class once"),
         ({"a": [GOLDFISH, GOLDFISH], "b": [BANANA]}, "n01443537 is twice in a; expected each class once"),
     ],

@@ -1,13 +1,23 @@
-"""Differences between two score tables."""
+"""Differences between two score tables, and how far a lower precision is from float64 on a sample of whole classes."""
 
-from dataclasses import dataclass
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cleanset.selection.candidates import top5_predictions
+from cleanset.selection.candidates import correct, ordered, top5_predictions
+
+SAMPLE_SIZE = 1000
+"""Images that the sample of whole classes has at least, by the original labels."""
+MIN_SAMPLE_SIZE, SAMPLE_SHARE = 200, 0.1
+"""A tenth of fewer images suffices, but at least 200: float64 takes three times as long as what it checks."""
+SEED = 0
+EASIEST, CHOSEN = 5, 3
+"""Number of images of a class whose order is compared, and of those whose choice is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +91,77 @@ def _differences(
     differences = np.where(same_class.any(axis=2), np.abs(scores - of_same_class), above_fifth)
     largest: NDArray[Any] = differences.max(axis=1, initial=0)
     return largest
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """The difference between two score tables of the same images.
+
+    `top1_agreement` is the share of images with the same top-1 class. `largest_difference` is the largest
+    one between two probabilities of the same image and class. `classes` is the number of classes with an
+    image that is classified correctly by either table; of these, `classes_reordered` have their five
+    easiest images in another order, and `classes_changed` have other images among the three easiest.
+    """
+
+    images: int
+    top1_agreement: float
+    largest_difference: float
+    classes: int
+    classes_reordered: int
+    classes_changed: int
+
+    def as_json(self) -> dict[str, float | int]:
+        """The numbers, rounded to the digits that mean something."""
+        return asdict(self) | {
+            "top1_agreement": round(self.top1_agreement, 6),
+            "largest_difference": float(f"{self.largest_difference:.3g}"),
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"top-1 agreement {self.top1_agreement:.2%} of {self.images:,} images, largest difference in "
+            f"probability {self.largest_difference:.2g}, of {self.classes} classes {self.classes_reordered} with "
+            f"another order of the five easiest, {self.classes_changed} with other three"
+        )
+
+
+def sample_size(images: int) -> int:
+    """Number of images to recompute in float64."""
+    return min(SAMPLE_SIZE, max(MIN_SAMPLE_SIZE, int(images * SAMPLE_SHARE)))
+
+
+def sample(index: pd.DataFrame, size: int) -> list[str]:
+    """The sorted ids of all images of some classes, drawn with a fixed seed until there are at least `size` images."""
+    classes = sorted(index["ilsvrc_class"].unique().tolist())
+    random.Random(SEED).shuffle(classes)
+    of_class = index.groupby("ilsvrc_class")["image_id"].agg(list)
+    drawn: list[str] = []
+    for each in classes:
+        if len(drawn) >= size:
+            break
+        drawn.extend(of_class[each])
+    return sorted(drawn)
+
+
+def distance(index: pd.DataFrame, exact: pd.DataFrame, other: pd.DataFrame) -> Distance:
+    """The distance of `other` from `exact`, both in the columns of table SCORES, on the images of `exact`."""
+    other = other[other["image_id"].isin(exact["image_id"])]
+    found = compare_scores(exact, other)
+    ours, theirs = easiest(index, exact), easiest(index, other)
+    every = sorted(set(ours) | set(theirs))
+    pairs: list[tuple[Sequence[str], Sequence[str]]] = [(ours.get(c, ()), theirs.get(c, ())) for c in every]
+    return Distance(
+        len(exact),
+        1 - found.top1_changed / found.images,
+        found.largest_difference,
+        len(every),
+        sum(a != b for a, b in pairs),
+        sum(set(a[:CHOSEN]) != set(b[:CHOSEN]) for a, b in pairs),
+    )
+
+
+def easiest(index: pd.DataFrame, scores: pd.DataFrame) -> dict[int, list[str]]:
+    """By class, the five correctly classified single-label images of highest confidence, in order."""
+    index = index[index["image_id"].isin(scores["image_id"])]
+    found = ordered(correct(index, scores).assign(tier="top5")).groupby("class_index").head(EASIEST)
+    return {int(str(class_index)): list(ids) for class_index, ids in found.groupby("class_index")["image_id"]}

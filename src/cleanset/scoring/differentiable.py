@@ -1,8 +1,13 @@
-"""A model as a differentiable function of pixels in 0..1, on one device, in one precision: for who looks for pixels."""
+"""Networks as differentiable functions of pixels in 0..1, for attacks, and the networks that wrap a model's own.
+
+`PixelNetwork` computes on one device in one precision; `GroupedNetwork` replaces the classes by groups of them, and
+`Uninteresting` is a defense that only looks strong.
+"""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -11,14 +16,16 @@ from cleanset.errors import CleansetError
 from cleanset.machine import keep_freed_memory
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, DTYPES, Precision, arithmetic
-from cleanset.scoring.wrappers import reseed
+
+NOISE = 0.05
+"""Standard deviation, in 0..1, of the noise of the uninteresting defense: source 004, appendix E."""
 
 
 class PixelNetwork(nn.Module):
     """A copy of a network on one device: pixels in 0..1, float of shape (n, 3, size, size), to logits (n, classes).
 
     Normalization is inside. Logits have the dtype of the pixels; gradients flow to the pixels, never to weights.
-    Where none are wanted, at most `batch_size` images are computed at a time. `queries` counts the images whose logits
+    Without gradients, at most `batch_size` images are computed at a time. `queries` counts the images whose logits
     were computed. Compute within `searching`.
     """
 
@@ -34,7 +41,7 @@ class PixelNetwork(nn.Module):
         self.eval()
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Logits. Raises CleansetError where the device's memory does not suffice for so many images."""
+        """Logits. Raises CleansetError if the images do not fit into the memory of the device."""
         self.queries += len(pixels)
         most = len(pixels) if torch.is_grad_enabled() and pixels.requires_grad else self.batch_size
         lower = torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
@@ -50,14 +57,14 @@ class PixelNetwork(nn.Module):
         return logits.to(pixels.dtype)
 
     def reseed(self, seed: int, device: torch.device | None = None) -> None:
-        """Let a random network draw from the beginning of a seed: on its own device, or on another one."""
+        """Reseed a random network, to draw on its own device or on another one."""
         reseed(self._network, seed, self.device if device is None else device)
 
 
 class EightBit(nn.Module):
-    """A network of images in 8 bits: pixels are rounded before it, and gradients pass as if they were not.
+    """A network on images of 8 bits: it rounds the pixels, and gradients pass straight through the rounding.
 
-    What an attack finds misclassified with it stays so when it is stored.
+    An image that an attack finds misclassified by it is still misclassified when stored.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -77,6 +84,66 @@ def pixel_network(
 ) -> PixelNetwork:
     """A model as a function of pixels."""
     return PixelNetwork(model.network, device, precision, batch_size)
+
+
+class GroupedNetwork(nn.Module):
+    """One logit for each group of classes: the log-sum-exp of the logits of its members."""
+
+    def __init__(self, network: nn.Module, groups: Sequence[Sequence[int]]) -> None:
+        """`groups` have class indices. Raises ValueError for an empty group and a class in two of them."""
+        super().__init__()
+        members = [index for group in groups for index in group]
+        if not all(groups) or len(groups) < 2 or len(set(members)) != len(members):
+            raise ValueError(f"groups {[list(group) for group in groups]}; expected two or more, not empty, disjoint")
+        self.network, self._groups = network, [list(group) for group in groups]
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits of shape (n, groups)."""
+        logits = self.network(pixels)
+        return torch.stack([torch.logsumexp(logits[:, group], dim=1) for group in self._groups], dim=1)
+
+
+class Uninteresting(nn.Module):
+    """The defense of source 004's appendix E: noise is added to the pixels, and the answer is one-hot.
+
+    Attacks that estimate gradients or follow a decision boundary fail on it, although it protects nothing. Its answers
+    differ from call to call; the noise follows from `seed`, or from that of the last `reseed`, and the calls since.
+    """
+
+    def __init__(self, network: nn.Module, seed: int = 0, noise: float = NOISE) -> None:
+        super().__init__()
+        self.network, self.noise, self._seed = network, noise, seed
+        self._generator: torch.Generator | None = None
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """1 for the top-1 class, 0 for the others; without a gradient."""
+        if self._generator is None:
+            self.reseed(self._seed, pixels.device)
+        generator = cast(torch.Generator, self._generator)
+        drawn = torch.randn(pixels.shape, generator=generator, device=generator.device, dtype=pixels.dtype)
+        logits = self.network((pixels + self.noise * drawn.to(pixels.device)).clamp(0, 1))
+        return nn.functional.one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits.dtype)
+
+    def reseed(self, seed: int, device: torch.device) -> None:
+        """Restart the noise from a seed on a device; every kind of device draws other numbers."""
+        self._generator = torch.Generator(device).manual_seed(seed)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Uninteresting":
+        """A copy that draws from the beginning."""
+        return Uninteresting(copy.deepcopy(self.network, memo), self._seed, self.noise)
+
+
+def reseed(network: nn.Module, seed: int, device: torch.device) -> None:
+    """Reseed the random modules of a network, if it has any."""
+    for module in network.modules():
+        if isinstance(module, Uninteresting):
+            module.reseed(seed, device)
+
+
+def wrap_network(network: nn.Module, groups: Sequence[Sequence[int]] | None, uninteresting: bool) -> nn.Module:
+    """Wrap a network: one logit for each group of class indices, then the defense that only looks strong."""
+    found = network if groups is None else GroupedNetwork(network, groups)
+    return Uninteresting(found) if uninteresting else found
 
 
 @contextmanager

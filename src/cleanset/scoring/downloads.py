@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAX_ATTEMPTS = 3
-"""Times that a broken download is started; huggingface_hub resumes by itself before that."""
+"""Times that a broken download is started; huggingface_hub resumes on its own before that."""
 STALL_SECONDS = 60
-"""Time without a byte after which a download is given up; gdown would wait for ever."""
+"""Time without a byte after which a download is given up; gdown has no timeout of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def fetch(origin: Origin, path: Path) -> None:
 
 
 def what_instead_of_weights(path: Path) -> str | None:
-    """A description of a file that is no weight file, such as `a web page ("Quota exceeded")`; None for any other."""
+    """A description of a file without weights, such as `a web page ("Quota exceeded")`; None for any other file."""
     with path.open("rb") as file:
         start = file.read(4096)
     if not start:
@@ -116,7 +116,7 @@ def _run(origin: Origin, path: Path) -> None:
         "HF_HOME": home,
         "HF_HUB_CACHE": home,
         "HF_XET_CACHE": home,
-        "HF_HUB_DISABLE_XET": "1",  # it goes round proxies and HF_ENDPOINT
+        "HF_HUB_DISABLE_XET": "1",  # Xet bypasses proxies and HF_ENDPOINT
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
     }
@@ -160,7 +160,7 @@ def _from_hub(repository: str, name: str, path: Path) -> None:
     fetched = Path(hf_hub_download(repository, name, revision=facts.commit_hash, local_dir=folder))
     with fetched.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-    # of a large file the hub's ETag is the SHA-256
+    # the hub's ETag of a large file is its SHA-256
     if re.fullmatch("[0-9a-f]{64}", facts.etag or "") and facts.etag != found:
         raise ConnectionError(what_instead_of_weights(fetched) or f"SHA-256 {found} arrived; the hub has {facts.etag}")
     fetched.replace(path)
@@ -191,7 +191,7 @@ def _give_up_when_stalled(folder: Path, seconds: float) -> None:
 
 
 def _main(stalled: str, kind: str, *words: str) -> None:
-    """What runs in the process: prints the reason and exits with 1 if the download fails."""
+    """Download in this process; print the reason and exit with 1 if that fails."""
     path = Path(words[-1])
     threading.Thread(target=_give_up_when_stalled, args=(path.parent, float(stalled)), daemon=True).start()
     for attempt in range(MAX_ATTEMPTS):

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from cleanset.edition.params import Score
 from cleanset.images.codec import Source
 from cleanset.machine import available_cores, keep_freed_memory
+from cleanset.scoring.comparison import Distance, distance, sample, sample_size
 from cleanset.scoring.decoding import Batch, SharedBatches, in_threads
-from cleanset.scoring.exactness import Distance, distance, sample, sample_size
 from cleanset.scoring.logits import ReadOff, top5
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import (
@@ -41,7 +41,7 @@ OnProgress = Callable[[int, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to compute; in float64 none of it changes the result.
+    """How scores are computed; in float64 none of these settings changes the result.
 
     `workers` is the number of decoding workers in all; with `in_processes`, they are processes without a GPU, too.
     """
@@ -54,7 +54,7 @@ class Settings:
 
 
 def settings_for(score: Score) -> Settings:
-    """How to compute on this machine: the devices, the batch size, as many workers as there are cores."""
+    """The settings for this machine: its devices, the batch size, and a worker for each core."""
     devices = choose_devices(score.device)
     on_cpu = devices[0].type == "cpu"
     batch_size = min(score.batch_size, CPU_BATCH_SIZE) if on_cpu else score.batch_size
@@ -167,7 +167,7 @@ def score_few(
 def against_float64(
     model: LoadedModel, read: Source, settings: Settings, index: pd.DataFrame, scores: pd.DataFrame
 ) -> Distance:
-    """The difference of `scores` from those in float64, on a sample of the images."""
+    """The distance of `scores` from scores in float64, on a sample of the images."""
     exact = score_few(model, read, replace(settings, precision="float64"), sample(index, sample_size(len(index))))
     return distance(index, exact, scores)
 

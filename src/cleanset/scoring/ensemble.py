@@ -1,4 +1,4 @@
-"""The models of an edition and their weights on disk: what `cleanset models` shows and pins."""
+"""The command `cleanset models`: show, pin, add and remove the models of an edition and their weights."""
 
 import json
 import os
@@ -19,15 +19,14 @@ from cleanset.scoring.downloads import what_instead_of_weights
 from cleanset.scoring.models import preprocessing_of, sha256_of, weights_at_hand, weights_path
 from cleanset.scoring.record import read_record
 
-State = Literal["there", "missing", "other bytes", "not weights"]
+WeightsState = Literal["there", "missing", "other bytes", "not weights"]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class EnsembleModel:
     """A model of the ensemble; `weights` is relative to the edition's folder.
 
-    SHA-256 of its weights: `found` on disk, `pinned` in params.yaml, `scored`: of those that the scores in data/scores
-    were computed with.
+    SHA-256 of its weights: `found` on disk, `pinned` in params.yaml, and `scored` with, for data/scores.
     """
 
     role: str
@@ -39,26 +38,26 @@ class Member:
     found: str | None
     pinned: str | None
     scored: str | None
-    state: State
+    state: WeightsState
 
 
-def members(edition: Edition) -> list[Member]:
+def members(edition: Edition) -> list[EnsembleModel]:
     """Every model of an edition, in the order of params.yaml. Downloads nothing."""
     return [_member(edition, role, model) for role, model in read_params(edition.folder).models.items()]
 
 
-def _member(edition: Edition, role: str, model: Model) -> Member:
+def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
     preprocessing = preprocessing_of(model).name
     path = weights_path(model, edition.folder)
     found = sha256_of(path) if path.is_file() else None
-    state: State = "there"
+    state: WeightsState = "there"
     if found is None:
         state = "missing"
     elif what_instead_of_weights(path) is not None:
         state = "not weights"
     elif model.sha256 not in (None, found):
         state = "other bytes"
-    return Member(
+    return EnsembleModel(
         role,
         model.source,
         model.name,
@@ -67,22 +66,22 @@ def _member(edition: Edition, role: str, model: Model) -> Member:
         weights_path(model, Path()).as_posix(),
         found,
         model.sha256,
-        _scored(edition, role),
+        _scored_sha256(edition, role),
         state,
     )
 
 
-def _scored(edition: Edition, role: str) -> str | None:
+def _scored_sha256(edition: Edition, role: str) -> str | None:
     path = edition.scored_with(role)
     return read_record(path).weights_sha256 if path.is_file() else None
 
 
-def as_json(listed: list[Member]) -> str:
+def as_json(listed: list[EnsembleModel]) -> str:
     """The models for programs: a list of objects, in the order of params.yaml."""
     return json.dumps([asdict(member) for member in listed], indent=2)
 
 
-def as_table(listed: list[Member]) -> Table:
+def as_table(listed: list[EnsembleModel]) -> Table:
     """The models for people: 79 columns wide, as a SHA-256 needs."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
@@ -95,8 +94,8 @@ def as_table(listed: list[Member]) -> Table:
     return table
 
 
-def _lines(member: Member) -> Iterator[tuple[str, Text]]:
-    """Name and value of each line; as Text, for a path may hold what rich takes for markup."""
+def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
+    """Name and value of each line; as Text, since rich would take brackets in a path for markup."""
     yield "role", Text(member.role, "bold")
     yield "model", Text(" ".join(filter(None, (member.source, member.name, member.threat_model))))
     yield "preprocessing", Text(member.preprocessing)
@@ -109,9 +108,9 @@ def _lines(member: Member) -> Iterator[tuple[str, Text]]:
 
 
 def pin(edition: Edition) -> list[str]:
-    """Write the SHA-256 of all weights that have none yet into params.yaml; return the roles.
+    """Write the SHA-256 of all unpinned weights into params.yaml; return the roles.
 
-    Weights that are missing are downloaded first. From then on other bytes are refused.
+    Missing weights are downloaded first. From then on other bytes are refused.
     """
     unpinned = {role: model for role, model in read_params(edition.folder).models.items() if model.sha256 is None}
     digests = {role: sha256_of(weights_at_hand(model, edition.folder)) for role, model in unpinned.items()}
@@ -121,9 +120,9 @@ def pin(edition: Edition) -> list[str]:
 
 
 def change(edition: Edition, add: list[str], weights: Path | None, remove: list[str]) -> list[str]:
-    """Add and remove models in params.yaml and dvc.yaml; return what was done, as lines for people.
+    """Add and remove models in params.yaml and dvc.yaml; return a line for each change.
 
-    `add`: ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME. `weights`: a local file, for the only one of them.
+    `add`: ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME. `weights`: a local file for the one added model.
     """
     new = models_from_texts(add)
     if weights is not None:
@@ -141,7 +140,7 @@ def change(edition: Edition, add: list[str], weights: Path | None, remove: list[
 
 
 def check_known(models: Models) -> None:
-    """Raise CleansetError for a model that neither timm nor RobustBench has, or whose preprocessing is not known."""
+    """Raise CleansetError for a model that its source does not have, or whose preprocessing is unknown."""
     for model in models.values():
         preprocessing_of(model)
 

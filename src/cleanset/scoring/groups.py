@@ -12,6 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.validation import shown
 
 GROUPS = 2
+"""Number of groups of a model."""
 
 _BIRDS = (range(7, 25), range(80, 101), range(127, 147))
 """Cock to great gray owl; black grouse to black swan; white stork to albatross: all 59 birds of ILSVRC2012."""
@@ -22,7 +23,7 @@ BIRD_OR_BICYCLE: dict[str, tuple[str, ...]] = {
 }
 """The classes of source 004's task, in the order of its kit, where bicycle is 0 and bird 1.
 
-The bicycles are the tandem and the mountain bike; the unicycle (n04509417) and the tricycle (n04482393) are none.
+The bicycles are the tandem and the mountain bike; unicycle (n04509417) and tricycle (n04482393) are not included.
 """
 
 
@@ -45,11 +46,11 @@ class Groups:
         found: dict[str, str] = {}
         for name, members in groups.items():
             if not members:
-                raise CleansetError(f"{where}.{name}: a group of no class; expected one wnid or more")
+                raise CleansetError(f"{where}.{name}: empty group; expected at least one wnid")
             for wnid in members:
                 if wnid not in class_indices():
                     raise CleansetError(
-                        f"{where}.{name}: {shown(wnid)} is no class of ILSVRC2012; expected a wnid such as n01443537"
+                        f"{where}.{name}: unknown class {shown(wnid)}; expected a wnid of ILSVRC2012 such as n01443537"
                     )
                 if wnid in found:
                     both = f"twice in {name}" if found[wnid] == name else f"in both groups, {found[wnid]} and {name}"
@@ -63,7 +64,7 @@ class Groups:
         return next((place for place, members in enumerate(self.classes) if class_index in members), None)
 
     def first_class(self, name: str) -> int:
-        """The class index that comes first in the group of a name."""
+        """The lowest class index of the named group."""
         return self.classes[self.names.index(name)][0]
 
     def logits(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,19 +85,19 @@ def _indices(members: Sequence[str]) -> tuple[int, ...]:
 
 
 def _log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    largest = logits.max(axis=1, keepdims=True)
+    largest = logits.max(axis=1, keepdims=True)  # subtracted first, since exp overflows above 709
     found: NDArray[np.float64] = largest[:, 0] + np.log(np.exp(logits - largest).sum(axis=1))
     return found
 
 
-def predicted(logits: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The group predicted from logits of shape (n, 2): 0 or 1; of equal logits 0, as in the published kit."""
+def predicted_groups(logits: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The group, 0 or 1, predicted from each row of logits, shape (n, 2); 0 if equal, as in the published kit."""
     found: NDArray[np.int64] = (logits[:, 0] < logits[:, 1]).astype(np.int64)
     return found
 
 
 def stored_columns(logits: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """The columns that confidences are read from, of logits of shape (n, 2), in float64."""
+    """The columns that confidences are computed from, for logits of shape (n, 2), in float64."""
     second, largest = np.sort(logits, axis=1).T
     return {
         "largest_logit": largest,

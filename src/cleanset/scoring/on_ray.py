@@ -1,4 +1,4 @@
-"""Scoring as a Ray Data job, on more than one machine; needs `cleanset[ray]`.
+"""Scoring as a Ray Data job on several machines; needs `cleanset[ray]`.
 
 Every machine of the cluster must see the edition's folder, with the images and weights, under the
 same path. The cluster is that of RAY_ADDRESS; without it one is started on this machine.
@@ -24,7 +24,7 @@ from cleanset.scoring.shards import Shards
 SHARDS_PER_GPU_TASK = 8
 """Shards in one task of a GPU; without a GPU a task is one shard."""
 ERROR = -1
-"""Stands for a shard's number in a row whose image id is the text of a CleansetError."""
+"""In place of a shard's number: the image id of the row is the text of a CleansetError."""
 _NOTHING = top5(np.zeros((1, CLASSES)))
 
 
@@ -75,7 +75,7 @@ def score_shards_on_ray(
         import ray
     except ImportError:
         raise CleansetError(
-            "score.engine ray: Ray is not installed; expected it: pip install 'cleanset[ray]'"
+            "score.engine ray: Ray is not installed; run pip install 'cleanset[ray]', or set score.engine: local"
         ) from None
 
     if not shards.missing:

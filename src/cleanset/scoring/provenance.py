@@ -1,4 +1,4 @@
-"""What scores depend on beside images and weights: code, libraries and, below float64, how they are computed."""
+"""Dependencies of scores besides images and weights: code, libraries and, below float64, the settings."""
 
 from importlib.metadata import version
 
@@ -29,5 +29,5 @@ def library_versions() -> dict[str, str]:
 
 
 def below_float64(settings: Settings) -> str:
-    """Batch size and device, on which a result depends in a precision below float64; else nothing."""
+    """Batch size and device for a precision below float64, where results depend on them; empty for float64."""
     return "" if settings.precision == "float64" else f"{settings.batch_size} on {settings.devices[0].type}"

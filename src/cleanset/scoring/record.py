@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cleanset.edition.params import Precision
 from cleanset.files import read_text, write_text
 from cleanset.images.preprocessing import ResizeAndCrop
-from cleanset.scoring.exactness import Distance
+from cleanset.scoring.comparison import Distance
 from cleanset.validation import parse_record
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

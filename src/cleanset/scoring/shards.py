@@ -17,7 +17,7 @@ MIN_IMAGES = 512
 
 
 def fingerprint(*facts: str) -> str:
-    """A short digest of everything that a result depends on."""
+    """A short digest of the facts that a result depends on."""
     return sha256("\0".join(facts).encode())[:32]
 
 
@@ -37,12 +37,12 @@ def _shard_folders(folder: Path) -> list[Path]:
         if not each.is_symlink():
             remove_abandoned(each)
         if each.is_symlink() or not each.is_dir() or not all(_SHARD.fullmatch(path.name) for path in each.iterdir()):
-            raise CleansetError(f"{each}: no folder of finished shards; expected nothing else there: move it away")
+            raise CleansetError(f"{each}: not a folder of finished shards; expected nothing else there: move it away")
     return found
 
 
 _SHARD = re.compile(r"\d{5,}\.parquet(\.partial)?|\.\d{5,}\.parquet\..+\.partial")
-"""A shard, or what a process writes it in: a workspace, or in earlier versions a file beside it."""
+"""Name of a shard, or of the temporary file or folder that it is written in, also by earlier versions."""
 
 
 class Shards:
@@ -50,8 +50,8 @@ class Shards:
 
     Shards of other fingerprints are removed; anything else in `folder`, or a file in its place, raises
     CleansetError. A shard's size is a multiple of the batch size, so that an image is in the same batch
-    whether or not the computation was interrupted. `table` is SCORES, or one with the same columns for images that
-    have other names.
+    whether or not the computation was interrupted. `table` is SCORES, or a table whose image ids
+    have another form.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Shards:
         return self._image_ids[number]
 
     def finished_images(self) -> int:
-        """How many images were in finished shards when these were opened."""
+        """Number of images in the shards that were finished when these were opened."""
         return sum(map(len, self._image_ids)) - sum(len(self._image_ids[number]) for number in self.missing)
 
     def total_images(self) -> int:
-        """How many images are in all shards, finished or not."""
+        """Number of images in all shards, finished or not."""
         return sum(map(len, self._image_ids))
 
     def finished(self) -> Iterator[pd.DataFrame]:

@@ -1,1 +1,1 @@
-"""The rules: which images may be in a class, which are, and what is counted."""
+"""The rules: candidates of each class, the choice among them, and the metrics of both."""

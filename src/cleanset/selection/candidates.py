@@ -1,4 +1,4 @@
-"""Which images may be in a class, and in what order.
+"""The candidate images of each class, and their order.
 
 An image's label is its reassessed label, where there is exactly one. A model classifies an image *correctly*
 if its top-1 class is that label; its *confidence* is the softmax probability of that class, its *log-odds* those of
@@ -29,7 +29,7 @@ def check_same_images(index: pd.DataFrame, scores: pd.DataFrame, where: str = "s
     expected, found = set(index["image_id"]), set(scores["image_id"])
     missing, surplus = sorted(expected - found), sorted(found - expected)
     if missing or surplus:
-        which = f"no row for {missing[0]}" if missing else f"a row too many for {surplus[0]}"
+        which = f"no row for {missing[0]}" if missing else f"an unexpected row for {surplus[0]}"
         raise CleansetError(
             f"{where}: {which}; expected one for each of the {len(index):,} images of the index: run dvc repro"
         )
@@ -117,10 +117,10 @@ def of_tiers(candidates: pd.DataFrame, tiers: Collection[str]) -> pd.DataFrame:
 
 
 def margins(candidates: pd.DataFrame) -> pd.DataFrame:
-    """By how much the last image of tier `top5` is ahead of the first one out, the best other image of the pool.
+    """The margin, by class, of the last image of tier `top5` over the first one out: the best other image of the pool.
 
-    `candidates` are those of all tiers. One row for each class that has both: image_id, class_index, confidence,
-    log_odds; the same of the first one out, as next_*; margin, between the confidences, and log_odds_margin.
+    `candidates` are those of all tiers. One row for each class that has both: image_id, class_index, confidence
+    and log_odds; those of the first one out as next_*; margin, between the confidences, and log_odds_margin.
     """
     common = candidates[candidates["in_pool"].astype(bool)].sort_values("rank")
     values = ["image_id", "confidence", "log_odds"]

@@ -1,6 +1,6 @@
-"""Predictions on cropped images, and which candidates they cost.
+"""Predictions on cropped images, and the candidates rejected because of them.
 
-A model was correct on the whole image; the part inside a reviewer's box it may misclassify.
+A model that is correct on the whole image may misclassify the part inside a reviewer's box.
 """
 
 from collections.abc import Mapping
@@ -59,14 +59,14 @@ def is_misclassified(crop: Crop, class_index: int, predictions: Predictions) -> 
 
 
 def after_crop(decision: Decision, image_id: str, class_index: int, predictions: Predictions) -> Decision:
-    """The decision as it counts for one model: a crop that it misclassifies is rejected."""
+    """The decision for one model: reject a crop that it misclassifies."""
     if decision.crop is not None and is_misclassified(Crop(image_id, decision.crop), class_index, predictions):
         return Decision("reject", WRONG_AFTER_CROP)
     return decision
 
 
 def effect(selection: pd.DataFrame, predictions: Predictions) -> dict[str, int | float]:
-    """The effect of cropping on the images kept.
+    """Metrics of the effect of cropping on the images kept.
 
     `images_wrong_after_crop` counts the misclassified ones. `confidence_change_by_crop` is the mean change over the
     crops that are classified correctly, in probability with six decimals; missing where there is none.

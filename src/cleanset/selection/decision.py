@@ -1,4 +1,4 @@
-"""The decision on a candidate, whoever made it."""
+"""The decision on a candidate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Decision:
 UNREVIEWED = Decision("undecided", "unreviewed")
 CONFLICT = Decision("undecided", "conflict")
 TO_BE_CROPPED = Decision("undecided", BOX_UNKNOWN)
-"""On an image that is to be cropped, and whose box is to be drawn first."""
+"""Decision on an image to be cropped whose box has not been drawn yet."""
 
 Decide = Callable[[int, str], Decision]
-"""The decision on a candidate, from its class index and image id."""
+"""Function from class index and image id to the decision on the candidate."""

@@ -1,4 +1,4 @@
-"""Which candidates fill a class, once reviewed."""
+"""The choice of the reviewed candidates that fill each class."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ def fill(candidates: pd.DataFrame, images_per_class: int, crops_in_rank: bool = 
 
     `selection` gets `place` from 1. `rejected` gets the `reason`, which for an image that may be
     in the class but is not needed is `not_needed`; and `open`: an undecided image that, if it were
-    found clean, would be among the class's images. A class without open images is settled.
+    found clean, would be among the class's images. A class with no open image is settled.
     """
     frame = candidates.assign(
         tier_order=candidates["tier"].map(TIERS.index),

@@ -1,4 +1,4 @@
-"""The numbers that become metrics, for one model."""
+"""The metrics of one model."""
 
 from collections.abc import Collection
 
@@ -59,14 +59,14 @@ def accuracy(index: pd.DataFrame, scores: pd.DataFrame, label: Label = "real") -
 
 
 def top1_minus_published(top1: float, published: float | None) -> dict[str, float]:
-    """A model's top-1 accuracy minus the published one, in percentage points; nothing where there is none."""
+    """A model's top-1 accuracy minus the published one, in percentage points; empty if none is published."""
     return {} if published is None else {"accuracy_top1_minus_published": round(top1 - published, 2)}
 
 
 def closeness(margins: pd.DataFrame) -> dict[str, float | int]:
     """The number of classes with a margin below 1e-5, and the smallest margins in millionths (six digits).
 
-    In millionths, for `dvc metrics show` rounds to five decimals.
+    In millionths, since `dvc metrics show` rounds to five decimals.
     """
     numbers: dict[str, float | int] = {"margins_below_1e-5": int((margins["margin"] < 1e-5).sum())}
     if len(margins):

@@ -8,10 +8,16 @@ import torch
 from torch import nn
 
 from cleanset.scoring.decoding import Batch
-from cleanset.scoring.differentiable import EightBit, PixelNetwork, pixel_network, searching
+from cleanset.scoring.differentiable import (
+    EightBit,
+    GroupedNetwork,
+    PixelNetwork,
+    Uninteresting,
+    pixel_network,
+    searching,
+)
 from cleanset.scoring.models import LoadedModel, Normalise
 from cleanset.scoring.scorer import Scorer, arithmetic
-from cleanset.scoring.wrappers import GroupedNetwork, Uninteresting
 from tests.studies.attacks.networks import CPU, SMALL, Linear, drawn, on_cpu, random_linear, random_network
 
 pytestmark = pytest.mark.slow

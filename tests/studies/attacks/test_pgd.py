@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from cleanset.scoring.wrappers import Uninteresting
+from cleanset.scoring.differentiable import Uninteresting
 from cleanset.studies.attacks.base import Norm, Subject
 from cleanset.studies.attacks.pgd import Pgd
 from tests.studies.attacks.networks import correct_subjects, on_cpu, random_linear, random_network, subject

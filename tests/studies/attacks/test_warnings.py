@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cleanset.scoring.wrappers import Uninteresting
+from cleanset.scoring.differentiable import Uninteresting
 from cleanset.studies.attacks.base import Other, Subject, to_unit
 from cleanset.studies.attacks.boundary import Boundary
 from cleanset.studies.attacks.judged import Judge

@@ -15,10 +15,9 @@ from torch import nn
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.scoring.differentiable import PixelNetwork
+from cleanset.scoring.differentiable import GroupedNetwork, PixelNetwork, Uninteresting
 from cleanset.scoring.models import load_model
 from cleanset.scoring.shards import Shards
-from cleanset.scoring.wrappers import GroupedNetwork, Uninteresting
 from cleanset.studies.attacks import spsa, targets
 from cleanset.studies.attacks.autoattack import AutoAttack
 from cleanset.studies.attacks.base import Result, Subject, judged_seed, searched_seed
@@ -53,8 +52,11 @@ GOLDFISH, BANANA = "n01443537", "n07753592"
         ("{wrapper: uninteresting}", "wrapped.mine.model"),
         ("{model: standard, wrapper: dull}", "wrapped.mine.wrapper"),
         ("{model: standard, groups: {a: [n01443537]}}", "mine.groups: 1 groups; expected 2, each with a name"),
-        ("{model: standard, groups: {a: [n01443537], b: []}}", "mine.groups: b: a group of no class"),
-        ("{model: standard, groups: {a: [n01443537], b: [n1]}}", "mine.groups: b: 'n1' is no class of ILSVRC2012"),
+        ("{model: standard, groups: {a: [n01443537], b: []}}", "mine.groups: b: empty group"),
+        (
+            "{model: standard, groups: {a: [n01443537], b: [n1]}}",
+            "mine.groups: b: unknown class 'n1'; expected a wnid of ILSVRC2012",
+        ),
         ("{model: standard, groups: {a: [n01443537], b: [n01443537]}}", "n01443537 is in both groups, a and b"),
         ("{model: standard, groups: {A b: [n01443537], b: [n07753592]}}", "mine.groups"),
     ],

@@ -66,7 +66,7 @@ def problem(kind: type[Section], content: Mapping[str, object]) -> str:
     ("changed", "message"),
     [
         ({"classes": {"bird": ["n01514668"]}}, "classes: 1 groups; expected 2"),
-        ({"classes": {"bird": ["n01514668"], "bicycle": []}}, "a group of no class; expected one wnid or more"),
+        ({"classes": {"bird": ["n01514668"], "bicycle": []}}, "empty group; expected at least one wnid"),
         ({"classes": {"bird": ["n01514668"], "bicycle": ["n01514668"]}}, "n01514668 is in both groups"),
         ({"classes": {"bird": ["n01514668"], "abstain": ["n02835271"]}}, "abstain cannot name a group"),
         ({"teams": []}, "teams: List should have at least 1 item"),

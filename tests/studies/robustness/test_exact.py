@@ -5,7 +5,9 @@ import tarfile
 from io import BytesIO
 from pathlib import Path
 
+import cv2
 import imagecorruptions
+import imagecorruptions.corruptions
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +18,8 @@ from PIL import Image
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.corruptions import corrupted
 from cleanset.studies.robustness.exact import brightness, saturate, zoom_blur
+from cleanset.studies.robustness.frost import enlarged
+from cleanset.studies.robustness.kernels import disk
 from cleanset.studies.robustness.names import ALL_CORRUPTIONS, SEVERITIES
 from tests.properties import examples
 from tests.studies.robustness.drawn import drawn
@@ -27,9 +31,12 @@ PHOTOGRAPHS = int(os.environ.get("CLEANSET_PHOTOGRAPHS", "3"))
 
 
 def library(image: NDArray[np.uint8], name: str, severity: int, seed: int) -> NDArray[np.uint8]:
+    """The library's corruption, with the roundings in exp, cv2.resize and cv2.GaussianBlur of one kind of processor."""
     options = {"seed": seed} if name in ("impulse_noise", "glass_blur") else {}
     np.random.seed(seed)
-    with other_exp(CORRECT):
+    with other_exp(CORRECT), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cv2, "resize", lambda image, dsize, interpolation: enlarged(image, dsize[1], dsize[0]))
+        patch.setattr(imagecorruptions.corruptions, "disk", disk)
         result: NDArray[np.uint8] = imagecorruptions.corrupt(image, severity, name, **options)
     return result
 

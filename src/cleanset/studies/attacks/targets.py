@@ -10,9 +10,9 @@ import torch
 
 from cleanset.edition.params import Params, read_params
 from cleanset.scoring.decoding import pixels_of
+from cleanset.scoring.differentiable import wrap_network
 from cleanset.scoring.groups import Groups
 from cleanset.scoring.models import LoadedModel, load_model
-from cleanset.scoring.wrappers import wrapped
 from cleanset.studies.attacks.base import UNCHANGED, Other, Pixels, Subject, judged_seed
 from cleanset.studies.attacks.judged import Judge, Logits, PairDistance
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
@@ -112,7 +112,7 @@ def open_target(
     images = images_of(groups, images, name)
     if around is not None:
         members = None if groups is None else groups.classes
-        model = replace(model, network=wrapped(model.network, members, around.wrapper is not None))
+        model = replace(model, network=wrap_network(model.network, members, around.wrapper is not None))
     files, judge = files_of(study.edition, images), Judge(model, device, lpips)
 
     @cache

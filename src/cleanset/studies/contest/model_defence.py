@@ -11,7 +11,7 @@ from PIL import Image
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.images.codec import decode
-from cleanset.scoring.groups import Groups, predicted, stored_columns
+from cleanset.scoring.groups import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.folder_checks import FORMATS
@@ -25,9 +25,9 @@ class ModelDefence:
     """A model of the edition that abstains below its threshold; the model is loaded on construction."""
 
     def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
+        from cleanset.scoring.differentiable import Uninteresting
         from cleanset.scoring.engine import settings_for
         from cleanset.scoring.models import load_model
-        from cleanset.scoring.wrappers import Uninteresting
 
         params = read_params(edition.folder)
         model = load_model(params.model(wanted.role), edition.folder)
@@ -95,4 +95,4 @@ class GroupReader:
     def __call__(self, logits: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> dict[str, "np.ndarray"]:
         """The columns. Raises ValueError if a logit is not finite."""
         found = self.groups.logits(logits)
-        return {**stored_columns(found), "group": predicted(found)}
+        return {**stored_columns(found), "group": predicted_groups(found)}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cleanset.statistics.seeds import change_seed, numpy_seeded
 from cleanset.studies.robustness.exact import brightness, keep_compiled, saturate, zoom_blur
+from cleanset.studies.robustness.frost import frost
 from cleanset.studies.robustness.kernels import exact_kernels
 from cleanset.studies.robustness.names import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.validation import check_known
@@ -65,6 +66,8 @@ def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) 
     if name in _EXACT:
         return _EXACT[name](image, severity)
     own = change_seed(seed, KIND, name, severity)
+    if name == "frost":
+        return frost(image, severity, np.random.RandomState(own))
     options = {"seed": own} if name in _SEEDED else {}
     with numpy_seeded(own), exact_kernels():
         result = imagecorruptions.corrupt(image, severity, name, **options)

@@ -1,7 +1,8 @@
-"""Kernels of Gaussian and motion blurs with the same digits on every processor.
+"""Kernels of Gaussian, motion and defocus blurs with the same digits on every processor.
 
 With AVX-512 numpy computes exp by other code, whose last digit is wrong for some values: for one exp(-1/8), a weight of
-gaussian_blur at severity 2. One such digit changes pixels, since they are truncated.
+gaussian_blur at severity 2. Without AVX2 OpenCV smooths the disk of defocus_blur with other roundings. One such digit
+changes pixels, since they are truncated.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,11 @@ from numpy.typing import NDArray
 from scipy.ndimage import correlate1d
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 _Float = TypeVar("_Float", bound=np.floating[Any])
+
+VECTORS = 16
+"""Columns of the largest disk, of 21, that OpenCV smooths in vectors of AVX2."""
 
 _DIGITS = Context(prec=40)
 """Enough that rounding twice, to these digits and to float64, is rounding once."""
@@ -28,12 +33,12 @@ def exact_kernels() -> Iterator[None]:
 
     They belong to the process: to be used in worker processes, never in threads.
     """
-    own = library.gaussian, library.gauss_function
-    library.gaussian, library.gauss_function = gaussian, _density
+    own = library.gaussian, library.gauss_function, library.disk
+    library.gaussian, library.gauss_function, library.disk = gaussian, _density, disk
     try:
         yield
     finally:
-        library.gaussian, library.gauss_function = own
+        library.gaussian, library.gauss_function, library.disk = own
 
 
 def motion_blur(values: NDArray[Any], radius: int, sigma: float, angle: float) -> NDArray[np.float32]:
@@ -56,6 +61,50 @@ def gaussian(
     for axis, own in zip(axes, np.broadcast_to(sigma, len(axes)).tolist(), strict=True):
         values = correlate1d(values, _weights(own, int(truncate * own + 0.5)), axis, values.dtype, mode)
     return values
+
+
+@lru_cache(maxsize=8)
+def disk(radius: int, alias_blur: float) -> Singles:
+    """The kernel of defocus_blur, read-only: a disk with a smoothed edge, as by OpenCV's GaussianBlur with AVX2."""
+    reach = max(8, radius)
+    squares = np.arange(-reach, reach + 1) ** 2
+    hard = (squares[:, np.newaxis] + squares <= radius**2).astype(np.float32)
+    hard /= np.float32(np.count_nonzero(hard))
+    smoothed = _smoothed_by_three(hard, alias_blur) if radius <= 8 else _smoothed_by_five(hard, alias_blur)
+    smoothed.setflags(write=False)
+    return smoothed
+
+
+def fused(left: Singles, right: Singles | np.float32, added: Singles) -> Singles:
+    """`left * right + added` as by a fused multiply-add: in float64, where the product is exact, then in float32."""
+    total: Singles = (left.astype(np.float64) * right.astype(np.float64) + added.astype(np.float64)).astype(np.float32)
+    return total
+
+
+def _smoothed_by_three(values: Singles, sigma: float) -> Singles:
+    side, centre = _weights(sigma, 1).astype(np.float32)[:2]
+    before, at, after = _neighbours(values, 1, axis=1)
+    rows = fused(at, centre, (before + after) * side)
+    above, at, below = _neighbours(rows, 1, axis=0)
+    return fused(above + below, side, at * centre)
+
+
+def _smoothed_by_five(values: Singles, sigma: float) -> Singles:
+    far, near, centre = _weights(sigma, 2).astype(np.float32)[:3]
+    a, b, c, d, e = _neighbours(values, 2, axis=1)
+    rows = fused(a + e, far, fused(b + d, near, c * centre))
+    a, b, c, d, e = _neighbours(rows, 2, axis=0)
+    smoothed = fused(a + e, far, fused(b + d, near, c * centre))
+    # OpenCV has the last columns, which do not fill a vector, in code without fused multiply-adds
+    smoothed[:, VECTORS:] = ((a + e) * far + ((b + d) * near + c * centre))[:, VECTORS:]
+    return smoothed
+
+
+def _neighbours(values: Singles, reach: int, axis: int) -> list[Singles]:
+    """The values moved along an axis by -reach to reach, mirrored at the edge without repeating it."""
+    width = [(reach, reach) if each == axis else (0, 0) for each in range(2)]
+    padded = np.pad(values, width, mode="reflect")
+    return [np.take(padded, range(start, start + values.shape[axis]), axis) for start in range(2 * reach + 1)]
 
 
 def _weights(sigma: float, radius: int) -> Floats:

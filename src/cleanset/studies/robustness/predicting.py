@@ -11,9 +11,8 @@ import pandas as pd
 from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.progress import print_notice, rate_bar
-from cleanset.scoring.comparison import compare_scores
+from cleanset.scoring.comparison import SEED, compare_scores, sample_size
 from cleanset.scoring.engine import Settings, score_few, score_shards
-from cleanset.scoring.exactness import SEED, sample_size
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint

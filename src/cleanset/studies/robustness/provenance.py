@@ -17,6 +17,7 @@ from cleanset.studies.robustness import (
     changes,
     corruptions,
     exact,
+    frost,
     geometry,
     image_masks,
     imagenet_s,
@@ -30,7 +31,7 @@ from cleanset.studies.robustness import (
 )
 
 CHANGING = (
-    base, boxes, changed_images, changes, codec, corruptions, exact, geometry, image_masks, imagenet_s, jpeg,
+    base, boxes, changed_images, changes, codec, corruptions, exact, frost, geometry, image_masks, imagenet_s, jpeg,
     kernels, mask_formats, masks, names, perturbations, preprocessing, published_images, scenarios, seeds,
 )  # fmt: skip
 """The modules that decide a changed image's pixels."""

@@ -18,7 +18,7 @@ import torch
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.progress import print_notice, tracked
-from cleanset.scoring import differentiable, groups, wrappers
+from cleanset.scoring import differentiable, groups
 from cleanset.scoring.differentiable import PixelNetwork, pixel_network, searching
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.provenance import library_versions, scoring_code
@@ -81,7 +81,7 @@ def _lpips(study: AttackStudy, settings: AttackParams, device: torch.device) -> 
 def searching_code() -> str:
     """A digest of the source files that decide the candidates: finished groups of other code are of no use."""
     modules = dict.fromkeys(sys.modules[attack.__module__] for attack in ATTACKS)
-    return source_code((base, differentiable, groups, judged, libraries, wrappers, *modules))
+    return source_code((base, differentiable, groups, judged, libraries, *modules))
 
 
 def check_attack(settings: AttackParams, name: str, model: str) -> None:
