@@ -21,11 +21,12 @@ from rich.console import Console
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluate.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import evaluation, predicting
 from cleanset.studies.robustness.changed_images import ChangeName
-from cleanset.studies.robustness.evaluation import Evaluated, Wanted
+from cleanset.studies.robustness.evaluation import Evaluated
 from cleanset.studies.robustness.families import Family, Sources, family_of
 from cleanset.studies.robustness.image_sets import open_images
 from cleanset.studies.robustness.printing import as_text
@@ -115,8 +116,8 @@ def values(lines: list[Line], selection: str, model: str) -> dict[tuple[str, str
 def evaluated(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluated, Path]:
     """Two roles on the whole edition."""
     out = tmp_path_factory.mktemp("out")
-    wanted = Wanted(["standard", "norm_robust"], str(edition.folder), out / "a", params_file(out))
-    return evaluation.run(edition, wanted), out / "a"
+    wanted = Wanted(str(edition.folder), ["standard", "norm_robust"]), out / "a", params_file(out)
+    return evaluation.run(edition, *wanted), out / "a"
 
 
 def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
@@ -151,11 +152,11 @@ def test_what_is_finished_is_not_computed_again(
         predict(target, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(predicting, "predict", counted)
-    wanted = Wanted(["standard", "norm_robust"], str(edition.folder), out, params_file(tmp_path))
-    evaluation.run(edition, wanted)
+    wanted = Wanted(str(edition.folder), ["standard", "norm_robust"]), out, params_file(tmp_path)
+    evaluation.run(edition, *wanted)
     assert computed == []
     shutil.copy(out / "corruptions" / "norm_robust.parquet", out / "corruptions" / "standard.parquet")
-    evaluation.run(edition, wanted)
+    evaluation.run(edition, *wanted)
     assert computed == ["standard"]
     path = Path("corruptions", "standard.parquet")
     assert (out / path).read_bytes() == (evaluated[1] / path).read_bytes()
@@ -169,9 +170,9 @@ def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
     shutil.copy(scores / "norm_robust.parquet", scores / "standard.parquet")
     params = params_file(tmp_path, corruptions={"names": ["contrast"], "severities": [1]})
     with pytest.raises(CleansetError, match=r"the stored scores .* expected the same bits"):
-        evaluation.run(Edition(other), Wanted(["standard"], "standard", tmp_path / "out", params))
+        evaluation.run(Edition(other), Wanted("standard", ["standard"]), tmp_path / "out", params)
     export = str(other / "data" / "export" / "standard")
-    found = evaluation.run(Edition(other), Wanted(["standard"], export, tmp_path / "out", params))
+    found = evaluation.run(Edition(other), Wanted(export, ["standard"]), tmp_path / "out", params)
     assert values(found.lines["corruptions"], "all", "standard")["error_clean", ""] == 0
 
 
@@ -188,8 +189,8 @@ def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
     assert found.images["image_id"].tolist()[-1 if wnid == chosen[-1].parent.name else 2] == f"{wnid}/mine.png"
     assert set(found.images["image_id"]) >= {path.name[:23] for path in chosen[1:]}
     assert list(found.classes) == sorted(set(found.images["class_index"]))
-    wanted = Wanted(["norm_robust"], str(tmp_path / "set"), tmp_path / "out", params_file(tmp_path))
-    result = evaluation.run(edition, wanted)
+    wanted = Wanted(str(tmp_path / "set"), ["norm_robust"]), tmp_path / "out", params_file(tmp_path)
+    result = evaluation.run(edition, *wanted)
     assert values(result.lines["corruptions"], "all", "norm_robust").keys() >= {("error", "contrast")}
     out = StringIO()
     Console(file=out, width=80).print(as_text(result), highlight=False)
@@ -227,7 +228,7 @@ def test_one_image_is_too_few(edition: Edition, tmp_path: Path) -> None:
     names.write_text(pd.read_parquet(study_of(edition).images)["image_id"].iloc[0] + "\n")
     path = params_file(tmp_path, corruptions={"names": ["fog"], "severities": [1]})
     with pytest.raises(CleansetError, match="corruptions: images to measure on: 1; expected two or more"):
-        evaluation.run(edition, Wanted(["standard"], str(names), tmp_path / "out", path))
+        evaluation.run(edition, Wanted(str(names), ["standard"]), tmp_path / "out", path)
 
 
 def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
@@ -283,12 +284,12 @@ def test_what_is_wrong_is_named(
 ) -> None:
     path = params_file(tmp_path, **params) if params else None
     with pytest.raises(CleansetError) as error:
-        evaluation.run(edition, Wanted(models, images_of, tmp_path / "out", path))
+        evaluation.run(edition, Wanted(images_of, models), tmp_path / "out", path)
     assert message in str(error.value)
 
 
 def test_the_defaults() -> None:
-    params = evaluation._params(Wanted(["a"], "b", Path("out")), ["a"], [])
+    params = evaluation._params(None, ["a"], [])
     assert (len(params.corruptions.changes()), len(params.perturbations.changes())) == (75, 9 * 31 + 41)
     assert params.scenarios.changes() == []
 
@@ -305,8 +306,8 @@ def test_below_float64_the_record_says_how_far(
     edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a sample of the changed images, here all of them; and it is not computed again."""
-    wanted = Wanted(["standard"], "standard", tmp_path / "out", params_file(tmp_path), precision="float32")
-    evaluation.run(edition, wanted)
+    wanted = Wanted("standard", ["standard"], precision="float32"), tmp_path / "out", params_file(tmp_path)
+    evaluation.run(edition, *wanted)
     found = json.loads((tmp_path / "out" / "corruptions" / "standard.json").read_text())["against_float64"]
     answers, exact = (
         pd.read_parquet(folder / "corruptions" / "standard.parquet") for folder in (tmp_path / "out", evaluated[1])
@@ -325,7 +326,7 @@ def test_below_float64_the_record_says_how_far(
     assert 0 < largest <= found["largest_difference"] * 1.01
     assert found["largest_difference"] < 1e-3
     monkeypatch.setattr(predicting, "predict", None)
-    evaluation.run(edition, wanted)
+    evaluation.run(edition, *wanted)
 
 
 def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,9 +473,9 @@ def test_published_images_give_the_answers_of_made_ones(
     )
     few = PARAMS | {"corruptions": {"names": ["contrast"], "severities": [2], "published": str(folder.resolve())}}
     params_file(tmp_path, **few)
-    wanted = Wanted(["standard"], "standard", tmp_path / "out", tmp_path / "wanted.yaml")
+    wanted = Wanted("standard", ["standard"]), tmp_path / "out", tmp_path / "wanted.yaml"
     printed = StringIO()
-    Console(file=printed, width=80).print(as_text(evaluation.run(edition, wanted)), highlight=False)
+    Console(file=printed, width=80).print(as_text(evaluation.run(edition, *wanted)), highlight=False)
     answers = pd.read_parquet(tmp_path / "out" / "corruptions" / "standard.parquet")
     both = answers.merge(stored, on=["file", "change", "severity"])
     assert len(both) == len(answers) == 3 * sum("standard" in each for each in whole["sets"])
@@ -483,7 +484,7 @@ def test_published_images_give_the_answers_of_made_ones(
     assert "own implementation" not in printed.getvalue()
     for is_official, expected in ((False, "no"), (True, "yes")):
         monkeypatch.setattr(PublishedBenchmark, "is_official", is_official)
-        evaluation.run(edition, wanted)
+        evaluation.run(edition, *wanted)
         for name in ("corruptions", "corruption_differences", "corruption_errors", "errors_by_severity"):
             table = pd.read_csv(tmp_path / "out" / "measures" / f"{name}.csv")
             assert set(table["official"]) <= {expected}

@@ -167,10 +167,11 @@ def evaluate(
     from rich.console import Console
 
     from cleanset.edition.paths import Edition
+    from cleanset.evaluate.command import Wanted
     from cleanset.studies.robustness import evaluation, printing
 
-    wanted = evaluation.Wanted(model, images, out, params, architecture, precision, device)
-    Console().print(printing.as_text(evaluation.run(Edition(edition), wanted)), highlight=False)
+    wanted = Wanted(images, model, architecture, precision=precision, device=device)
+    Console().print(printing.as_text(evaluation.run(Edition(edition), wanted, out, params)), highlight=False)
 
 
 @app.command()

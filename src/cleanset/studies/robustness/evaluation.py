@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError
-from cleanset.evaluate.command import score_settings
-from cleanset.evaluate.specs import Spec, ZooModel, parse_specs
+from cleanset.evaluate.command import Wanted
+from cleanset.evaluate.specs import Spec, ZooModel
 from cleanset.files import remove_abandoned, sha256, write_text
-from cleanset.machine import cache_folder
 from cleanset.studies.robustness.clean import StoredScores
 from cleanset.studies.robustness.families import Family, Sources, family_of, masks_found
 from cleanset.studies.robustness.image_sets import ImageSet, open_images
@@ -33,19 +31,6 @@ DEFAULTS: dict[str, Any] = {
 """Without a params file: the 15 corruptions at five severities, the 10 perturbations, and no scenarios."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be measured: models, as they are named, on images; `params`: a file as a study's params.yaml."""
-
-    models: Sequence[str]
-    images: str
-    out: Path
-    params: Path | None = None
-    architecture: str | None = None
-    precision: str | None = None
-    device: str | None = None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
     """The images, the params, and by family the lines, and what a reader of them has to know."""
@@ -56,21 +41,19 @@ class Evaluated:
     notices: dict[str, str]
 
 
-def run(edition: Edition, wanted: Wanted) -> Evaluated:
-    """Measure the models; write their answers, CSV files and metrics into the folder `wanted.out`.
+def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = None) -> Evaluated:
+    """Measure the models; write their answers, CSV files and metrics into the folder `out`.
 
-    What an earlier run has finished there is not computed again. Names are checked and all images are read before
-    torch is imported. Raises CleansetError that says what to do.
+    `params_file`: as a study's params.yaml. What an earlier run has finished in `out` is not computed again. Names are
+    checked and all images are read before torch is imported. Raises CleansetError that says what to do.
     """
-    edition_params = read_params(edition.folder) if edition.params_yaml.is_file() else None
-    roles = edition_params.models if edition_params else {}
-    weights = edition.folder if edition_params else cache_folder()
-    specs = parse_specs(wanted.models, wanted.architecture, roles, edition.folder, weights)
-    score = score_settings(edition_params, wanted.precision, wanted.device)
-    params = _params(wanted, [spec.text for spec in specs], list(roles))
-    _check_out(wanted.out)
-    images = open_images(wanted.images, edition, list(roles))
-    study = Study((wanted.params or wanted.out / "params.yaml").parent)
+    wanted = replace(wanted, out=out)
+    asked = wanted.models_to_run(edition)
+    specs = asked.specs
+    params = _params(params_file, [spec.text for spec in specs], asked.roles)
+    _remove_abandoned(out)
+    images = open_images(str(wanted.name), edition, asked.roles)
+    study = Study((params_file or out / "params.yaml").parent)
     masks = masks_found(images.images, images.files, study, params)
     sources = Sources(images.images, masks, images.files, study, images.edition)
     families = [family_of(name, sources, params) for name in families_of(params)]
@@ -81,7 +64,7 @@ def run(edition: Edition, wanted: Wanted) -> Evaluated:
 
     for spec in specs:  # what is known to be missing shows before hours are spent on another
         check(spec)
-    answers, settings, stems = AnswerFiles(wanted.out), settings_for(score), file_stems(specs)
+    answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems(specs)
     for spec, stem in zip(specs, stems, strict=True):
         _Answering(spec, stem, images, params, answers, edition).run(families, settings)
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
@@ -90,20 +73,18 @@ def run(edition: Edition, wanted: Wanted) -> Evaluated:
         family.name: notice(family.name, params, images.images, is_official=family.is_official) for family in families
     }
     official = [family.name for family in families if family.is_official]
-    lines = measure(studied, notices, wanted.out / "measures", wanted.out / "metrics", official)
+    lines = measure(studied, notices, out / "measures", out / "metrics", official)
     return Evaluated(images, params, lines, notices)
 
 
-def _params(wanted: Wanted, names: list[str], roles: list[str]) -> StudyParams:
-    if wanted.params is None:
+def _params(path: Path | None, names: Sequence[str], roles: Sequence[str]) -> StudyParams:
+    if path is None:
         return StudyParams.model_validate(DEFAULTS)
     # every model sees all images
-    return read_study_params(wanted.params, names, roles, further=False).model_copy(update={"images": "union"})
+    return read_study_params(path, names, roles, further=False).model_copy(update={"images": "union"})
 
 
-def _check_out(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise CleansetError(f"{out}: a file; expected a folder, new or of an earlier evaluation")
+def _remove_abandoned(out: Path) -> None:
     for folder in (out, *(out / family for family in FAMILIES)):
         remove_abandoned(folder)
 
