@@ -16,8 +16,8 @@ from cleanset.images.base import base_image
 from cleanset.images.codec import decode
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import ANSWERS, PREDICTIONS
-from cleanset.studies.robustness.corruption_results import Answers, CorruptionStudy, by_severity
-from cleanset.studies.robustness.corruptions import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted
+from cleanset.studies.robustness.corruptions.results import Answers, CorruptionStudy, by_severity
 from cleanset.studies.robustness.measuring import Studied
 from cleanset.studies.robustness.measuring import corruption_study as read_corruptions
 from cleanset.studies.robustness.measuring import perturbation_study as read_perturbations
@@ -32,10 +32,10 @@ from cleanset.studies.robustness.names import (
     UNCHANGED,
     frame_count,
 )
-from cleanset.studies.robustness.perturbation_results import PerturbationStudy, by_frame
+from cleanset.studies.robustness.perturbations.results import PerturbationStudy, by_frame
 from cleanset.studies.robustness.results import SELECTIONS, StudiedImages
-from cleanset.studies.robustness.scenario_results import Answers as ScenarioAnswers
-from cleanset.studies.robustness.scenario_results import ScenarioStudy, cells_of, regression_of
+from cleanset.studies.robustness.scenarios.results import Answers as ScenarioAnswers
+from cleanset.studies.robustness.scenarios.results import ScenarioStudy, cells_of, regression_of
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.study import AnswerFiles
 from export import photographs_or_drawings

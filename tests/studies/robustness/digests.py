@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.corruptions import corrupted
-from cleanset.studies.robustness.masks import regions_of
+from cleanset.studies.robustness.corruptions.changes import corrupted
 from cleanset.studies.robustness.names import ALL_CORRUPTIONS, ALL_PERTURBATIONS, SCENARIOS, SEVERITIES
-from cleanset.studies.robustness.perturbations import perturbed
-from cleanset.studies.robustness.scenarios import Definition, scenario_image
+from cleanset.studies.robustness.perturbations.changes import perturbed
+from cleanset.studies.robustness.scenarios.changes import Definition, scenario_image
+from cleanset.studies.robustness.scenarios.masks import regions_of
 from tests.studies.robustness.drawn import drawn, drawn_object
 
 PATH = Path(__file__).with_name("digests.tsv")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.corruptions import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted
 from cleanset.studies.robustness.exact import brightness, saturate, zoom_blur
 from cleanset.studies.robustness.names import ALL_CORRUPTIONS, SEVERITIES
 from tests.properties import examples

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from skimage import filters
 
-from cleanset.studies.robustness.corruptions import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted
 from cleanset.studies.robustness.kernels import exact_kernels, gaussian, rounded_exp
-from cleanset.studies.robustness.perturbations import perturbed
+from cleanset.studies.robustness.perturbations.changes import perturbed
 from tests.studies.robustness.digests import SEED, digest, stored
 from tests.studies.robustness.drawn import drawn
 from tests.studies.robustness.other_exp import other_exp, wrong

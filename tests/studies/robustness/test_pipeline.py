@@ -16,13 +16,13 @@ from cleanset.edition.models import models_from_texts
 from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.studies.robustness.changed_images import Change, ChangedImages, ChangeName, files_of
-from cleanset.studies.robustness.changes import PerturbedImage, corrupted_image
+from cleanset.studies.robustness.corruptions.published import PUBLISHED_MODELS
 from cleanset.studies.robustness.families import Sources, scene_images
-from cleanset.studies.robustness.image_masks import MASKS
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
-from cleanset.studies.robustness.measures.published import PUBLISHED_MODELS
 from cleanset.studies.robustness.measuring import Studied, corruption_study
+from cleanset.studies.robustness.scenarios.image_masks import MASKS
+from cleanset.studies.robustness.scenarios.scenes import PerturbedImage, corrupted_image
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import FAMILIES, Study
 from cleanset.tables import read_table

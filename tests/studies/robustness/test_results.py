@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
-from cleanset.studies.robustness.measures.sampled import constant, sampled_means
 from cleanset.studies.robustness.results import Chosen, Line, Measure, StudiedImages
+from cleanset.studies.robustness.sampled import constant, sampled_means
 
 ROLES = ["a", "b", "c"]
 

@@ -184,7 +184,7 @@ def masks(
     study: StudyFolder = HERE,
 ) -> None:
     """Compare two folders of masks by intersection over union."""
-    from cleanset.studies.robustness.mask_agreement import MaskFolder, agreement
+    from cleanset.studies.robustness.scenarios.image_masks import MaskFolder, agreement
     from cleanset.studies.robustness.stages.images import wnids_of
     from cleanset.studies.robustness.study import Study
 

@@ -18,6 +18,7 @@ from cleanset.columns import (
 )
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import Entry
+from cleanset.files import sha256
 from cleanset.images.boxes import Box
 from cleanset.tables import Table
 
@@ -81,3 +82,8 @@ def box_of(crop: Sequence[float] | None) -> Box | None:
         return None
     left, top, right, bottom = (int(edge) for edge in crop)
     return left, top, right, bottom
+
+
+def images_sha256(images: pd.DataFrame) -> str:
+    """A digest of the files of some rows of STUDY_IMAGES and of their bytes, in their order."""
+    return sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode())

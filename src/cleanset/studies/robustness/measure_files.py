@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 
 from cleanset.studies.attacks.measures import Line as AttackLine
+from cleanset.studies.robustness.families import FAMILIES
 from cleanset.studies.robustness.results import Difference, Line
 
-OFFICIAL, ANSWERS = "official", "answers"
-"""The columns that say of all numbers of a table what they are not, and what counts as correct."""
+OFFICIAL = "official"
+"""The column that says whether a table's numbers are a benchmark's official ones."""
 
 MEASURE_COLUMNS: Mapping[str, str] = {
     "accuracy": "share of correct images",
-    ANSWERS: "what counts as correct: the highest of `all` classes, or `restricted`, of those of the edition",
+    "answers": "what counts as correct: the highest of `all` classes, or `restricted`, of those of the edition",
     "attack": "the name of an attack",
     "change": "a change or a group of them; nothing where the measure is over all",
     "class_index": "a class index",
@@ -22,7 +23,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "estimate": "a coefficient",
     "f": "F",
     "factor": "`intercept`, `model`, `scenario` or `class_index`",
-    "family": "`corruptions`, `perturbations` or `scenarios`",
+    "family": "a family of changes: " + ", ".join(f"`{family.name}`" for family in FAMILIES),
     "fitted": "the accuracy that the regression gives",
     "flips": "number of images whose prediction differs from that to the frame compared with; by frame their share",
     "frame": "a frame, counted from 0",
@@ -56,25 +57,15 @@ MEASURE_COLUMNS: Mapping[str, str] = {
 MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
     "measures/notices.csv": ("family", "notice"),
     "measures/models.csv": ("model", "parameters"),
-    "measures/corruptions.csv": (*Line._fields, OFFICIAL),
-    "measures/perturbations.csv": (*Line._fields, OFFICIAL),
-    "measures/scenarios.csv": (*Line._fields, OFFICIAL, ANSWERS),
-    "measures/corruption_differences.csv": (*Difference._fields, OFFICIAL),
-    "measures/perturbation_differences.csv": (*Difference._fields, OFFICIAL),
-    "measures/scenario_differences.csv": (*Difference._fields, OFFICIAL, ANSWERS),
-    "measures/corruption_errors.csv": ("model", "change", "severity", "class_index", "images", "errors", OFFICIAL),
-    "measures/errors_by_severity.csv": ("model", "change", "severity", "error", OFFICIAL),
-    "measures/perturbation_frames.csv": ("model", "change", "definition", "frame", "images", "flips", OFFICIAL),
-    "measures/flips_by_frame.csv": ("model", "change", "frame", "flips", OFFICIAL),
-    "measures/scenario_accuracies.csv": (
-        "model", "scenario", "class_index", "images", "correct", "accuracy", OFFICIAL, ANSWERS,
-    ),
-    "measures/scenario_scores.csv": ("model", "part", "level", "accuracy", "squared_deviation", OFFICIAL, ANSWERS),
-    "measures/scenario_regression.csv": (
-        "factor", "level", "estimate", "standard_error", "low", "high", "t", "p", "stars", OFFICIAL, ANSWERS,
-    ),
-    "measures/scenario_anova.csv": ("source", "ss", "df", "ms", "f", "p", OFFICIAL, ANSWERS),
-    "measures/scenario_fitted.csv": ("model", "scenario", "class_index", "accuracy", "fitted", OFFICIAL, ANSWERS),
+    **{
+        f"measures/{stem}.csv": (*columns, OFFICIAL, *family.label_columns)
+        for family in FAMILIES
+        for stem, columns in {
+            family.name: Line._fields,
+            f"{family.singular}_differences": Difference._fields,
+            **family.files,
+        }.items()
+    },
     "attack_measures.csv": AttackLine._fields,
-}  # fmt: skip
+}
 """The columns of each file, by its path in `data`."""

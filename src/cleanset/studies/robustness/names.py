@@ -4,7 +4,7 @@ Corruptions and perturbations: Hendrycks and Dietterich, "Benchmarking Neural Ne
 and Perturbations" (ICLR 2019), ImageNet-C and ImageNet-P; scenarios: XIMAGENET-12. The order is that of their tables.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from cleanset.errors import CleansetError
 from cleanset.validation import check_known, shown
@@ -101,6 +101,15 @@ def perturbations_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
 def scenarios_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     """The sets of images that are named, each scenario replaced by its members, as `corruptions_of` does."""
     return _expanded("scenario", names_or_groups, SCENARIO_GROUPS, SCENARIOS)
+
+
+def known_names(names: list[str], expanded: Callable[[list[str]], object]) -> list[str]:
+    """The names, as pydantic's validators take them: ValueError for one that `expanded` does not know."""
+    try:
+        expanded(names)
+    except CleansetError as error:
+        raise ValueError(str(error)) from None
+    return names
 
 
 def _expanded(

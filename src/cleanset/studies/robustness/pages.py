@@ -12,10 +12,10 @@ from cleanset.dataset.class_names import class_names
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
 from cleanset.studies.attacks.page import AttacksData, attacks_context
-from cleanset.studies.robustness.measures.published import PUBLISHED_MODELS
-from cleanset.studies.robustness.measures.scenarios import spread
+from cleanset.studies.robustness.corruptions.published import PUBLISHED_MODELS
 from cleanset.studies.robustness.names import UNCHANGED, corruptions_of, perturbations_of
 from cleanset.studies.robustness.results import MIN_IMAGES
+from cleanset.studies.robustness.scenarios.measures import spread
 from cleanset.studies.robustness.settings import StudyParams
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -17,9 +17,9 @@ from cleanset.scoring.exactness import SEED, sample_size
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint
-from cleanset.studies.robustness.answers import NAMED_ANSWERS, PREDICTIONS, ReadAnswers, by_name
+from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, predictions_table, with_keys
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
-from cleanset.studies.robustness.families import Family
+from cleanset.studies.robustness.families import ChangePlan
 from cleanset.studies.robustness.names import CLEAN
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
 from cleanset.studies.robustness.settings import StudyParams
@@ -49,7 +49,7 @@ class Target:
     identity: str = ""
     stem: str = ""
 
-    def record(self, wanted: StudyParams, family: Family) -> dict[str, Any]:
+    def record(self, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
         """What the answers depend on; nothing in it depends on the machine."""
         return {
             "role": self.name,
@@ -57,7 +57,7 @@ class Target:
             "parameters": sum(each.numel() for each in self.model.network.parameters()),
             **({"identity": self.identity} if self.identity else {}),
             "precision": self.settings.precision,
-            **family.as_record(),
+            **plan.as_record(),
             "jpeg": wanted.jpeg,
             "seed": wanted.seed,
             "versions": library_versions(),
@@ -70,7 +70,7 @@ class Target:
         return fingerprint(json.dumps(record), *facts)
 
 
-def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[str, StudyFile]) -> None:
+def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mapping[str, StudyFile]) -> None:
     """Write the model's answers to the images of a family, and what they were computed with.
 
     `files`: where these images lie, by file. Finished shards are kept beside the answers until the end, so that an
@@ -82,23 +82,23 @@ def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[
     if files:
         clean = score_few(target.model, SetImages(files), target.settings, list(files), read_off=read_off)
     if target.check is not None:
-        target.check(family.images, clean)
+        target.check(plan.images, clean)
     settings = replace(target.settings, in_processes=True)  # making changed images holds Python's lock
-    names, record, stem = family.names(), target.record(wanted, family), target.stem or target.name
-    folder = target.answers.partial(family.name, stem)
-    shards = Shards(folder, target.label(record), names, settings.batch_size, table=NAMED_ANSWERS)
-    changed = family.changed_images(files, wanted)
-    with rate_bar(len(names), f"{family.name} {target.name}") as done:
+    names, record, stem = plan.names(), target.record(wanted, plan), target.stem or target.name
+    folder, texts = target.answers.partial(plan.name, stem), list(map(str, names))
+    shards = Shards(folder, target.label(record), texts, settings.batch_size, table=NAMED_ANSWERS)
+    changed = plan.changed_images(files, wanted)
+    with rate_bar(len(names), f"{plan.name} {target.name}") as done:
         done(shards.finished_images(), 0.0)
         score_shards(_of_squares(target.model), changed, settings, shards, done, print_notice, read_off)
     if settings.precision != "float64" and names:
         record["against_float64"] = _against_float64(target, changed, settings, shards.table(), read_off)
-        print_notice(f"{family.name} {target.name}: {settings.precision} against float64: {record['against_float64']}")
-    clean["image_id"] = [str(ChangeName(file, CLEAN, 0)) for file in clean["image_id"]]
-    table = PREDICTIONS[family.name]
-    answers = by_name(pd.concat([clean, shards.table()]), table)
-    write_table(target.answers.predictions(family.name, stem), answers, table)
-    write_text(target.answers.record(family.name, stem), json.dumps(record, indent=2) + "\n")
+        print_notice(f"{plan.name} {target.name}: {settings.precision} against float64: {record['against_float64']}")
+    table = predictions_table(plan.family)
+    clean_names = [ChangeName(file, CLEAN, 0) for file in clean["image_id"]]
+    answers = with_keys(pd.concat([clean, shards.table()]), [*clean_names, *names], table)
+    write_table(target.answers.predictions(plan.name, stem), answers, table)
+    write_text(target.answers.record(plan.name, stem), json.dumps(record, indent=2) + "\n")
     shards.remove()
 
 

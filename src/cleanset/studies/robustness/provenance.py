@@ -1,40 +1,19 @@
 """What changed images depend on beside images and params: code and libraries."""
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
-from cleanset.images import (
-    base,
-    boxes,
-    codec,
-    encoding,
-    jpeg,
-    preprocessing,
-)
-from cleanset.scoring.shards import source_code
-from cleanset.statistics import seeds
-from cleanset.studies.robustness import (
-    changed_images,
-    changes,
-    corruptions,
-    exact,
-    geometry,
-    image_masks,
-    imagenet_s,
-    kernels,
-    mask_formats,
-    masks,
-    names,
-    perturbations,
-    published_images,
-    scenarios,
-)
+from cleanset.files import sha256
+from cleanset.pipelines.modules import reached
+from cleanset.studies.robustness.families import FAMILIES
 
-CHANGING = (
-    base, boxes, changed_images, changes, codec, corruptions, encoding, exact, geometry, image_masks, imagenet_s, jpeg,
-    kernels, mask_formats, masks, names, perturbations, preprocessing, published_images, scenarios, seeds,
+PLUMBING = (
+    "cleanset.columns", "cleanset.dataset", "cleanset.edition", "cleanset.errors", "cleanset.exports", "cleanset.files",
+    "cleanset.parsing", "cleanset.progress", "cleanset.tables", "cleanset.validation",
 )  # fmt: skip
-"""The modules that decide a changed image's pixels."""
+"""Modules and packages that read, check and report, and decide no pixel."""
 
 LIBRARIES = {
     "imagecorruptions-imaug": ("imagecorruptions-imaug",),
@@ -48,9 +27,16 @@ LIBRARIES = {
 """The libraries that make the pixels, and under which names each is installed."""
 
 
+@cache
+def changing_modules() -> list[Path]:
+    """The source files that turn an image into a changed one, found by following imports."""
+    roots = [module for family in FAMILIES for module in family.changing_modules]
+    return reached(*roots, stop=PLUMBING)
+
+
 def changing_code() -> str:
     """A digest of the source files that turn an image into a changed one."""
-    return source_code(CHANGING)
+    return sha256("".join(sha256(path.read_bytes()) for path in changing_modules()).encode())
 
 
 def installed_versions() -> dict[str, str]:

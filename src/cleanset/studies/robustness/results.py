@@ -7,12 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples
-from cleanset.studies.robustness.measures.sampled import Sampled
+from cleanset.studies.robustness.sampled import Sampled
 
 Chosen = npt.NDArray[np.bool_]
 """Which images are measured."""
+
+SeenAnswers = Iterable[tuple[str, Chosen, pd.DataFrame, pd.DataFrame]]
+"""By model: its name, which of the images it saw, these, and its answers."""
 
 SELECTIONS = ("union", "own", "common")
 """The images of all sets, those of the model's own set, and those that are in every set."""
@@ -165,3 +169,9 @@ def spread(values: npt.NDArray[Any], seen: Chosen) -> npt.NDArray[Any]:
 def missing(measure: str, change: str, problem: str, resamples: Resamples) -> Measure:
     """A measure that is not defined."""
     return Measure(measure, change, Sampled(float("nan"), np.full(len(resamples.counts), np.nan)), problem)
+
+
+def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:
+    """The share of the images that are counted, by model, change and step, as `dvc plots` draws it; 0 to 1."""
+    sums = cells.groupby(["model", "change", step], sort=False)[["images", counted]].sum().reset_index()
+    return sums[["model", "change", step]].assign(**{name: (sums[counted] / sums["images"]).round(6)})

@@ -5,18 +5,15 @@ from pathlib import Path
 
 from cleanset.edition.paths import Edition
 
-FAMILIES = ("corruptions", "perturbations", "scenarios")
-"""The kinds of changes, each a stage and a folder of answers."""
-
 
 @dataclass(frozen=True, slots=True)
 class AnswerFiles:
-    """Where the answers of models are kept, in a folder with one for each of FAMILIES."""
+    """Where the answers of models are kept, in a folder with one for each family."""
 
     folder: Path
 
     def predictions(self, family: str, name: str) -> Path:
-        """The answers of a model to one of FAMILIES."""
+        """The answers of a model to a family."""
         return self.folder / family / f"{name}.parquet"
 
     def record(self, family: str, name: str) -> Path:
@@ -94,5 +91,5 @@ class Study:
         return self.folder / "generated" / "images"
 
     def predictions(self, family: str, role: str) -> Path:
-        """The answers of a model to one of FAMILIES."""
+        """The answers of a model to a family."""
         return self.answers.predictions(family, role)

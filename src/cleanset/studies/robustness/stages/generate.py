@@ -8,9 +8,9 @@ from cleanset.errors import CleansetError
 from cleanset.progress import rate_bar
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.changed_images import base_pixels, files_of
-from cleanset.studies.robustness.changes import regions_of_mask
 from cleanset.studies.robustness.families import Sources, masks_found, masks_of
-from cleanset.studies.robustness.generating import (
+from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.scenarios.generating import (
     Options,
     load_pipeline,
     made_with,
@@ -18,8 +18,8 @@ from cleanset.studies.robustness.generating import (
     read_prompts,
     save_missing,
 )
-from cleanset.studies.robustness.image_masks import has_scenarios
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.scenarios.image_masks import has_scenarios
+from cleanset.studies.robustness.scenarios.scenes import regions_of_mask
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table

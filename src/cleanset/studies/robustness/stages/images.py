@@ -5,8 +5,8 @@ from cleanset.edition.params import read_params
 from cleanset.exports.folder import read_entries, read_image
 from cleanset.studies.robustness.changed_images import files_of
 from cleanset.studies.robustness.families import masks_found
-from cleanset.studies.robustness.image_masks import MASKS
 from cleanset.studies.robustness.images import STUDY_IMAGES, joined
+from cleanset.studies.robustness.scenarios.image_masks import MASKS
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table, write_table

@@ -1,11 +1,11 @@
 """Stage measure: all measures of every model, with intervals. No model runs, no image is read."""
 
 from cleanset.edition.params import read_params
-from cleanset.studies.robustness.image_masks import MASKS
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.notices import notice
 from cleanset.studies.robustness.results import SELECTIONS
+from cleanset.studies.robustness.scenarios.image_masks import MASKS
 from cleanset.studies.robustness.settings import families_of, read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table

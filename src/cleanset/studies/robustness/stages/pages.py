@@ -14,10 +14,10 @@ from cleanset.images.encoding import jpeg
 from cleanset.studies.attacks.stages.attacks_page import attacks_data
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
 from cleanset.studies.robustness.families import Family, Sources, family_of
-from cleanset.studies.robustness.image_masks import unsuitable_counts
 from cleanset.studies.robustness.names import UNCHANGED
 from cleanset.studies.robustness.notices import notice
 from cleanset.studies.robustness.pages import PagesData, SheetImage, pages
+from cleanset.studies.robustness.scenarios.image_masks import unsuitable_counts
 from cleanset.studies.robustness.settings import StudyParams, families_of, read_study_params
 from cleanset.studies.robustness.study import Study
 
