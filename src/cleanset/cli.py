@@ -26,6 +26,7 @@ app = typer.Typer(
 Role = Annotated[str, typer.Option("--model", help="Role of the model in params.yaml, such as standard.")]
 STAGES = "Stages, in the order of dvc.yaml"
 TOOLS = "Tools"
+DEVELOPMENT = "Development of cleanset itself"
 
 
 def _for_stage(folder: Path) -> Edition:
@@ -474,6 +475,35 @@ def agreement(
         print(agreement_report.as_json(report))
     else:
         Console().print(agreement_report.as_table(report), highlight=False)
+
+
+@app.command(rich_help_panel=DEVELOPMENT)
+def pipelines(
+    repository: Annotated[
+        Path, typer.Option(help="A checkout of this project.", show_default="the current folder")
+    ] = HERE,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if a dvc.yaml is out of date.")
+    ] = False,
+    relock: Annotated[
+        bool, typer.Option("--relock", help="Enter today's code into each dvc.lock without running a stage.")
+    ] = False,
+) -> None:
+    """Write into each dvc.yaml the modules that its stages depend on.
+
+    For all pipelines of both editions. Relock after a refactoring that
+    changes no output; the tests rebuild the sample to show that.
+    """
+    from cleanset.pipelines.dependencies import projects_of, update_dependencies
+    from cleanset.pipelines.relock import relock as relocked
+
+    projects = projects_of([repository, repository / "imagenet"])
+    changed = update_dependencies(projects, app, write=not check)
+    for path in changed:
+        typer.echo(f"{path}: {'out of date; run cleanset pipelines' if check else 'written'}")
+    for project in (each for each in projects if relock and not check and (each / "dvc.lock").is_file()):
+        typer.echo(f"{project / 'dvc.lock'}: {len(relocked(project))} stages changed")
+    raise typer.Exit(1 if check and changed else 0)
 
 
 app.add_typer(review_cli.app, name="review", rich_help_panel=TOOLS)

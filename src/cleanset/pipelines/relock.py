@@ -5,7 +5,7 @@ remote needs no GPU. That the outputs are really the same is shown by building t
 (tests/project/test_guard.py).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from cleanset.errors import CleansetError
 
 if TYPE_CHECKING:
     from dvc.dependency import Dependency
+    from dvc.dependency.param import ParamsDependency
     from dvc.stage import Stage
 
 CODE = "src/cleanset/"
@@ -24,8 +25,10 @@ CODE = "src/cleanset/"
 def relock(project: Path, also: Collection[str] = ()) -> list[str]:
     """Rewrite dvc.lock for the stages that dvc.yaml has today and return the names of those that changed.
 
-    Code, and other dependencies named in `also`, get the digests of the files as they are; outputs and all else keep
-    theirs. Stages that are no longer in dvc.yaml are left out.
+    Code, and other dependencies named in `also`, get the digests of the files as they are. Outputs, all other
+    dependencies and the params keep what is locked, so that a stage that was out of date stays so. What a stage has
+    not named before gets the digest that the lock has of it elsewhere, a param the value in its file. Stages that
+    are no longer in dvc.yaml are left out.
 
     Raises CleansetError for a stage that the lock lacks, and for a dependency whose digest it does not know.
     """
@@ -34,22 +37,14 @@ def relock(project: Path, also: Collection[str] = ()) -> list[str]:
 
     lock = project / "dvc.lock"
     before: dict[str, Any] = yaml.safe_load(lock.read_text("utf-8"))
-    known = dict(_digests(before["stages"]))
+    known = {each["path"]: each for entry in before["stages"].values() for each in entry.get("outs", ())}
     with Repo(str(project)) as repo:
-        stages = {
-            stage.name: stage for stage in repo.index.stages if stage.path == str((project / "dvc.yaml").resolve())
-        }
-        found = {name: _entry(stages[name], before["stages"], known, lock, also) for name in stages}
+        path = str((project / "dvc.yaml").resolve())
+        stages = {stage.name: stage for stage in repo.index.stages if stage.path == path}
+        found = {name: _entry(stage, before["stages"], known, lock, also) for name, stage in stages.items()}
     ordered = {name: found[name] for name in [*before["stages"], *sorted(found)] if name in found}
     dump_yaml(lock, {**before, "stages": ordered})
     return [name for name, entry in ordered.items() if before["stages"][name] != entry]
-
-
-def _digests(stages: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every file that a lock has a digest of, outputs last as they are the newer ones."""
-    for kind in ("deps", "outs"):
-        for entry in stages.values():
-            yield from ((each["path"], each) for each in entry.get(kind, ()))
 
 
 def _entry(
@@ -60,25 +55,40 @@ def _entry(
     also: Collection[str],
 ) -> dict[str, Any]:
     """The lock's entry for a stage, its keys in DVC's order."""
+    from dvc.dependency.param import ParamsDependency
+
     if stage.name not in locked:
         raise CleansetError(f"{lock}: no stage {stage.name}; expected one that has run: dvc repro {stage.name}")
     before = locked[stage.name]
-    names = [dep for dep in stage.deps if not dep.def_path.endswith("params.yaml")]
-    deps = [_dependency(dep, known, also, f"{lock}: stage {stage.name}") for dep in names]
-    entry: dict[str, Any] = {"cmd": stage.cmd}
-    if deps:
-        entry["deps"] = sorted(deps, key=lambda each: str(each["path"]))
-    return entry | {key: value for key, value in before.items() if key not in ("cmd", "deps")}
+    digests = {**known, **{each["path"]: each for each in before.get("deps", ())}}
+    deps, params = [], {}
+    for dep in stage.deps:
+        path = str(dep.def_path)
+        if isinstance(dep, ParamsDependency):
+            params[path] = _values(dep, before.get("params", {}).get(path, {}))
+        elif CODE in path or path in also:
+            deps.append(_digest(dep))
+        elif path in digests:
+            deps.append(dict(digests[path]))
+        else:
+            raise CleansetError(
+                f"{lock}: stage {stage.name}: no digest of {path}; expected an output of the pipeline, or what the "
+                f"stage read before: dvc repro {stage.name}"
+            )
+    deps.sort(key=lambda each: str(each["path"]))
+    # DVC writes the stage's own params file first
+    ordered = {path: params[path] for path in sorted(params, key=lambda path: (path != "params.yaml", path))}
+    found = {"cmd": stage.cmd, "deps": deps, "params": ordered, "outs": before.get("outs")}
+    return {key: value for key, value in found.items() if value}
 
 
-def _dependency(
-    dep: "Dependency", known: Mapping[str, dict[str, Any]], also: Collection[str], where: str
-) -> dict[str, Any]:
-    path = str(dep.def_path)
-    if CODE not in path and path not in also:
-        if path not in known:
-            raise CleansetError(f"{where}: no digest of {path}; expected an output, or what the stage read before")
-        return dict(known[path])
+def _values(dep: "ParamsDependency", locked: Mapping[str, Any]) -> dict[str, Any]:
+    values = {**dep.read_params(), **locked}
+    return {key: values[key] for key in sorted(dep.params) if key in values}
+
+
+def _digest(dep: "Dependency") -> dict[str, Any]:
     dep.save()
-    kept = {key: value for key, value in dep.dumpd().items() if value is not None}
-    return {"path": path, "hash": "md5", **{key: kept[key] for key in ("md5", "size", "nfiles") if key in kept}}
+    written = dep.dumpd()
+    found = {key: written[key] for key in ("hash", "md5", "size", "nfiles") if key in written}
+    return {"path": str(dep.def_path), **found}

@@ -1,0 +1,125 @@
+"""The code that the stages of a dvc.yaml name in their deps: derived from the commands that they run.
+
+A stage that runs a model or reads archives names a VERSION file, which people raise when its bytes change: a
+refactoring must not cost a GPU hour, and the rebuild of the sample from nothing shows a VERSION that was forgotten.
+Every other stage names the modules that its command reaches, and runs again, in seconds, after any edit of one.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cleanset.errors import CleansetError
+from cleanset.files import read_text, write_text
+from cleanset.pipelines.modules import PACKAGE, Definition, reached, used_by
+from cleanset.yaml_files import parse_yaml
+
+PLUMBING = {
+    "cleanset.cli": "calls the stage",
+    "cleanset.review_cli": "calls the stage",
+    "cleanset.studies.attacks.commands": "calls the stage",
+    "cleanset.studies.contest.commands": "calls the stage",
+    "cleanset.studies.realness.commands": "calls the stage",
+    "cleanset.studies.robustness.commands": "calls the stage",
+    "cleanset.options": "options of commands",
+    "cleanset.edition": "reads params.yaml, whose keys stages name, and knows where files lie",
+    "cleanset.dataset.archives": "finds images; what is read is checked by SHA-256",
+    "cleanset.dataset.layouts": "finds images; what is read is checked by SHA-256",
+    "cleanset.dataset.ilsvrc": "the numbering of the classes, which never changes",
+    "cleanset.images.boxes": "reads and writes boxes; a wrong box is an error",
+    "cleanset.errors": "messages",
+    "cleanset.validation": "messages",
+    "cleanset.progress": "messages",
+    "cleanset.machine": "messages",
+    "cleanset.files": "reads and writes files",
+    "cleanset.parsing": "reads files; another reading is an error",
+    "cleanset.yaml_files": "reads files; another reading is an error",
+    "cleanset.saving": "writes files",
+    "cleanset.metrics": "writes files",
+    "cleanset.tables": "reads and writes tables by their schemas",
+    "cleanset.columns": "the schemas",
+    "cleanset.vocabulary": "names, which the tables hold",
+}
+"""Where the walk stops, by module or package, and why no stage has to run again when it changes."""
+VERSION = "VERSION"
+_STAGE = re.compile(r"  ([a-z_]+):\n")
+_KEY = re.compile(r"    [a-z]+:.*\n")
+
+
+def update_dependencies(projects: Iterable[Path], app: typer.Typer, *, write: bool) -> list[Path]:
+    """The dvc.yaml files of DVC projects whose code deps are out of date; with `write` they are brought up to date."""
+    changed = []
+    for path in (project / "dvc.yaml" for project in projects):
+        before = read_text(path, "expected the dvc.yaml of an edition or a study")
+        after = with_code(before, app, str(path))
+        if after != before:
+            if write:
+                write_text(path, after)
+            changed.append(path)
+    return changed
+
+
+def projects_of(editions: Iterable[Path]) -> list[Path]:
+    """The folders with a dvc.yaml of this project: editions, each followed by its studies, sorted."""
+    found = []
+    for edition in editions:
+        found += [edition, *sorted(path.parent for path in edition.glob("studies/*/dvc.yaml"))]
+    return found
+
+
+def with_code(text: str, app: typer.Typer, where: str) -> str:
+    """The text of a dvc.yaml with the code deps that its commands ask for; all else keeps its bytes.
+
+    Raises CleansetError for a command that `app` does not have.
+    """
+    content: Any = parse_yaml(text, where)
+    stages = content["stages"]
+    commands = dict(_commands(app))
+    derived = {name: entry["cmd"] for name, entry in stages.items() if not _is_versioned(entry)}
+    code = {name: _code_of(name, command, commands, where) for name, command in derived.items()}
+    prefix = f"{'../../' if '../../${root}' in text else ''}${{root}}/src/"
+    return "".join(_lines(text, prefix, code))
+
+
+def _is_versioned(entry: Mapping[str, Any]) -> bool:
+    return any(str(dep).endswith(f"/{VERSION}") for dep in entry.get("deps", ()))
+
+
+def _commands(app: typer.Typer, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Definition]]:
+    """The function behind each command, by the words that call it."""
+    for command in app.registered_commands:
+        callback = command.callback
+        if callback is not None:
+            name = command.name or callback.__name__.replace("_", "-")
+            yield (*prefix, name), Definition(inspect.unwrap(callback).__module__, callback.__name__)
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            yield from _commands(group.typer_instance, (*prefix, *([group.name] if group.name else [])))
+
+
+def _code_of(stage: str, command: str, commands: Mapping[tuple[str, ...], Definition], where: str) -> list[str]:
+    """The files below src/ that a stage depends on, sorted."""
+    words = tuple(re.split(r" -|\$", command)[0].split())
+    if words[:1] != (PACKAGE,) or words[1:] not in commands:
+        raise CleansetError(f"{where}: stage {stage} runs {command!r}; expected a command that cleanset --help lists")
+    root = commands[words[1:]]
+    return [f"{module.replace('.', '/')}.py" for module in reached(used_by(root), PLUMBING)]
+
+
+def _lines(text: str, prefix: str, code: Mapping[str, list[str]]) -> Iterator[str]:
+    """The lines of a dvc.yaml, the code deps of the stages in `code` replaced."""
+    stage, is_in_deps = "", False
+    for line in [*text.splitlines(keepends=True), ""]:
+        if is_in_deps and not line.startswith("      "):
+            yield from (f"      - {prefix}{name}\n" for name in code[stage])
+            is_in_deps = False
+        if found := _STAGE.fullmatch(line):
+            stage = found[1]
+        elif _KEY.fullmatch(line):
+            is_in_deps = line == "    deps:\n" and stage in code
+        if not (is_in_deps and line.startswith(f"      - {prefix}")):
+            yield line
