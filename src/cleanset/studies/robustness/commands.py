@@ -19,9 +19,10 @@ ModelRole = Annotated[str, typer.Option("--model", help="Role of the model in th
 
 def _study(folder: Path) -> "Study":
     from cleanset.files import remove_abandoned
-    from cleanset.studies.robustness.study import FAMILIES, Study
+    from cleanset.studies.robustness.families import FAMILIES
+    from cleanset.studies.robustness.study import Study
 
-    for each in (folder, folder / "data", *(folder / "data" / family for family in FAMILIES)):
+    for each in (folder, folder / "data", *(folder / "data" / family.name for family in FAMILIES)):
         remove_abandoned(each)
     return Study(folder)
 
@@ -45,25 +46,25 @@ def digests(study: StudyFolder = HERE) -> None:
 @app.command()
 def corruptions(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Keep one model's answers to the corrupted images."""
-    from cleanset.studies.robustness.stages import corruptions as stage
+    from cleanset.studies.robustness.stages import answers as stage
 
-    stage.run(_study(study), model)
+    stage.run(_study(study), model, "corruptions")
 
 
 @app.command()
 def perturbations(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Keep one model's answers to the frames of perturbation sequences."""
-    from cleanset.studies.robustness.stages import perturbations as stage
+    from cleanset.studies.robustness.stages import answers as stage
 
-    stage.run(_study(study), model)
+    stage.run(_study(study), model, "perturbations")
 
 
 @app.command()
 def scenarios(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Keep one model's answers to images with another background or object."""
-    from cleanset.studies.robustness.stages import scenarios as stage
+    from cleanset.studies.robustness.stages import answers as stage
 
-    stage.run(_study(study), model)
+    stage.run(_study(study), model, "scenarios")
 
 
 @app.command()
@@ -72,7 +73,7 @@ def further(
     study: StudyFolder = HERE,
 ) -> None:
     """Keep the answers of a model that is not one of the edition's."""
-    from cleanset.studies.robustness.stages import further as stage
+    from cleanset.studies.robustness.stages import answers as stage
 
     stage.run(_study(study), model)
 
@@ -115,7 +116,7 @@ def verify(study: StudyFolder = HERE) -> None:
 
     Names each that differs, and the versions of the libraries that make them.
     """
-    from cleanset.studies.robustness.verifying import verify as tool
+    from cleanset.studies.robustness.digests import verify as tool
 
     found = tool(_study(study))
     for line in found.lines():

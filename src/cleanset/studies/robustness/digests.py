@@ -131,7 +131,6 @@ class DigestRun:
         files = self.sources.files_in
         return FamilyImages({each.name: each.changed_images(files(each.images), self.wanted) for each in self.plans})
 
-
     def tables(self, digests: pd.DataFrame) -> dict[str, pd.DataFrame]:
         """The table of each family, from rows of NAMED_DIGESTS in the order of `names`."""
         found, start = {}, 0

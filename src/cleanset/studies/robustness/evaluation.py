@@ -12,22 +12,18 @@ from cleanset.evaluate.command import Wanted
 from cleanset.evaluate.specs import Spec, ZooModel
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.studies.robustness.clean import StoredScores
-from cleanset.studies.robustness.families import Family, Sources, family_of, masks_found
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan, families_in, notice
 from cleanset.studies.robustness.image_sets import ImageSet, open_images
 from cleanset.studies.robustness.measuring import Studied, measure
-from cleanset.studies.robustness.names import CORRUPTION_GROUPS, PERTURBATION_GROUPS
-from cleanset.studies.robustness.notices import notice
 from cleanset.studies.robustness.results import Line
-from cleanset.studies.robustness.settings import StudyParams, families_of, read_study_params
-from cleanset.studies.robustness.study import FAMILIES, AnswerFiles, Study
+from cleanset.studies.robustness.scenarios.image_masks import masks_found
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.study import AnswerFiles, Study
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings
 
-DEFAULTS: dict[str, Any] = {
-    "corruptions": {"names": list(CORRUPTION_GROUPS)},
-    "perturbations": {"names": list(PERTURBATION_GROUPS)},
-}
+DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} for family in FAMILIES}
 """Without a params file: the 15 corruptions at five severities, the 10 perturbations, and no scenarios."""
 
 
@@ -54,9 +50,9 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     _remove_abandoned(out)
     images = open_images(str(wanted.name), edition, asked.roles)
     study = Study((params_file or out / "params.yaml").parent)
-    masks = masks_found(images.images, images.files, study, params)
+    masks = masks_found(images.images, images.files, study.masks, params)
     sources = Sources(images.images, masks, images.files, study, images.edition)
-    families = [family_of(name, sources, params) for name in families_of(params)]
+    plans = [change_plan(family, sources, params) for family in families_in(params)]
 
     from cleanset.evaluate.loading import check
     from cleanset.evaluate.run import file_stems
@@ -66,13 +62,11 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
         check(spec)
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems(specs)
     for spec, stem in zip(specs, stems, strict=True):
-        _Answering(spec, stem, images, params, answers, edition).run(families, settings)
+        _Answering(spec, stem, images, params, answers, edition).run(plans, settings)
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
-    notices = {
-        family.name: notice(family.name, params, images.images, is_official=family.is_official) for family in families
-    }
-    official = [family.name for family in families if family.is_official]
+    notices = {plan.name: notice(plan.family, params, images.images, is_official=plan.is_official) for plan in plans}
+    official = [plan.name for plan in plans if plan.is_official]
     lines = measure(studied, notices, out / "measures", out / "metrics", official)
     return Evaluated(images, params, lines, notices)
 
@@ -85,7 +79,7 @@ def _params(path: Path | None, names: Sequence[str], roles: Sequence[str]) -> St
 
 
 def _remove_abandoned(out: Path) -> None:
-    for folder in (out, *(out / family for family in FAMILIES)):
+    for folder in (out, *(out / family.name for family in FAMILIES)):
         remove_abandoned(folder)
 
 
@@ -100,7 +94,7 @@ class _Answering:
     answers: AnswerFiles
     edition: Edition
 
-    def run(self, families: Sequence[Family], settings: "Settings") -> None:
+    def run(self, plans: Sequence[ChangePlan], settings: "Settings") -> None:
         """Write the answers to each family that are not there yet."""
         from cleanset.evaluate.loading import load
         from cleanset.studies.robustness.predicting import Target, predict
@@ -109,14 +103,14 @@ class _Answering:
         check = self._stored() if settings.precision == "float64" else None
         classes, identity = self.images.classes, loaded.identity
         target = Target(self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem)
-        for family in families:
-            record = target.record(self.params, family)
+        for plan in plans:
+            record = target.record(self.params, plan)
             record["fingerprint"] = target.label(record)
-            path = self.answers.predictions(family.name, self.stem)
+            path = self.answers.predictions(plan.name, self.stem)
             if not _is_finished(path, record):
-                files = {file: self.images.files[file] for file in family.images["file"]}
-                predict(target, self.params, family, files)
-                written = self.answers.record(family.name, self.stem)
+                files = {file: self.images.files[file] for file in plan.images["file"]}
+                predict(target, self.params, plan, files)
+                written = self.answers.record(plan.name, self.stem)
                 record |= json.loads(written.read_bytes())  # below float64 it has more
                 record["predictions_sha256"] = sha256(path.read_bytes())
                 write_text(written, json.dumps(record, indent=2) + "\n")

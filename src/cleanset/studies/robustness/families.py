@@ -42,9 +42,7 @@ def section_of(family: Family, params: "StudyParams") -> FamilySection:
     return section
 
 
-def measured_images(
-    family: Family, images: pd.DataFrame, masks: pd.DataFrame, params: "StudyParams"
-) -> pd.DataFrame:
+def measured_images(family: Family, images: pd.DataFrame, masks: pd.DataFrame, params: "StudyParams") -> pd.DataFrame:
     """The rows of STUDY_IMAGES that a family is measured on.
 
     Published images show whole images: those that are cropped in a set are left out. Raises CleansetError where none

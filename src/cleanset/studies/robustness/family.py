@@ -108,6 +108,11 @@ class Family(Protocol):
         ...
 
     @property
+    def default_names(self) -> tuple[str, ...]:
+        """The changes that `robustness evaluate` measures without a params file."""
+        ...
+
+    @property
     def steps(self) -> Mapping[str, Any]:
         """The column of a change's step, by its name; empty for changes without steps."""
         ...

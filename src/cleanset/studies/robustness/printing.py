@@ -1,6 +1,6 @@
 """What `robustness evaluate` prints: the measures over all changes, a table for each family; fits into 80 columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -8,30 +8,14 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.studies.robustness.evaluation import Evaluated
+from cleanset.studies.robustness.families import family_named
+from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.results import Line
-
-COLUMNS: Mapping[str, Mapping[str, str]] = {
-    "corruptions": {
-        "error_clean": "clean",
-        "error_unchanged": "unchanged",
-        "mean_error": "mean error",
-        "mce": "mCE",
-    },
-    "perturbations": {"mean_fp": "mean FP", "mean_t5d": "mean T5D", "mfr": "mFR"},
-    "scenarios": {
-        "accuracy_clean": "clean",
-        "accuracy_unchanged": "unchanged",
-        "mean_accuracy": "mean accuracy",
-        "score_as_published": "Score",
-    },
-}
-"""The measures that are shown, by family, and their titles; of those that no model has, no column."""
 
 WITHOUT_INTERVAL = ("clean", "unchanged")
 IN_UNITS = ("mean_t5d", "score_as_published")
 """Measures that are no shares, and are not shown in percent."""
 
-KINDS = {"corruptions": "error in percent", "perturbations": "flips in percent", "scenarios": "accuracy in percent"}
 MEANING = "Intervals of 95 % by bootstrap over images."
 
 
@@ -41,28 +25,29 @@ def as_text(evaluated: Evaluated) -> Group:
     count, classes = len(images.images), images.images["class_index"].nunique()
     parts: list[RenderableType] = [Text(f"{images.name}: {count:,} images of {classes:,} classes")]
     parts += map(Text, images.notes)
-    for family, lines in evaluated.lines.items():
+    for name, lines in evaluated.lines.items():
+        family = family_named(name)
         chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]
         if shown_measures(family, chosen):
-            parts += [Text(), Text(f"{family}, {chosen[0].images:,} images: {KINDS[family]}"), _table(family, chosen)]
+            parts += [Text(), Text(f"{name}, {chosen[0].images:,} images: {family.unit}"), _table(family, chosen)]
             parts += map(Text, dict.fromkeys(each.problem for each in chosen if _is_shown_missing(family, each)))
         else:  # of some changes there is no mean
-            parts += [Text(), Text(f"{family}: no measures over all changes; measures/{family}.csv has those of each")]
-        parts.append(Text(evaluated.notices[family]))
+            parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has those of each")]
+        parts.append(Text(evaluated.notices[name]))
     return Group(*parts, Text(), Text(MEANING))
 
 
-def _is_shown_missing(family: str, line: Line) -> bool:
-    return bool(line.problem) and line.measure in COLUMNS[family]
+def _is_shown_missing(family: Family, line: Line) -> bool:
+    return bool(line.problem) and line.measure in family.summary
 
 
-def shown_measures(family: str, lines: Sequence[Line]) -> dict[str, str]:
-    """Those of COLUMNS that a model has."""
+def shown_measures(family: Family, lines: Sequence[Line]) -> dict[str, str]:
+    """The measures of the summary that a model has."""
     measures = {line.measure for line in lines}
-    return {name: title for name, title in COLUMNS[family].items() if name in measures}
+    return {name: title for name, title in family.summary.items() if name in measures}
 
 
-def _table(family: str, lines: Sequence[Line]) -> Table:
+def _table(family: Family, lines: Sequence[Line]) -> Table:
     """A row for each model, in the order in which they were named."""
     found = {(line.model, line.measure): line for line in lines}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from cleanset.files import sha256
-from cleanset.pipelines.modules import reached
+from cleanset.pipelines.modules import Definition, path_of, reached
 from cleanset.studies.robustness.families import FAMILIES
 
 PLUMBING = (
@@ -14,6 +13,9 @@ PLUMBING = (
     "cleanset.parsing", "cleanset.progress", "cleanset.tables", "cleanset.validation",
 )  # fmt: skip
 """Modules and packages that read, check and report, and decide no pixel."""
+
+CALLER = "cleanset.studies.robustness.changed_images"
+"""Calls what makes a changed image, and stores it as a JPEG."""
 
 LIBRARIES = {
     "imagecorruptions-imaug": ("imagecorruptions-imaug",),
@@ -28,15 +30,15 @@ LIBRARIES = {
 
 
 @cache
-def changing_modules() -> list[Path]:
-    """The source files that turn an image into a changed one, found by following imports."""
-    roots = [module for family in FAMILIES for module in family.changing_modules]
-    return reached(*roots, stop=PLUMBING)
+def changing_modules() -> tuple[str, ...]:
+    """The modules that turn an image into a changed one: those that families name, and what these use."""
+    roots = {CALLER, *(module for family in FAMILIES for module in family.changing_modules)}
+    return tuple(reached(map(Definition, sorted(roots)), PLUMBING))
 
 
 def changing_code() -> str:
     """A digest of the source files that turn an image into a changed one."""
-    return sha256("".join(sha256(path.read_bytes()) for path in changing_modules()).encode())
+    return sha256("".join(sha256(path_of(module).read_bytes()) for module in changing_modules()).encode())
 
 
 def installed_versions() -> dict[str, str]:

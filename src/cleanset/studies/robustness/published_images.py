@@ -79,7 +79,11 @@ class PublishedFiles:
 
 
 def find_published(
-    folder: Path, family: "Family", places: Sequence[str], images: Sequence[StudyFile], suffixes: tuple[str, ...] = IMAGES
+    folder: Path,
+    family: "Family",
+    places: Sequence[str],
+    images: Sequence[StudyFile],
+    suffixes: tuple[str, ...] = IMAGES,
 ) -> PublishedFiles:
     """The published files of images, in each of the places.
 

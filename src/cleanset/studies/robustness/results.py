@@ -175,3 +175,10 @@ def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFr
     """The share of the images that are counted, by model, change and step, as `dvc plots` draws it; 0 to 1."""
     sums = cells.groupby(["model", "change", step], sort=False)[["images", counted]].sum().reset_index()
     return sums[["model", "change", step]].assign(**{name: (sums[counted] / sums["images"]).round(6)})
+
+
+def percentages(table: pd.DataFrame, keys: list[str], counted: str) -> dict[tuple[Any, ...], float]:
+    """A count's share of the images in percent, by the keys."""
+    sums = table.groupby(keys, sort=False)[[counted, "images"]].sum().reset_index()
+    named = zip(*(sums[key].tolist() for key in keys), strict=True)
+    return dict(zip(named, (100 * sums[counted] / sums["images"]).tolist(), strict=True))

@@ -12,8 +12,8 @@ from cleanset.columns import SEVERITY
 from cleanset.edition.params import Section
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.family import Changing, FamilyStudy, NamedModel, Sheet
+from cleanset.studies.robustness.names import CORRUPTION_GROUPS, SEVERITIES, corruptions_of, known_names
 from cleanset.studies.robustness.names import CORRUPTIONS as TEST_CORRUPTIONS
-from cleanset.studies.robustness.names import SEVERITIES, corruptions_of, known_names
 
 if TYPE_CHECKING:
     from cleanset.studies.robustness.families import Sources
@@ -64,6 +64,7 @@ class CorruptionFamily:
 
     name, singular = "corruptions", "corruption"
     section = Corruptions
+    default_names: tuple[str, ...] = tuple(CORRUPTION_GROUPS)
     steps: Mapping[str, Any] = {"severity": SEVERITY}
     changing_modules: tuple[str, ...] = (
         "cleanset.studies.robustness.corruptions.changes",
@@ -145,7 +146,7 @@ class CorruptionFamily:
 
     def page_context(self, data: "PagesData") -> dict[str, Any]:
         from cleanset.studies.robustness.corruptions.published import PUBLISHED_MODELS
-        from cleanset.studies.robustness.pages import percentages
+        from cleanset.studies.robustness.results import percentages
 
         wanted, lines = self.of(data.params), data.tables[self.name]
         largest_published = max(mce for _, mce in PUBLISHED_MODELS.values())

@@ -23,7 +23,14 @@ from cleanset.studies.robustness.corruptions.measures import (
     unseen_corruptions,
 )
 from cleanset.studies.robustness.cube import cube
-from cleanset.studies.robustness.names import CLEAN, CORRUPTION_GROUPS, CORRUPTIONS, SEVERITIES, UNCHANGED, corruptions_of
+from cleanset.studies.robustness.names import (
+    CLEAN,
+    CORRUPTION_GROUPS,
+    CORRUPTIONS,
+    SEVERITIES,
+    UNCHANGED,
+    corruptions_of,
+)
 from cleanset.studies.robustness.results import (
     Chosen,
     Difference,

@@ -13,7 +13,14 @@ from cleanset.edition.params import Section
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.family import Changing, FamilyStudy, NamedModel, Sheet
 from cleanset.studies.robustness.images import first_images
-from cleanset.studies.robustness.names import LEVELS, NOISE_PERTURBATIONS, frame_count, known_names, perturbations_of
+from cleanset.studies.robustness.names import (
+    LEVELS,
+    NOISE_PERTURBATIONS,
+    PERTURBATION_GROUPS,
+    frame_count,
+    known_names,
+    perturbations_of,
+)
 from cleanset.studies.robustness.names import PERTURBATIONS as TEST_PERTURBATIONS
 
 if TYPE_CHECKING:
@@ -64,6 +71,7 @@ class PerturbationFamily:
 
     name, singular = "perturbations", "perturbation"
     section = Perturbations
+    default_names: tuple[str, ...] = tuple(PERTURBATION_GROUPS)
     steps: Mapping[str, Any] = {"frame": FRAME}
     changing_modules: tuple[str, ...] = (
         "cleanset.studies.robustness.perturbations.changes",
@@ -145,7 +153,7 @@ class PerturbationFamily:
         return read_study(self.of(studied.params), studied.answers(self, images), studied.images_of(self, images))
 
     def page_context(self, data: "PagesData") -> dict[str, Any]:
-        from cleanset.studies.robustness.pages import percentages
+        from cleanset.studies.robustness.results import percentages
 
         wanted, frames = self.of(data.params), data.tables["perturbation_frames"]
         names = perturbations_of(wanted.names)

@@ -107,6 +107,7 @@ class ScenarioFamily:
 
     name, singular = "scenarios", "scenario"
     section = Scenarios
+    default_names: tuple[str, ...] = ()
     steps: Mapping[str, Any] = {}
     changing_modules: tuple[str, ...] = (
         "cleanset.studies.robustness.scenarios.scenes",
@@ -115,9 +116,7 @@ class ScenarioFamily:
     reserved_names: tuple[str, ...] = ()
     layout = "<scenario>/<wnid>/<image>"
     benchmark = None
-    notice_if_made = (
-        "The scenarios of XIMAGENET-12, made from the images that have a mask; not its published images."
-    )
+    notice_if_made = "The scenarios of XIMAGENET-12, made from the images that have a mask; not its published images."
     files: Mapping[str, tuple[str, ...]] = {
         "scenario_accuracies": ("model", "scenario", "class_index", "images", "correct", "accuracy"),
         "scenario_scores": ("model", "part", "level", "accuracy", "squared_deviation"),
@@ -197,7 +196,7 @@ class ScenarioFamily:
 
     def page_context(self, data: "PagesData") -> dict[str, Any]:
         from cleanset.dataset.class_names import class_names
-        from cleanset.studies.robustness.pages import percentages
+        from cleanset.studies.robustness.results import percentages
 
         wanted, cells = self.of(data.params), data.tables["scenario_accuracies"]
         totals = cells.groupby("class_index")[["correct", "images"]].sum()

@@ -18,7 +18,8 @@ from cleanset.files import sha256
 from cleanset.images.base import BASE_SIZE
 from cleanset.images.boxes import Box
 from cleanset.images.codec import decode, pixels_sha256
-from cleanset.studies.robustness.changed_images import StudyFile, base_pixels
+from cleanset.studies.robustness.changed_images import SetImages, StudyFile, base_pixels
+from cleanset.studies.robustness.images import box_of
 from cleanset.studies.robustness.scenarios.changes import (
     PLACING,
     Definition,
@@ -28,7 +29,6 @@ from cleanset.studies.robustness.scenarios.changes import (
 )
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, read_base_regions
 from cleanset.studies.robustness.scenarios.masks import Regions
-from cleanset.studies.robustness.images import box_of
 
 if TYPE_CHECKING:
     from cleanset.studies.robustness.families import Sources

@@ -8,7 +8,7 @@ from cleanset.errors import CleansetError
 from cleanset.progress import rate_bar
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.changed_images import base_pixels, files_of
-from cleanset.studies.robustness.families import Sources, masks_found, masks_of
+from cleanset.studies.robustness.families import Sources
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.generating import (
     Options,
@@ -18,8 +18,8 @@ from cleanset.studies.robustness.scenarios.generating import (
     read_prompts,
     save_missing,
 )
-from cleanset.studies.robustness.scenarios.image_masks import has_scenarios
-from cleanset.studies.robustness.scenarios.scenes import regions_of_mask
+from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, masks_found
+from cleanset.studies.robustness.scenarios.scenes import masks_of, regions_of_mask
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table
@@ -33,7 +33,7 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
     params = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
     everything = read_table(study.images, STUDY_IMAGES)
     of_all = files_of(study.edition, everything)
-    masks = masks_found(everything, of_all, study, params, is_placed=True)
+    masks = masks_found(everything, of_all, study.masks, params, is_placed=True)
     images = has_scenarios(everything, masks)
     if images.empty:
         raise CleansetError(

@@ -1,24 +1,23 @@
-"""What the stages that run a model share: a model, and its answers to families of changed images."""
+"""The stage of each family, and stage further: one model's answers to changed images."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from cleanset.edition.params import read_params
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import load_model
 from cleanset.studies.robustness.clean import StoredScores
-from cleanset.studies.robustness.families import Sources, family_of
+from cleanset.studies.robustness.families import FAMILIES, Sources, change_plan, family_named
 from cleanset.studies.robustness.images import images_for
 from cleanset.studies.robustness.predicting import Target, predict
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 
 
-def answer(study: Study, role: str, families: Sequence[str]) -> None:
-    """Read images and a model's weights, write its answers to some of FAMILIES.
+def run(study: Study, role: str, family: str | None = None) -> None:
+    """Read images and the model's weights, write data/<family>/<role>.parquet and .json; None: of every family.
 
     The model is one of the edition, or a further one of the study, whose clean answers are compared with nothing.
-    Raises CleansetError for neither, and as `predict` and `family_of` do.
+    Raises CleansetError for neither, and as `predict` and `change_plan` do.
     """
     edition = study.edition
     params = read_params(edition.folder)
@@ -35,7 +34,7 @@ def answer(study: Study, role: str, families: Sequence[str]) -> None:
         StoredScores(edition, role) if is_compared else None,
     )
     sources = Sources.read(study)
-    for family in families:
-        of_all = family_of(family, sources, wanted)
+    for each in FAMILIES if family is None else [family_named(family)]:
+        of_all = change_plan(each, sources, wanted)
         of_role = replace(of_all, images=images_for(of_all.images, wanted.images, role))
         predict(target, wanted, of_role, sources.files_in(of_role.images))
