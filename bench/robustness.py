@@ -17,10 +17,9 @@ from cleanset.images.codec import decode
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import ANSWERS, PREDICTIONS
 from cleanset.studies.robustness.corruptions.changes import corrupted
+from cleanset.studies.robustness.corruptions.family import CORRUPTIONS as CORRUPTION_FAMILY
 from cleanset.studies.robustness.corruptions.results import Answers, CorruptionStudy, by_severity
-from cleanset.studies.robustness.measuring import Studied
-from cleanset.studies.robustness.measuring import corruption_study as read_corruptions
-from cleanset.studies.robustness.measuring import perturbation_study as read_perturbations
+from cleanset.studies.robustness.measuring import Studied, study_of
 from cleanset.studies.robustness.names import (
     ALL_CORRUPTIONS,
     ALL_PERTURBATIONS,
@@ -32,6 +31,7 @@ from cleanset.studies.robustness.names import (
     UNCHANGED,
     frame_count,
 )
+from cleanset.studies.robustness.perturbations.family import PERTURBATIONS as PERTURBATION_FAMILY
 from cleanset.studies.robustness.perturbations.results import PerturbationStudy, by_frame
 from cleanset.studies.robustness.results import SELECTIONS, StudiedImages
 from cleanset.studies.robustness.scenarios.results import Answers as ScenarioAnswers
@@ -123,7 +123,7 @@ def reading() -> float:
         write_answers(folder, "corruptions", changes)
         studied = studied_in(folder, {"corruptions": {"names": list(ALL_CORRUPTIONS)}})
         before = perf_counter()
-        read_corruptions(studied, studied.images)
+        study_of(CORRUPTION_FAMILY, studied)
         return perf_counter() - before
 
 
@@ -174,7 +174,7 @@ def in_own_process(what: str, folder: Path) -> None:
         return
     wanted: dict[str, object] = {"perturbations": {"names": list(ALL_PERTURBATIONS), "reference": ROLES[0]}}
     studied, begin = studied_in(folder, wanted), perf_counter()
-    study = read_perturbations(studied, studied.images)
+    study = study_of(PERTURBATION_FAMILY, studied)
     read = perf_counter() - begin
     list(study.lines()), list(study.differences()), by_frame(study)
     print(read, perf_counter() - begin - read)

@@ -27,10 +27,9 @@ from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import evaluation, predicting
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.evaluation import Evaluated
-from cleanset.studies.robustness.families import Family, Sources, family_of
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan, family_named
 from cleanset.studies.robustness.image_sets import open_images
 from cleanset.studies.robustness.printing import as_text
-from cleanset.studies.robustness.published_benchmarks import PublishedBenchmark
 from cleanset.studies.robustness.results import Line
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.stages import (
@@ -42,7 +41,7 @@ from cleanset.studies.robustness.stages import (
     pages,
     perturbations,
 )
-from cleanset.studies.robustness.study import FAMILIES, AnswerFiles, Study
+from cleanset.studies.robustness.study import AnswerFiles, Study
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import soup
@@ -81,7 +80,7 @@ def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Editio
     images.run(study)
     corruptions.run(study, "standard")
     further.run(study, OTHER)
-    for family in FAMILIES:
+    for family in (each.name for each in FAMILIES):
         files = study.answers
         for role in ("norm_robust", "corruption_robust", "standard"):
             if not files.predictions(family, role).exists():
@@ -338,7 +337,7 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
     images.run(one)
     shutil.copytree(one.folder, three.folder)
     perturbations.run(one, "standard")
-    names, settings_for = Family.names, engine.settings_for
+    names, settings_for = ChangePlan.names, engine.settings_for
     used: list[engine.Settings] = []
 
     def settings(score: Score) -> engine.Settings:
@@ -347,7 +346,7 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
 
     monkeypatch.setattr(engine, "available_cores", lambda: 3)
     monkeypatch.setattr(answering, "settings_for", settings)
-    monkeypatch.setattr(Family, "names", lambda self: names(self)[::-1])
+    monkeypatch.setattr(ChangePlan, "names", lambda self: names(self)[::-1])
     monkeypatch.setattr(predicting, "Shards", partial(Shards, min_images=40))
     perturbations.run(three, "standard")
     assert [each.workers for each in used] == [3]
@@ -441,7 +440,7 @@ def test_published_images_give_the_answers_of_made_ones(
     table, folder = pd.read_parquet(made.images), study.folder / "images of the benchmark"
     params = read_study_params(made.params_yaml, ["standard", "norm_robust", "corruption_robust"])
     sources = Sources.read(made)
-    family = family_of("corruptions", sources, params)
+    family = change_plan(family_named("corruptions"), sources, params)
     changed, whole = family.changed_images(sources.files, params), table[table["crop"].isna()]
     for file in whole["file"]:
         for change, severity in family.changes:
@@ -483,7 +482,7 @@ def test_published_images_give_the_answers_of_made_ones(
     assert "no official numbers" in " ".join(printed.getvalue().split())
     assert "own implementation" not in printed.getvalue()
     for is_official, expected in ((False, "no"), (True, "yes")):
-        monkeypatch.setattr(PublishedBenchmark, "is_official", is_official)
+        monkeypatch.setattr(ChangePlan, "is_official", is_official)
         evaluation.run(edition, *wanted)
         for name in ("corruptions", "corruption_differences", "corruption_errors", "errors_by_severity"):
             table = pd.read_csv(tmp_path / "out" / "measures" / f"{name}.csv")

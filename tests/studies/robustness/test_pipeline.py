@@ -16,20 +16,24 @@ from cleanset.edition.models import models_from_texts
 from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.studies.robustness.changed_images import Change, ChangedImages, ChangeName, files_of
+from cleanset.studies.robustness.corruptions.changes import corrupted_image
+from cleanset.studies.robustness.corruptions.family import CORRUPTIONS
 from cleanset.studies.robustness.corruptions.published import PUBLISHED_MODELS
-from cleanset.studies.robustness.families import Sources, scene_images
+from cleanset.studies.robustness.families import FAMILIES, Sources
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
-from cleanset.studies.robustness.measuring import Studied, corruption_study
+from cleanset.studies.robustness.measuring import Studied, study_of
+from cleanset.studies.robustness.perturbations.changes import PerturbedImage
 from cleanset.studies.robustness.scenarios.image_masks import MASKS
-from cleanset.studies.robustness.scenarios.scenes import PerturbedImage, corrupted_image
+from cleanset.studies.robustness.scenarios.scenes import scene_images
 from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.study import FAMILIES, Study
+from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import opened, soup, tables, violations
 
+NAMES = [family.name for family in FAMILIES]
 STUDY = "studies/robustness"
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
@@ -83,7 +87,7 @@ def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, 
     params = read_study_params(tmp_path / "params.yaml", ROLES)
     images, masks = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
     of_all = Studied(images, masks, params, {role: role for role in ROLES}, ROLES, ["union"], study.answers)
-    lines = {(line.measure, line.model): line for line in corruption_study(of_all, images).lines()}
+    lines = {(line.measure, line.model): line for line in study_of(CORRUPTIONS, of_all).lines()}
     standard, norm_robust, corruption_robust = (lines["mce", role].value for role in ROLES)
     assert standard == 1
     assert norm_robust < corruption_robust < 1
@@ -175,9 +179,7 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
     }
 
 
-@pytest.mark.parametrize(
-    "family", [*(pytest.param(name, marks=pytest.mark.long) for name in FAMILIES[:2]), "scenarios"]
-)
+@pytest.mark.parametrize("family", [*(pytest.param(name, marks=pytest.mark.long) for name in NAMES[:2]), "scenarios"])
 def test_order_and_processes_change_no_pixel(studied: Checkout, family: str) -> None:
     study = Study(studied.folder / STUDY)
     files = files_of(study.edition, read_table(study.images, STUDY_IMAGES))
@@ -216,7 +218,7 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
     columns = {f"measures/{path.name}": path.read_text("utf-8").partition("\n")[0] for path in folder.iterdir()}
     assert columns == {name: ",".join(of) for name, of in MEASURE_FILES.items() if name.startswith("measures/")}
     assert set(MEASURE_COLUMNS) == {column for of in MEASURE_FILES.values() for column in of}
-    for family in FAMILIES:
+    for family in NAMES:
         for path in folder.glob(f"{family.removesuffix('s')}*.csv"):
             table = pd.read_csv(path)
             assert set(table["official"]) == {"no"}, path.name

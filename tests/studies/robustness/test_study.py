@@ -9,7 +9,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.settings import AttackSettings, read_attack_settings
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, by_name
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.clean import check_clean
 from cleanset.studies.robustness.images import first_images, images_for, joined
@@ -21,7 +21,8 @@ from cleanset.studies.robustness.names import (
     SCENARIO_GROUPS,
     SCENARIOS,
 )
-from cleanset.studies.robustness.settings import Perturbations, read_study_params
+from cleanset.studies.robustness.perturbations.family import Perturbations
+from cleanset.studies.robustness.settings import read_study_params
 from tests.documents import blocks
 from tests.studies.robustness.entries import entry
 
@@ -65,7 +66,7 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
     text = "{further_models: {more: {source: timm, name: a}}, perturbations: {reference: more}}\n"
     params = read_study_params(study(tmp_path, text), ROLES)
     assert params.models(ROLES) == ["standard", "robust", "more"]
-    with pytest.raises(CleansetError, match="more is no model; expected standard, robust"):
+    with pytest.raises(CleansetError, match="unknown model 'more'; expected one of standard, robust"):
         read_study_params(study(tmp_path, text), ROLES, further=False)
 
 
@@ -75,14 +76,23 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("corruptions: {names: [fogg]}", "corruptions.names: 'fogg' is no corruption; expected one of gaussian_noise"),
         ("corruptions: {names: []}", "corruptions.names"),
         ("corruptions: {severities: [6]}", "corruptions.severities"),
-        ("corruptions: {reference: vgg}", "corruptions.reference: vgg is no model; expected alexnet, standard, robust"),
-        ("corruptions: {trained_on: {vgg: [noise]}}", "corruptions.trained_on: vgg is no model; expected standard"),
+        (
+            "corruptions: {reference: vgg}",
+            "corruptions.reference: unknown model 'vgg'; expected one of alexnet, standard, robust",
+        ),
+        (
+            "corruptions: {trained_on: {vgg: [noise]}}",
+            "corruptions.trained_on: unknown model 'vgg'; expected one of standard",
+        ),
         ("corruptions: {trained_on: {robust: [grain]}}", "'grain' is no corruption"),
         ("{images: own, corruptions: {reference: robust}}", "sees other images than the models"),
         ("jpeg: 0", "jpeg"),
         ("perturbations: {names: [fog]}", "perturbations.names: 'fog' is no perturbation; expected one of gaussian_n"),
         ("perturbations: {difficulty: 4}", "perturbations.difficulty"),
-        ("perturbations: {reference: vgg}", "perturbations.reference: vgg is no model; expected standard, robust"),
+        (
+            "perturbations: {reference: vgg}",
+            "perturbations.reference: unknown model 'vgg'; expected one of standard, robust",
+        ),
         ("{images: own, perturbations: {reference: robust}}", "expected no reference, or images: union"),
         ("masks: [{folder: ../a, origin: person}]", "masks.0.folder"),
         ("masks: [{folder: a, format: gif, origin: person}]", "unknown mask format 'gif'; expected one of png, coco"),
@@ -93,9 +103,12 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("scenarios: {published: a, names: [clean]}", "scenarios.names: 'clean' cannot name a scenario"),
         ("corruptions: {published: ''}", "corruptions.published"),
         ("corruptions: {published: a, names: [rain]}", "corruptions.names: 'rain' is no corruption"),
-        ("scenarios: {matte: pink}", "'pink' is no matte; expected one of black, white, grey, mean"),
+        ("scenarios: {matte: pink}", "unknown matte 'pink'; expected one of black, white, grey, mean"),
         ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected a smallest above 0"),
-        ("scenarios: {baselines: {model: vgg}}", "scenarios.baselines.model: vgg is no model; expected standard"),
+        (
+            "scenarios: {baselines: {model: vgg}}",
+            "scenarios.baselines.model: unknown model 'vgg'; expected one of standard",
+        ),
         ("further_models: {robust: {source: timm, name: a}}", "further_models.robust: the edition has this role"),
         ("further_models: {alexnet: {source: timm, name: a}}", "alexnet names the published table"),
         (
@@ -186,8 +199,8 @@ def test_a_logit_that_is_no_number(broken: float) -> None:
 def test_names_become_columns(family: str, keys: list[str]) -> None:
     name = ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4)
     assert ChangeName.parsed(str(name)) == name
-    answers = pd.DataFrame({"image_id": [str(name)]} | {key: [values[0]] for key, values in read().items()})
-    table = by_name(answers, PREDICTIONS[family])
+    answers = pd.DataFrame({key: [values[0]] for key, values in read().items()})
+    table = with_keys(answers, [name], PREDICTIONS[family])
     assert table.columns.tolist()[: len(keys) + 1] == [*keys, "top5_class"]
     assert tuple(table.iloc[0][keys]) == name[: len(keys)]
 

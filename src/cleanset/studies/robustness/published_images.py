@@ -97,8 +97,8 @@ def find_published(
     for place in places:
         if not (folder / place).is_dir():
             raise CleansetError(
-                f"{folder / place}: missing; expected {layout} for all that {family.name} names in params.yaml: add it, or "
-                f"correct {key}"
+                f"{folder / place}: missing; expected {layout} for all that {family.name} names in params.yaml: "
+                f"add it, or correct {key}"
             )
         names, counts[place] = _files_in(folder / place, suffixes)
         found = {image.path: _file_of(image, names, folder / place, layout) for image in images}

@@ -16,7 +16,7 @@ from cleanset.studies.robustness.scenarios.measures import (
     spread,
     squared_deviations,
 )
-from tests.studies.robustness.measures import ximagenet12
+from tests.studies.robustness.scenarios import ximagenet12
 
 DENSENET_WRITTEN = 0.525464
 """Score as written of table 5, whose inner part is over its 12 classes."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.anova import anova_lm
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.measures import regression as module
+from cleanset.studies.robustness.scenarios import regression as module
 from cleanset.studies.robustness.scenarios.regression import (
     FACTORS,
     Design,

@@ -10,7 +10,7 @@ from cleanset.studies.attacks.guess import GUESSED, Guess, most_confident_mistak
 from cleanset.studies.attacks.stages.attack_targets import Target
 from cleanset.studies.robustness.answers import PREDICTIONS
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
-from cleanset.studies.robustness.families import Sources, family_of
+from cleanset.studies.robustness.families import Sources, change_plan, family_named
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.study import Study
@@ -27,7 +27,7 @@ def guess_of(study: Study, wanted: StudyParams, target: Target) -> Guess:
 
     @cache
     def changed(family: str) -> ChangedImages:
-        return family_of(family, Sources.read(study), wanted).changed_images(target.files, wanted)
+        return change_plan(family_named(family), Sources.read(study), wanted).changed_images(target.files, wanted)
 
     @lru_cache(maxsize=16)  # the images of a class, which follow each other, share a mistake
     def pixels(file: str, name: str, severity: int) -> Pixels:

@@ -21,7 +21,7 @@ from cleanset.studies.robustness.results import (
     missing,
     spread,
 )
-from cleanset.studies.robustness.sampled import Definition, mean_of, sampled_means, sampled_score
+from cleanset.studies.robustness.sampled import Definition, mean_of, sampled_means
 from cleanset.studies.robustness.scenarios.measures import accuracy_by_cell, sampled_score
 from cleanset.studies.robustness.scenarios.regression import Regression, regression
 

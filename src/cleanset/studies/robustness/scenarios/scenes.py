@@ -21,7 +21,9 @@ from cleanset.images.codec import decode, pixels_sha256
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile, base_pixels
 from cleanset.studies.robustness.images import box_of
 from cleanset.studies.robustness.scenarios.changes import (
+    GENERATED,
     PLACING,
+    RANDOM,
     Definition,
     Placing,
     check_photographs,
