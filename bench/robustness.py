@@ -175,6 +175,7 @@ def in_own_process(what: str, folder: Path) -> None:
     wanted: dict[str, object] = {"perturbations": {"names": list(ALL_PERTURBATIONS), "reference": ROLES[0]}}
     studied, begin = studied_in(folder, wanted), perf_counter()
     study = study_of(PERTURBATION_FAMILY, studied)
+    assert isinstance(study, PerturbationStudy)
     read = perf_counter() - begin
     list(study.lines()), list(study.differences()), by_frame(study)
     print(read, perf_counter() - begin - read)

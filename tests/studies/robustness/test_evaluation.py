@@ -32,15 +32,8 @@ from cleanset.studies.robustness.image_sets import open_images
 from cleanset.studies.robustness.printing import as_text
 from cleanset.studies.robustness.results import Line
 from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.stages import (
-    answering,
-    corruptions,
-    further,
-    images,
-    measure,
-    pages,
-    perturbations,
-)
+from cleanset.studies.robustness.stages import answers as answering
+from cleanset.studies.robustness.stages import images, measure, pages
 from cleanset.studies.robustness.study import AnswerFiles, Study
 from tests.checkouts import Checkout
 from tests.documents import block, shell
@@ -78,8 +71,8 @@ def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Editio
     study = Study(clone.folder / "studies" / "robustness")
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"further_models": {OTHER: models["norm_robust"]}}))
     images.run(study)
-    corruptions.run(study, "standard")
-    further.run(study, OTHER)
+    answering.run(study, "standard", "corruptions")
+    answering.run(study, OTHER)
     for family in (each.name for each in FAMILIES):
         files = study.answers
         for role in ("norm_robust", "corruption_robust", "standard"):
@@ -289,8 +282,8 @@ def test_what_is_wrong_is_named(
 
 def test_the_defaults() -> None:
     params = evaluation._params(None, ["a"], [])
-    assert (len(params.corruptions.changes()), len(params.perturbations.changes())) == (75, 9 * 31 + 41)
-    assert params.scenarios.changes() == []
+    assert (len(params.section("corruptions").changes()), len(params.section("perturbations").changes())) == (75, 9 * 31 + 41)
+    assert params.section("scenarios").changes() == []
 
 
 def test_a_damaged_image(tmp_path: Path) -> None:
@@ -336,7 +329,7 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
     one.params_yaml.write_text(yaml.safe_dump(params))
     images.run(one)
     shutil.copytree(one.folder, three.folder)
-    perturbations.run(one, "standard")
+    answering.run(one, "standard", "perturbations")
     names, settings_for = ChangePlan.names, engine.settings_for
     used: list[engine.Settings] = []
 
@@ -348,7 +341,7 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
     monkeypatch.setattr(answering, "settings_for", settings)
     monkeypatch.setattr(ChangePlan, "names", lambda self: names(self)[::-1])
     monkeypatch.setattr(predicting, "Shards", partial(Shards, min_images=40))
-    perturbations.run(three, "standard")
+    answering.run(three, "standard", "perturbations")
     assert [each.workers for each in used] == [3]
     for path_of in (AnswerFiles.predictions, AnswerFiles.record):
         found = [path_of(study.answers, "perturbations", "standard").read_bytes() for study in studies]
@@ -359,7 +352,7 @@ def answer_in_small_shards(study: Study) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predicting, "Shards", partial(Shards, min_images=64))
         patch.setattr(engine, "available_cores", lambda: 1)
-        corruptions.run(study, "standard")
+        answering.run(study, "standard", "corruptions")
 
 
 def test_shards_of_other_code_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,7 +443,7 @@ def test_published_images_give_the_answers_of_made_ones(
     published = {"corruptions": PARAMS["corruptions"] | {"published": folder.name}, "jpeg": 85}  # type: ignore[operator]
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | published))
     images.run(study)
-    corruptions.run(study, "standard")
+    answering.run(study, "standard", "corruptions")
     stored, found = (pd.read_parquet(each.answers.predictions("corruptions", "standard")) for each in (made, study))
     is_made = stored["file"].isin(whole["file"]) & (stored["change"] != "unchanged")
     is_read = found["change"] != "unchanged"  # which has the JPEG step

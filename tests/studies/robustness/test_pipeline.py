@@ -175,7 +175,7 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
             [("frost", 2), ("impulse_noise", 5), ("glass_blur", 1), ("elastic_transform", 3), ("unchanged", 0)],
         ),
         "perturbations": (PerturbedImage({name: 1 for name, _ in frames}), frames),
-        "scenarios": (scene_images(Sources.read(study), params.scenarios), params.scenarios.changes()),
+        "scenarios": (scene_images(Sources.read(study), params.section("scenarios")), params.section("scenarios").changes()),
     }
 
 
@@ -385,8 +385,8 @@ def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     make_edition(tmp_path / "mine", models_from_texts(["mine=timm:resnet18.a1_in1k"]))
     study = Study(tmp_path / "mine" / STUDY)
     params = read_study_params(study.params_yaml, ["mine"])
-    assert params.corruptions.trained_on == {}
-    assert params.perturbations.reference is None
+    assert params.section("corruptions").trained_on == {}
+    assert params.section("perturbations").reference is None
     assert all((folder / "README.md").is_file() for folder in (study.masks, study.backgrounds, study.generated.parent))
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
     kinds = ["none", "random_spatial", "spatial_grid", "spsa", "boundary", "common_corruptions", "pgd", "autoattack"]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cleanset.pipelines.modules import path_of
 from cleanset.studies.robustness import provenance
 from cleanset.studies.robustness.provenance import changing_code, changing_modules
 
@@ -22,7 +23,7 @@ def test_the_modules_that_decide_a_changed_images_pixels() -> None:
 
 
 def test_other_code_has_another_digest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    before, path_of = changing_code(), provenance.path_of
+    before = changing_code()
     assert before == changing_code()
     path = tmp_path / "kernels.py"
     path.write_bytes(path_of("cleanset.studies.robustness.kernels").read_bytes() + b"\n")

@@ -16,7 +16,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness import names, published_images
-from cleanset.studies.robustness.changed_images import ChangedImages, StudyFile
+from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.digests import DigestRun
 from cleanset.studies.robustness.families import ChangePlan, Sources, change_plan, family_named, measured_images, notice
 from cleanset.studies.robustness.settings import StudyParams
@@ -117,7 +117,7 @@ def test_a_jpeg_of_the_benchmarks_quality_is_the_jpeg_step(sources: Sources) -> 
     family, changed = read(sources)
     _, with_jpeg = made(sources, "corruptions", wanted(85, corruptions=CORRUPTIONS))
     for name in family.names():
-        np.testing.assert_array_equal(pixels(changed, name), np.array(with_jpeg(name)))
+        np.testing.assert_array_equal(pixels(changed, name), np.array(with_jpeg(str(name))))
 
 
 def test_digests_are_of_the_published_pixels(sources: Sources) -> None:

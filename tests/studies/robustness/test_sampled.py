@@ -14,17 +14,16 @@ from cleanset.studies.robustness.corruptions.measures import (
     mean_corruption_error,
     relative_ce,
     relative_corruption_errors,
+    sampled_ces,
 )
 from cleanset.studies.robustness.names import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.sampled import (
     Sampled,
     constant,
     mean_of,
-    sampled_ces,
     sampled_means,
-    sampled_score,
 )
-from cleanset.studies.robustness.scenarios.measures import accuracy_by_cell, score
+from cleanset.studies.robustness.scenarios.measures import accuracy_by_cell, sampled_score, score
 
 CLASSES = np.repeat(np.arange(20), 3)
 RESAMPLES = Bootstrap(resamples=200).resample(CLASSES)

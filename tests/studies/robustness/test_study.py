@@ -38,13 +38,13 @@ def study(tmp_path: Path, text: str) -> Path:
 def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
     params = read_study_params(study(tmp_path, "seed: 7\n"), ROLES)
     assert (params.images, params.jpeg, params.seed) == ("union", 85, 7)
-    assert len(params.corruptions.changes()) == 75
-    assert params.corruptions.changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [("shot_noise", 1)]
+    assert len(params.section("corruptions").changes()) == 75
+    assert params.section("corruptions").changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [("shot_noise", 1)]
 
 
 def test_groups_stand_for_their_members(tmp_path: Path) -> None:
     text = "corruptions: {names: [digital, snow], severities: [3, 1]}\n"
-    changes = read_study_params(study(tmp_path, text), ROLES).corruptions.changes()
+    changes = read_study_params(study(tmp_path, text), ROLES).section("corruptions").changes()
     names = ["snow", "contrast", "elastic_transform", "pixelate", "jpeg_compression"]
     assert changes == [(name, severity) for name in names for severity in (1, 3)]
 
@@ -52,8 +52,8 @@ def test_groups_stand_for_their_members(tmp_path: Path) -> None:
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     (text,) = blocks(repository, "yaml", "docs/robustness.md")
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
-    assert params.corruptions.trained_on == {"corruption_robust": ["noise"]}
-    assert len(params.corruptions.changes()) == 40
+    assert params.section("corruptions").trained_on == {"corruption_robust": ["noise"]}
+    assert len(params.section("corruptions").changes()) == 40
     attack = read_attack_settings(study(tmp_path, text))
     defaults = AttackSettings.model_validate({})
     assert (attack.search_precision, attack.probe) == (defaults.search_precision, defaults.probe)

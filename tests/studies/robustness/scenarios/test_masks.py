@@ -15,6 +15,7 @@ from PIL import Image, ImageDraw
 
 from cleanset.errors import CleansetError
 from cleanset.images.base import base_image
+from cleanset.studies.robustness.scenarios.mask_formats import labelme_mask, png_mask, rle_mask
 from cleanset.studies.robustness.scenarios.masks import (
     Mask,
     base_mask,
@@ -23,10 +24,7 @@ from cleanset.studies.robustness.scenarios.masks import (
     check_mask,
     cropped_mask,
     intersection_over_union,
-    labelme_mask,
-    png_mask,
     regions_of,
-    rle_mask,
     unsuitable,
 )
 from tests.properties import examples
