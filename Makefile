@@ -39,13 +39,14 @@ from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own arch
 	'other images, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
 	cd "$(EDITION)" && dvc repro
 
-robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's finished sets, pulled or built
+robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's finished sets, pulled or built, and attack its models
 	cd "$(EDITION)/studies/robustness" && dvc repro && dvc metrics show
+	cd "$(EDITION)/studies/attacks" && dvc repro && dvc metrics show
 
 remote: setup  ## URL=https://…: the address that finished sets are read from, in both editions
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
 	dvc remote modify origin url "$(URL)"
-	for folder in imagenet studies/robustness studies/contest imagenet/studies/robustness imagenet/studies/contest; do \
+	for folder in imagenet $(foreach study,robustness attacks contest,studies/$(study) imagenet/studies/$(study)); do \
 	(cd $$folder && dvc remote modify origin url "$(URL)") || exit 1; done
 
 # files stay on one process, in the order that tests/conftest.py gives them

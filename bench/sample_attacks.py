@@ -6,8 +6,9 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from cleanset.edition.params import read_params
-from cleanset.studies.attacks.settings import AttackSettings
+from cleanset.studies.attacks.params import AttackParams
 from cleanset.studies.attacks.stages import attacks
+from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.robustness.study import Study
 from measuring import PROJECT, print_machine, print_table, share
 
@@ -26,7 +27,7 @@ SMALL = {
 
 
 def main() -> None:
-    settings = AttackSettings.model_validate({"search_precision": "float64", "images": IMAGES, "attacks": SMALL})
+    settings = AttackParams.model_validate({"search_precision": "float64", "images": IMAGES, "attacks": SMALL})
     rows, begin, used = [], perf_counter(), process_time()
     with tempfile.TemporaryDirectory() as scratch:
         study = linked(Path(scratch))
@@ -44,10 +45,12 @@ def main() -> None:
     )
 
 
-def linked(folder: Path) -> Study:
+def linked(folder: Path) -> AttackStudy:
     """A study that reads the sample's edition and study, which must be built, and writes in a folder of its own."""
     for name in ("params.yaml", "sample", "data"):
         (folder / name).symlink_to(PROJECT / name)
+    attacked = AttackStudy(folder / "studies" / "attacks")
+    attacked.folder.mkdir(parents=True)
     source, study = Study(PROJECT / "studies" / "robustness"), Study(folder / "studies" / "robustness")
     (study.folder / "data").mkdir(parents=True)
     for name in ("params.yaml", "masks", "backgrounds", "generated"):
@@ -56,7 +59,7 @@ def linked(folder: Path) -> Study:
         if not (source.folder / "data" / name).exists():
             sys.exit(f"{source.folder / 'data' / name}: missing; run make robustness")
         (study.folder / "data" / name).symlink_to(source.folder / "data" / name)
-    return study
+    return attacked
 
 
 if __name__ == "__main__":

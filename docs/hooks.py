@@ -18,6 +18,8 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from cleanset import tables
 from cleanset.edition.params import PROTOCOLS, Params
+from cleanset.studies.attacks.measures import MEASURES_COLUMNS
+from cleanset.studies.attacks.params import AttackParams
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.answers import PREDICTIONS
@@ -216,15 +218,16 @@ def all_tables() -> str:
 
 
 def study_tables() -> str:
-    """The columns of every table of a study of robustness, and of the CSV files of its measures."""
+    """The columns of every table of a study of robustness and of attacks, and of the CSV files of their measures."""
     found = {"data/images.parquet": STUDY_IMAGES, "data/masks.parquet": MASKS}
     found |= {f"data/{family}/<model>.parquet": table for family, table in PREDICTIONS.items()}
     found |= {f"data/digests/{family}.parquet": table for family, table in DIGESTS.items()}
     found["data/attacks/<attack>/<model>/attacked.parquet"] = ATTACKED
     text = _tables(found)
-    for name, columns in MEASURE_FILES.items():
+    measures = {name: {key: MEASURE_COLUMNS[key] for key in columns} for name, columns in MEASURE_FILES.items()}
+    for name, columns in (measures | {"attack_measures.csv": MEASURES_COLUMNS}).items():
         text += f"## `data/{name}`\n\n"
-        text += _table(("column", "what it is"), ((f"`{key}`", MEASURE_COLUMNS[key]) for key in columns)) + "\n\n"
+        text += _table(("column", "what it is"), ((f"`{key}`", said) for key, said in columns.items())) + "\n\n"
     return text
 
 
@@ -249,6 +252,7 @@ REFERENCE: dict[str, Callable[[], str]] = {
     "commands": commands,
     "params": params,
     "study_params": partial(sections, StudyParams),
+    "attack_params": partial(sections, AttackParams),
     "contest_rules": partial(sections, ContestRules),
     "tables": all_tables,
     "study_tables": study_tables,

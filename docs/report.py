@@ -1,6 +1,6 @@
 """Photograph the sample's pages into docs/: report, study of robustness, attacks, contest; two views of each.
 
-Run `python docs/report.py` in the root after `dvc repro` there and in studies/robustness; it needs Chromium.
+Run `python docs/report.py` in the root after `dvc repro` there and in the three studies; it needs Chromium.
 """
 
 import io
@@ -14,7 +14,7 @@ WIDTH, HEIGHT, GAP = 820, 1010, 20
 VIEWS = {
     "report": ("report/index.html", "report/sheet-1.html#n04254680"),
     "robustness": ("studies/robustness/report/index.html#ce", "studies/robustness/report/images.html"),
-    "attacks": ("studies/robustness/report/attacks.html#success", "studies/robustness/report/attacks.html#images"),
+    "attacks": ("studies/attacks/report/index.html#success", "studies/attacks/report/index.html#images"),
     "contest_page": ("studies/contest/results/page.html", "studies/contest/results/page.html#images"),
 }
 

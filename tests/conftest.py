@@ -123,7 +123,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test by what its fixtures bring or compute, and begin with the files that take longest."""
-    costly, is_studied = set(), holds_data(REPOSITORY / ".dvc" / "cache", REPOSITORY / "studies" / "robustness")
+    cache, studies = REPOSITORY / ".dvc" / "cache", REPOSITORY / "studies"
+    costly, is_studied = set(), all(holds_data(cache, studies / name) for name in ("robustness", "attacks"))
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for name, having in NEEDS.items():

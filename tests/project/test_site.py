@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, Request
 
 from cleanset import tables
 from cleanset.edition.params import PROTOCOLS, Params
+from cleanset.studies.attacks.measures import Line
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.robustness.answers import PREDICTIONS
 from cleanset.studies.robustness.images import STUDY_IMAGES
@@ -118,7 +119,7 @@ def check_documented(text: str, content: object, lines: Sequence[str]) -> None:
 def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None:
     text = words(site, "reference/study_params")
     studied = yaml.safe_load((repository / "studies" / "robustness" / "params.yaml").read_text("utf-8"))
-    del studied["further_models"], studied["masks"], studied["corruptions"]["trained_on"], studied["attack"]["wrapped"]
+    del studied["further_models"], studied["masks"], studied["corruptions"]["trained_on"]
     lines: tuple[str, ...] = (
         "jpeg whole number from 1 to 100 or nothing 85",
         "corruptions.severities list of whole number from 1 to 5 [1, 2, 3, 4, 5]",
@@ -126,12 +127,18 @@ def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None
         "masks[].origin person , generator , model (needed)",
         "scenarios.baselines.class_index whole number from 0 to 999 or nothing null",
         "scenarios.object_weight number above 0 to 1 1.0",
-        "attack.attacks.pgd.eps number above 0 4/255",
-        "attack.attacks.boundary.after a section random_spatial or nothing with its defaults",
-        "attack.wrapped.<name>.images whole number from 1 or nothing null",
         "further_models.<role>.name text (needed)",
     )
     check_documented(text, studied, lines)
+    text = words(site, "reference/attack_params")
+    attacked = yaml.safe_load((repository / "studies" / "attacks" / "params.yaml").read_text("utf-8"))
+    del attacked["wrapped"]
+    lines = (
+        "attacks.pgd.eps number above 0 4/255",
+        "attacks.boundary.after a section random_spatial or nothing with its defaults",
+        "wrapped.<name>.images whole number from 1 or nothing null",
+    )
+    check_documented(text, attacked, lines)
     text = words(site, "reference/contest_rules")
     ruled = yaml.safe_load((repository / "studies" / "contest" / "contest.yaml").read_text("utf-8"))
     del ruled["classes"], ruled["board"]
@@ -153,7 +160,7 @@ def test_every_column_of_a_study_is_there(site: Path) -> None:
         assert section.startswith(f"¶ Sorted by {table.key[0]}"), name
         for column, kind in table.columns.items():
             assert f"{column} {kind.type} {kind.expected}" in section, (name, column)
-    for name, columns in MEASURE_FILES.items():
+    for name, columns in [*MEASURE_FILES.items(), ("attack_measures.csv", Line._fields)]:
         section = text.partition(f"data/{name} ")[2].partition(" data/")[0]
         for column in columns:
             assert f" {column} " in section, (name, column)

@@ -11,12 +11,13 @@ from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-STUDY, CONTEST = Path("studies", "robustness"), Path("studies", "contest")
+STUDY, ATTACKS, CONTEST = (Path("studies", name) for name in ("robustness", "attacks", "contest"))
+PROJECTS = STUDY, ATTACKS, CONTEST
 COPIED = (
     "raw.md5", ".dvcignore", ".dvc/.gitignore", "data/README.md",
     *(
         (project / name).as_posix()
-        for project in (STUDY, CONTEST)
+        for project in PROJECTS
         for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore")
     ),
     (STUDY / ".dvc" / "plots" / "line_per_model.json").as_posix(),
@@ -34,7 +35,7 @@ _SHARED_CACHE = re.compile(r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n")
 def make_edition(folder: Path, models: Models | None = None) -> None:
     """Make `folder` an edition with the ImageNet edition's params, checksums and DVC remote, and with empty reviews.
 
-    In it are its study of robustness and a contest, projects of their own.
+    In it are its study of robustness, attacks and a contest, DVC projects of their own.
 
     `models`: the ensemble, else that of the ImageNet edition. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty or this is not a checkout.
@@ -53,6 +54,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         study = re.sub(r"(?m)^  trained_on:.*\n(?:    .*\n)*", "  trained_on: {}\n", study)
         study = re.sub(r"(?m)^  reference: (?!alexnet)\w+ +#", "  reference: null                 #", study)
     study = re.sub(r"\A#.*\n", "# See docs/robustness.md for what to put where.\n", study)
+    attacks = re.sub(r"\A#.*\n", "# See docs/robustness.md#attacks.\n", read(template / ATTACKS / "params.yaml"))
     config = _dvc_config(template, folder.resolve())
     with new_folder(folder) as partial:
         for name in ("reviews", "data/raw", ".dvc"):
@@ -64,7 +66,8 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         write_text(partial / "dvc.yaml", pipeline)
         write_text(partial / ".dvc" / "config", config)
         write_text(partial / STUDY / "params.yaml", study)
-        for project in (STUDY, CONTEST):
+        write_text(partial / ATTACKS / "params.yaml", attacks)
+        for project in PROJECTS:
             write_text(partial / project / ".dvc" / "config", _project_config(config, folder.resolve(), project))
         write_text(partial / "reviews" / ".gitkeep", "")
         write_text(partial / ".gitignore", IGNORED)

@@ -1,4 +1,4 @@
-"""A study of four drawn images and one untrained network, whose scores are stored, without DVC."""
+"""An edition of four drawn images and one untrained network, whose scores and predictions are stored, without DVC."""
 
 import hashlib
 import json
@@ -14,9 +14,9 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.models import load_model
+from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers
 from cleanset.studies.robustness.images import STUDY_IMAGES
-from cleanset.studies.robustness.study import Study
 from cleanset.tables import CROP_SCORES, SCORES, write_table
 from tests.ten_images import drawn_image, id_of, jpeg
 
@@ -24,10 +24,11 @@ NETWORK, ROLE = "test_byobnet", "standard"
 COUNT = 4
 
 
-def made_study(folder: Path) -> Study:
+def made_study(folder: Path) -> AttackStudy:
     """Two of the four images are labeled with what the network predicts."""
-    study = Study(folder / "studies" / "robustness")
-    study.folder.mkdir(parents=True)
+    study = AttackStudy(folder / "studies" / "attacks")
+    for each in (study.folder, study.robustness.folder):
+        each.mkdir(parents=True)
     weights = folder / "w.safetensors"
     images = {id_of(number): jpeg(drawn_image(180, 170, seed=number)) for number in range(1, COUNT + 1)}
     save_file(tensors(), weights)
@@ -38,7 +39,8 @@ def made_study(folder: Path) -> Study:
         "score": {"device": "cpu", "precision": "float64", "batch_size": 4}, "count": {"published_top1": {}},
     }  # fmt: skip
     (folder / "params.yaml").write_text(json.dumps(params))
-    study.params_yaml.write_text("images: union\njpeg: null\nseed: 0\nbootstrap: {draws: 50}\n")
+    study.robustness.params_yaml.write_text("images: union\njpeg: null\nseed: 0\n")
+    study.params_yaml.write_text("bootstrap: {draws: 50}\n")
     score(study, images)
     return study
 
@@ -55,7 +57,7 @@ def tensors() -> dict[str, torch.Tensor]:
     return dict(network.state_dict())
 
 
-def score(study: Study, images: dict[str, bytes]) -> None:
+def score(study: AttackStudy, images: dict[str, bytes]) -> None:
     """Store the scores, the exported images and the answers to them, by the package's own scorer."""
     edition: Edition = study.edition
     params = read_params(edition.folder)
@@ -73,11 +75,11 @@ def score(study: Study, images: dict[str, bytes]) -> None:
         path.write_bytes(data)
         rows.append((file, image_id, label, None, hashlib.sha256(data).hexdigest(), [ROLE]))
     table = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
-    write_table(study.images, table, STUDY_IMAGES)
+    write_table(study.robustness.images, table, STUDY_IMAGES)
     answers = score_few(
         model, images.__getitem__, settings_for(params.score), list(images), read_off=ReadAnswers(range(1000))
     )
     names = {"file": table["file"].tolist(), "change": ["clean"] * COUNT, "severity": [0] * COUNT}
     for family in ("corruptions", "scenarios"):
         columns = PREDICTIONS[family]
-        write_table(study.predictions(family, ROLE), answers.assign(**names)[columns.names], columns)
+        write_table(study.robustness.predictions(family, ROLE), answers.assign(**names)[columns.names], columns)

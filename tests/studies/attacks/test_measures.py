@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.measures import measured
+from cleanset.studies.attacks.measures import MEASURES_COLUMNS, Line, measured
 
 RESULTS = pd.DataFrame(
     {
@@ -65,3 +65,7 @@ def test_one_image_has_no_interval() -> None:
     _, value, low, high = lines(RESULTS.iloc[:1])["error"]
     assert value == 1
     assert np.isnan([low, high]).all()
+
+
+def test_every_column_is_described() -> None:
+    assert tuple(MEASURES_COLUMNS) == Line._fields

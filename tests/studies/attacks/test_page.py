@@ -8,21 +8,18 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from cleanset.report.pages import page_environment
 from cleanset.scoring.groups import Groups
-from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE
 from cleanset.studies.attacks.measures import Line
-from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_context, parameters
-from cleanset.studies.attacks.settings import AttackSettings
-from cleanset.studies.attacks.stages.attacks_page import names_of, predicted, shown
+from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page, parameters
+from cleanset.studies.attacks.params import AttackParams
+from cleanset.studies.attacks.stages.pages import names_of, predicted, shown
 from cleanset.studies.attacks.warning_record import Seen, WarningRecord
 from cleanset.studies.attacks.wrapped import WrappedModel
-from cleanset.studies.robustness.pages import TEMPLATES
 from tests.report.pages import cells
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = AttackSettings.model_validate(
+SETTINGS = AttackParams.model_validate(
     {"attacks": {"none": {}, "pgd": {"eps": "8/255", "steps": 3}, "far": {"kind": "pgd", "norm": "L2", "eps": 1.5}}}
 )
 NAN = float("nan")
@@ -69,9 +66,7 @@ def data(**changed: Any) -> AttacksData:
 
 
 def page(found: AttacksData) -> BeautifulSoup:
-    template = page_environment(TEMPLATES, COVERAGE).get_template("study_attacks.html")
-    text = template.render(attacks_context(found), pages=["index.html", "attacks.html"], page="attacks.html")
-    return BeautifulSoup(text, "html.parser")
+    return BeautifulSoup(attacks_page(found), "html.parser")
 
 
 def rows(shown: BeautifulSoup, label: str) -> list[list[str]]:
@@ -87,7 +82,7 @@ def test_the_measures() -> None:
     assert rows(found, "Distances and queries by attack and model")[2] == [
         "pgd", "mine", "3.0", "–", "1.50 1.25 to 1.75", "–", "–", "–",
     ]  # fmt: skip
-    assert "Corruptions" in found.nav.get_text()  # type: ignore[union-attr]
+    assert "Robustness" in found.nav.get_text()  # type: ignore[union-attr]
 
 
 def test_accuracy_over_coverage() -> None:
@@ -164,7 +159,7 @@ def test_parameters(name: str, text: str) -> None:
 
 
 def test_parameters_of_what_goes_before() -> None:
-    settings = AttackSettings.model_validate({"attacks": {"spsa": {"steps": 2, "after": {"max_angle": 10}}}})
+    settings = AttackParams.model_validate({"attacks": {"spsa": {"steps": 2, "after": {"max_angle": 10}}}})
     assert parameters(settings, "spsa") == (
         "eps 16/255, steps 2, samples 64, learning rate 0.01, delta 0.01, stop margin 1, "
         "after (scale 0.9107, max translation 18, max angle 10)"

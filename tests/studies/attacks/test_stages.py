@@ -26,21 +26,18 @@ from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import choose_devices
 from cleanset.studies.attacks.base import Pixels, Result, Subject
 from cleanset.studies.attacks.judged import Judge, decoded
-from cleanset.studies.attacks.results import ATTACKED, attacked_folder, partial_folder
-from cleanset.studies.attacks.settings import AttackSettings
+from cleanset.studies.attacks.params import AttackParams
+from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.spatial import RandomSpatial
 from cleanset.studies.attacks.stages import attack_results, attack_warnings, attacks
-from cleanset.studies.attacks.stages.attacks_page import attacks_data
-from cleanset.studies.robustness.changed_images import files_of
-from cleanset.studies.robustness.families import Sources
-from cleanset.studies.robustness.images import STUDY_IMAGES
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.attacks.stages.pages import attacks_data
+from cleanset.studies.attacks.study import AttackStudy
 from cleanset.tables import SCORES, read_table, write_table
 from tests.studies.attacks.study import ROLE, made_study
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = AttackSettings.model_validate(
+SETTINGS = AttackParams.model_validate(
     {
         "search_precision": "float64",
         "attacks": {
@@ -53,39 +50,39 @@ SETTINGS = AttackSettings.model_validate(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def made(tmp_path_factory: pytest.TempPathFactory) -> AttackStudy:
     """A study on which nothing has run; not to be changed."""
     return made_study(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture
-def study(made: Study, tmp_path: Path) -> Study:
+def study(made: AttackStudy, tmp_path: Path) -> AttackStudy:
     shutil.copytree(made.folder.parents[1], tmp_path / "edition")
-    return Study(tmp_path / "edition" / "studies" / "robustness")
+    return AttackStudy(tmp_path / "edition" / "studies" / "attacks")
 
 
 @pytest.fixture(scope="module")
-def attacked(made: Study, tmp_path_factory: pytest.TempPathFactory) -> Study:
+def attacked(made: AttackStudy, tmp_path_factory: pytest.TempPathFactory) -> AttackStudy:
     """A study on which all of SETTINGS have run; not to be changed."""
     folder = tmp_path_factory.mktemp("attacked") / "edition"
     shutil.copytree(made.folder.parents[1], folder)
-    study = Study(folder / "studies" / "robustness")
+    study = AttackStudy(folder / "studies" / "attacks")
     for name in SETTINGS.names:
         attacks.run(study, ROLE, name, SETTINGS)
     attack_results.run(study, SETTINGS)
     return study
 
 
-def results(study: Study, name: str) -> pd.DataFrame:
-    return read_table(attacked_folder(study.folder, name, ROLE).table, ATTACKED)
+def results(study: AttackStudy, name: str) -> pd.DataFrame:
+    return read_table(study.results(name, ROLE).table, ATTACKED)
 
 
-def judge_of(study: Study) -> Judge:
+def judge_of(study: AttackStudy) -> Judge:
     params = read_params(study.edition.folder)
     return Judge(load_model(params.model(ROLE), study.edition.folder), choose_devices("cpu")[0])
 
 
-def test_none_gives_the_stored_scores_bit_for_bit(attacked: Study) -> None:
+def test_none_gives_the_stored_scores_bit_for_bit(attacked: AttackStudy) -> None:
     scores = read_table(attacked.edition.scores(ROLE), SCORES).set_index("image_id")
     for _, row in results(attacked, "none").iterrows():
         stored = scores.loc[row["image_id"]]
@@ -97,12 +94,12 @@ def test_none_gives_the_stored_scores_bit_for_bit(attacked: Study) -> None:
         assert np.array_equal(shares[order].astype(np.float32), stored["top5_probability"])
 
 
-def folder_of(study: Study, name: str) -> Path:
-    return attacked_folder(study.folder, name, ROLE).folder
+def folder_of(study: AttackStudy, name: str) -> Path:
+    return study.results(name, ROLE).folder
 
 
 @pytest.mark.parametrize("name", ["random_spatial", "pgd", "boundary", "spsa", "guess"])
-def test_every_file_gives_its_stored_logits_again(name: str, attacked: Study) -> None:
+def test_every_file_gives_its_stored_logits_again(name: str, attacked: AttackStudy) -> None:
     judge = judge_of(attacked)
     for _, row in results(attacked, name).iterrows():
         data = (folder_of(attacked, name) / row["png"]).read_bytes()
@@ -112,7 +109,7 @@ def test_every_file_gives_its_stored_logits_again(name: str, attacked: Study) ->
         assert row["is_error"] == (int(logits.argmax()) != row["class_index"])
 
 
-def test_what_is_stored(attacked: Study) -> None:
+def test_what_is_stored(attacked: AttackStudy) -> None:
     found = {name: results(attacked, name) for name in SETTINGS.names}
     assert {name: len(table) for name, table in found.items()} == {
         "none": 4, "random_spatial": 4, "pgd": 3, "boundary": 4, "spsa": 4, "guess": 4,
@@ -128,7 +125,7 @@ def test_what_is_stored(attacked: Study) -> None:
     assert hashlib.sha256(file.read_bytes()).hexdigest() == source["source_sha256"]
 
 
-def test_lpips_is_measured_where_there_are_weights(study: Study) -> None:
+def test_lpips_is_measured_where_there_are_weights(study: AttackStudy) -> None:
     torch.manual_seed(0)
     weights = study.folder / "alexnet.safetensors"
     save_file(alexnet(weights=None).state_dict(), weights)
@@ -142,11 +139,11 @@ def test_lpips_is_measured_where_there_are_weights(study: Study) -> None:
     assert record["lpips_weights_sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
     assert record["versions"]["lpips"] == "0.1.4"
     weights.unlink()
-    with pytest.raises(CleansetError, match=r"^attack\.lpips: .*alexnet\.safetensors not found; expected"):
+    with pytest.raises(CleansetError, match=r"^lpips: .*alexnet\.safetensors not found; expected"):
         attacks.run(study, ROLE, "none", settings)
 
 
-def test_the_record(attacked: Study) -> None:
+def test_the_record(attacked: AttackStudy) -> None:
     record = json.loads((folder_of(attacked, "pgd") / "record.json").read_text())
     assert record["parameters"]["eps"] == 4 / 255
     assert (record["images"], record["attacked"], record["search_precision"]) == (3, 3, "float64")
@@ -155,7 +152,7 @@ def test_the_record(attacked: Study) -> None:
     assert str(attacked.folder) not in json.dumps(record)
 
 
-def test_a_guess_is_a_mistake_that_is_known(attacked: Study) -> None:
+def test_a_guess_is_a_mistake_that_is_known(attacked: AttackStudy) -> None:
     """Only the clean answers are stored: a class has a mistake if one of its images is misclassified."""
     found = results(attacked, "guess")
     mistaken = set(found["class_index"][~found["was_correct"]])
@@ -163,7 +160,7 @@ def test_a_guess_is_a_mistake_that_is_known(attacked: Study) -> None:
     assert 0 < found["is_error"].sum() < 4
 
 
-def test_the_table_of_all(attacked: Study) -> None:
+def test_the_table_of_all(attacked: AttackStudy) -> None:
     with (attacked.folder / "data" / "attack_measures.csv").open() as file:
         rows = {(row["attack"], row["measure"]): row for row in csv.DictReader(file)}
     assert float(rows["none", "error"]["value"]) == 0.5
@@ -173,17 +170,13 @@ def test_the_table_of_all(attacked: Study) -> None:
     assert metric == {ROLE: 0.5}
 
 
-def test_what_the_page_shows_of_it(attacked: Study, tmp_path: Path) -> None:
+def test_what_the_page_shows_of_it(attacked: AttackStudy, tmp_path: Path) -> None:
     """Warnings, sizes, what confidences are read from, and small copies: all but those of the attack none."""
     shutil.copytree(attacked.folder.parents[1], tmp_path / "edition")
-    study = Study(tmp_path / "edition" / "studies" / "robustness")
+    study = AttackStudy(tmp_path / "edition" / "studies" / "attacks")
     attack_warnings.run(study, ROLE, SETTINGS)
-    with study.params_yaml.open("a") as file:
-        file.write(f"attack: {json.dumps(SETTINGS.model_dump(exclude_none=True))}\n")
-    images = read_table(study.images, STUDY_IMAGES)
-    sources = Sources(images, pd.DataFrame(), files_of(study.edition, images), study)
-    found = attacks_data(study, sources, tmp_path)
-    assert found is not None
+    study.params_yaml.write_text(json.dumps(SETTINGS.model_dump(exclude_none=True)))
+    found = attacks_data(study, tmp_path)
     assert (found.models, found.sizes) == ([ROLE], {ROLE: 160})
     assert found.warnings[0].images == 2
     assert {name for name, _ in found.sheets} == {"random_spatial", "pgd", "boundary", "spsa", "guess"}
@@ -201,10 +194,9 @@ def test_what_the_page_shows_of_it(attacked: Study, tmp_path: Path) -> None:
     assert clean.shape == (112, 112, 3)
     by_id = results(study, "pgd").set_index("image_id")
     assert (row.l2, row.linf) == (by_id.at[row.image_id, "l2"], by_id.at[row.image_id, "linf"])
-    assert attacks_data(Study(tmp_path / "other"), sources, tmp_path) is None
 
 
-def test_a_second_run_writes_the_same_bytes(attacked: Study, study: Study) -> None:
+def test_a_second_run_writes_the_same_bytes(attacked: AttackStudy, study: AttackStudy) -> None:
     for name in ("boundary", "spsa"):
         attacks.run(study, ROLE, name, SETTINGS)
         one, other = (contents(folder_of(each, name)) for each in (attacked, study))
@@ -230,16 +222,16 @@ class Fatal(RandomSpatial):
 
 def run_fatally(folder: Path) -> None:
     vars(attacks)["made"] = lambda *_: Fatal(204 / 224, 18, 30, 0)
-    attacks.run(Study(folder), ROLE, "random_spatial", SETTINGS)
+    attacks.run(AttackStudy(folder), ROLE, "random_spatial", SETTINGS)
 
 
-def test_a_kill_loses_one_group(study: Study, attacked: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_loses_one_group(study: AttackStudy, attacked: AttackStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     process = multiprocessing.get_context("spawn").Process(target=run_fatally, args=(study.folder,))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert not folder_of(study, "random_spatial").exists()
-    assert len(list(partial_folder(study.folder, "random_spatial", ROLE).rglob("0*.parquet"))) == 2
+    assert len(list(study.partial_results("random_spatial", ROLE).rglob("0*.parquet"))) == 2
     asked, changed = [], RandomSpatial.changed
 
     def watched(attack: RandomSpatial, one: Subject) -> Pixels:
@@ -250,14 +242,14 @@ def test_a_kill_loses_one_group(study: Study, attacked: Study, monkeypatch: pyte
     attacks.run(study, ROLE, "random_spatial", SETTINGS)
     assert len(asked) == 2
     assert contents(folder_of(study, "random_spatial")) == contents(folder_of(attacked, "random_spatial"))
-    assert not partial_folder(study.folder, "random_spatial", ROLE).exists()
+    assert not study.partial_results("random_spatial", ROLE).exists()
 
 
-def with_budget(**budget: Any) -> AttackSettings:
+def with_budget(**budget: Any) -> AttackParams:
     return SETTINGS.model_copy(update={"budget": SETTINGS.budget.model_copy(update=budget)})
 
 
-def test_a_budget(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_budget(study: AttackStudy, capsys: pytest.CaptureFixture[str]) -> None:
     attacks.run(study, ROLE, "spsa", with_budget(queries=9))
     assert len(results(study, "spsa")) == 2
     assert "spsa standard: the budget is spent after 2 of 4 images" in capsys.readouterr().err
@@ -266,7 +258,7 @@ def test_a_budget(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(results(study, "none")) == 1
 
 
-def test_other_scores_than_those_stored(study: Study) -> None:
+def test_other_scores_than_those_stored(study: AttackStudy) -> None:
     scores = read_table(study.edition.scores(ROLE), SCORES)
     scores["log_odds"] = (scores["log_odds"] + 0.5).astype("float32")
     write_table(study.edition.scores(ROLE), scores, SCORES)
@@ -274,12 +266,12 @@ def test_other_scores_than_those_stored(study: Study) -> None:
         attacks.run(study, ROLE, "none", SETTINGS)
 
 
-def test_an_attack_that_is_not_in_the_params(study: Study) -> None:
+def test_an_attack_that_is_not_in_the_params(study: AttackStudy) -> None:
     with pytest.raises(CleansetError, match="unknown attack 'fgsm'"):
         attacks.run(study, ROLE, "fgsm")
 
 
-def test_warnings_are_written(study: Study) -> None:
+def test_warnings_are_written(study: AttackStudy) -> None:
     attack_warnings.run(study, ROLE, SETTINGS)
     found = json.loads((study.folder / "data" / "attack_warnings" / f"{ROLE}.json").read_text())
     assert (found["role"], found["images"]) == (ROLE, 2)

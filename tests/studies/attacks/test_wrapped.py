@@ -22,17 +22,14 @@ from cleanset.scoring.wrappers import GroupedNetwork, Uninteresting
 from cleanset.studies.attacks.autoattack import AutoAttack
 from cleanset.studies.attacks.base import Result, Subject, judged_seed, searched_seed
 from cleanset.studies.attacks.judged import Judge, decoded
-from cleanset.studies.attacks.results import ATTACKED, attacked_folder, partial_folder
-from cleanset.studies.attacks.settings import AttackSettings
+from cleanset.studies.attacks.params import AttackParams, read_attack_params
+from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.spsa import Spsa
 from cleanset.studies.attacks.stages import attack_results, attack_targets, attack_warnings, attacks
-from cleanset.studies.attacks.stages.attacks_page import attacks_data
+from cleanset.studies.attacks.stages.pages import attacks_data
+from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.wrapped import WrappedModel
-from cleanset.studies.robustness.changed_images import files_of
-from cleanset.studies.robustness.families import Sources
 from cleanset.studies.robustness.images import STUDY_IMAGES
-from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table
 from tests.studies.attacks.networks import CPU, correct_subjects, loaded, on_cpu, random_linear, subject
 from tests.studies.attacks.study import ROLE, made_study
@@ -46,14 +43,14 @@ GOLDFISH, BANANA = "n01443537", "n07753592"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{model: standard}", "attack.wrapped.mine: neither wrapper nor groups; expected one of them or both"),
+        ("{model: standard}", "wrapped.mine: neither wrapper nor groups; expected one of them or both"),
         (
             "{model: vgg, wrapper: uninteresting}",
             "mine.model: 'vgg' is no model of the edition; expected one of standard",
         ),
         ("{model: more, wrapper: uninteresting}", "mine.model: 'more' is no model of the edition"),
-        ("{wrapper: uninteresting}", "attack.wrapped.mine.model"),
-        ("{model: standard, wrapper: dull}", "attack.wrapped.mine.wrapper"),
+        ("{wrapper: uninteresting}", "wrapped.mine.model"),
+        ("{model: standard, wrapper: dull}", "wrapped.mine.wrapper"),
         ("{model: standard, groups: {a: [n01443537]}}", "mine.groups: 1 groups; expected 2, each with a name"),
         ("{model: standard, groups: {a: [n01443537], b: []}}", "mine.groups: b: a group of no class"),
         ("{model: standard, groups: {a: [n01443537], b: [n1]}}", "mine.groups: b: 'n1' is no class of ILSVRC2012"),
@@ -63,9 +60,9 @@ GOLDFISH, BANANA = "n01443537", "n07753592"
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "params.yaml"
-    path.write_text(f"further_models: {{more: {{source: timm, name: a}}}}\nattack: {{wrapped: {{mine: {text}}}}}\n")
+    path.write_text(f"wrapped: {{mine: {text}}}\n")
     with pytest.raises(CleansetError) as error:
-        read_study_params(path, ROLES)
+        read_attack_params(path, ROLES, ["more"])
     assert message in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
@@ -75,15 +72,15 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
 def test_a_name_is_given_once(tmp_path: Path, name: str) -> None:
     path = tmp_path / "params.yaml"
     wrapped = f"{name}: {{model: standard, wrapper: uninteresting}}"
-    path.write_text(f"further_models: {{more: {{source: timm, name: a}}}}\nattack: {{wrapped: {{{wrapped}}}}}\n")
-    with pytest.raises(CleansetError, match=rf"attack\.wrapped\.{name}: a model has this name; expected another than "):
-        read_study_params(path, ROLES)
+    path.write_text(f"wrapped: {{{wrapped}}}\n")
+    with pytest.raises(CleansetError, match=rf"wrapped\.{name}: a model has this name; expected another than "):
+        read_attack_params(path, ROLES, ["more"])
 
 
 def test_what_is_run() -> None:
     """Every attack on every model, the wrapped ones last; guess on those of the edition."""
     wrapped = {"random": {"model": "standard", "wrapper": "uninteresting"}}
-    settings = AttackSettings.model_validate({"attacks": {"none": {}}, "wrapped": wrapped})
+    settings = AttackParams.model_validate({"attacks": {"none": {}}, "wrapped": wrapped})
     assert settings.runs(ROLES) == [
         ("none", "standard"), ("none", "robust"), ("none", "random"), ("guess", "standard"), ("guess", "robust"),
     ]  # fmt: skip
@@ -164,17 +161,17 @@ def test_autoattack_on_groups() -> None:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def study(tmp_path_factory: pytest.TempPathFactory) -> AttackStudy:
     return made_study(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture(scope="module")
-def settings(study: Study) -> AttackSettings:
+def settings(study: AttackStudy) -> AttackParams:
     """Groups of the classes of three images."""
-    first, second, third, fourth = read_table(study.images, STUDY_IMAGES)["class_index"]
+    first, second, third, fourth = read_table(study.robustness.images, STUDY_IMAGES)["class_index"]
     assert fourth not in {first, second, third}
     groups = {"left": [wnids()[first], GOLDFISH], "right": sorted({wnids()[second], wnids()[third]} - {wnids()[first]})}
-    return AttackSettings.model_validate(
+    return AttackParams.model_validate(
         {
             "search_precision": "float64",
             "attacks": {"none": {}, "spsa": {"steps": 2, "samples": 4, "after": None}, "pgd": {"steps": 2, "group": 2}},
@@ -189,18 +186,18 @@ def settings(study: Study) -> AttackSettings:
 
 
 @pytest.fixture(scope="module")
-def attacked(study: Study, settings: AttackSettings) -> Study:
+def attacked(study: AttackStudy, settings: AttackParams) -> AttackStudy:
     """The study with all of it run."""
     for name, model in settings.runs([ROLE]):
         attacks.run(study, model, name, settings)
     return study
 
 
-def results(study: Study, name: str, model: str) -> pd.DataFrame:
-    return read_table(attacked_folder(study.folder, name, model).table, ATTACKED)
+def results(study: AttackStudy, name: str, model: str) -> pd.DataFrame:
+    return read_table(study.results(name, model).table, ATTACKED)
 
 
-def test_groups(attacked: Study, settings: AttackSettings) -> None:
+def test_groups(attacked: AttackStudy, settings: AttackParams) -> None:
     """What is stored of a model with groups, from what is stored of the model."""
     whole, grouped = results(attacked, "none", ROLE), results(attacked, "none", "grouped")
     assert grouped["file"].tolist() == [whole["file"][place] for place in (0, 1, 2)]
@@ -216,12 +213,12 @@ def test_groups(attacked: Study, settings: AttackSettings) -> None:
     assert {len(logits) for logits in results(attacked, "none", "both")["logits_after"]} == {2}
 
 
-def test_the_record_says_what_is_around(attacked: Study, settings: AttackSettings) -> None:
-    record = json.loads(attacked_folder(attacked.folder, "spsa", "both").record.read_text())
+def test_the_record_says_what_is_around(attacked: AttackStudy, settings: AttackParams) -> None:
+    record = json.loads(attacked.results("spsa", "both").record.read_text())
     groups = settings.wrapped["both"].groups
     assert record["wrapped"] == {"model": ROLE, "wrapper": "uninteresting", "groups": groups, "images": None}
     assert record["images"] == 3
-    assert "wrapped" not in json.loads(attacked_folder(attacked.folder, "spsa", ROLE).record.read_text())
+    assert "wrapped" not in json.loads(attacked.results("spsa", ROLE).record.read_text())
 
 
 class Noisy(Uninteresting):
@@ -240,17 +237,17 @@ class Noisy(Uninteresting):
 
 
 @pytest.fixture
-def noisy(settings: AttackSettings, monkeypatch: pytest.MonkeyPatch) -> AttackSettings:
+def noisy(settings: AttackParams, monkeypatch: pytest.MonkeyPatch) -> AttackParams:
     """Settings with a wrapped model `noisy`."""
     monkeypatch.setattr(attack_targets, "wrapped", lambda network, *_: Noisy(network))
     return settings.model_copy(update={"wrapped": {"noisy": settings.wrapped["random"]}})
 
 
-def test_a_stored_file_gives_its_logits_again(study: Study, noisy: AttackSettings) -> None:
+def test_a_stored_file_gives_its_logits_again(study: AttackStudy, noisy: AttackParams) -> None:
     """By hand: the file's pixels, the noise of a seed of names, the model."""
     params = read_params(study.edition.folder)
     network = load_model(params.model(ROLE), study.edition.folder).network.double()
-    folders = {name: attacked_folder(study.folder, name, "noisy").folder for name in ("none", "pgd")}
+    folders = {name: study.results(name, "noisy").folder for name in ("none", "pgd")}
     for name in folders:
         attacks.run(study, "noisy", name, noisy)
     for _, row in results(study, "pgd", "noisy").iterrows():
@@ -288,9 +285,9 @@ class Backwards(Shards):
 
 
 def test_neither_order_nor_resumption_changes_what_a_random_model_answers(
-    study: Study, noisy: AttackSettings, monkeypatch: pytest.MonkeyPatch
+    study: AttackStudy, noisy: AttackParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = attacked_folder(study.folder, "spsa", "noisy").folder
+    folder = study.results("spsa", "noisy").folder
     attacks.run(study, "noisy", "spsa", noisy)
     expected = contents(folder)
     with monkeypatch.context() as context:
@@ -301,7 +298,7 @@ def test_neither_order_nor_resumption_changes_what_a_random_model_answers(
         context.setattr(attacks, "made", lambda *_: Interrupted(16 / 255, 2, 4, 0.01, 0.01, 1, 0))
         with pytest.raises(KeyboardInterrupt):
             attacks.run(study, "noisy", "spsa", noisy)
-    assert len(list(partial_folder(study.folder, "spsa", "noisy").rglob("0*.parquet"))) == 2
+    assert len(list(study.partial_results("spsa", "noisy").rglob("0*.parquet"))) == 2
     attacks.run(study, "noisy", "spsa", noisy)
     assert contents(folder) == expected
 
@@ -310,23 +307,23 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_guess_needs_stored_predictions(study: Study, settings: AttackSettings) -> None:
+def test_a_guess_needs_stored_predictions(study: AttackStudy, settings: AttackParams) -> None:
     with pytest.raises(CleansetError, match="guess random: guess reads stored predictions, which a wrapped model has"):
         attacks.run(study, "random", "guess", settings)
 
 
-def test_a_model_that_is_none(study: Study, settings: AttackSettings) -> None:
+def test_a_model_that_is_none(study: AttackStudy, settings: AttackParams) -> None:
     with pytest.raises(CleansetError, match="unknown model 'vgg'; expected one of standard, random, grouped, both"):
         attacks.run(study, "vgg", "none", settings)
 
 
-def test_groups_that_no_image_is_of(study: Study) -> None:
+def test_groups_that_no_image_is_of(study: AttackStudy) -> None:
     wrapped = {"mine": {"model": ROLE, "groups": {"a": [GOLDFISH], "b": [BANANA]}}}
-    with pytest.raises(CleansetError, match=r"attack\.wrapped\.mine\.groups: none of the study's 4 images is of one"):
-        attacks.run(study, "mine", "none", AttackSettings.model_validate({"wrapped": wrapped}))
+    with pytest.raises(CleansetError, match=r"wrapped\.mine\.groups: none of the study's 4 images is of one"):
+        attacks.run(study, "mine", "none", AttackParams.model_validate({"wrapped": wrapped}))
 
 
-def test_the_page_and_the_table(attacked: Study, settings: AttackSettings, tmp_path: Path) -> None:
+def test_the_page_and_the_table(attacked: AttackStudy, settings: AttackParams, tmp_path: Path) -> None:
     """The signs of the wrapper; predictions by group; no guess on wrapped models."""
     attack_results.run(attacked, settings)
     lines = pd.read_csv(attacked.folder / "data" / "attack_measures.csv")
@@ -335,12 +332,8 @@ def test_the_page_and_the_table(attacked: Study, settings: AttackSettings, tmp_p
     assert set(lines["images"][(lines["model"] == "grouped") & (lines["measure"] == "error")]) == {3}
     for model in settings.models([ROLE]):
         attack_warnings.run(attacked, model, settings)
-    with attacked.params_yaml.open("a") as file:
-        file.write(f"attack: {settings.model_dump_json(exclude_none=True)}\n")
-    images = read_table(attacked.images, STUDY_IMAGES)
-    sources = Sources(images, pd.DataFrame(), files_of(attacked.edition, images), attacked)
-    found = attacks_data(attacked, sources, tmp_path)
-    assert found is not None
+    attacked.params_yaml.write_text(settings.model_dump_json(exclude_none=True))
+    found = attacks_data(attacked, tmp_path)
     signs = {each.role: {seen.sign for seen in each.warnings} for each in found.warnings}
     assert signs["random"] >= {"saturated_answers", "no_gradient"}
     assert "no_gradient" not in signs["grouped"]

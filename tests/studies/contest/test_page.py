@@ -282,7 +282,7 @@ def test_it_is_written_from_the_disk(made: OnDisk) -> None:
     """With the warnings of the study beside it; images that are gone, and a folder of older ones, are not kept."""
     old = made.path("results/page_images/old.jpg")
     made.text(old, "")
-    record = made.folder / ".." / "robustness" / "data" / "attack_warnings" / "standard.json"
+    record = made.folder / ".." / "attacks" / "data" / "attack_warnings" / "standard.json"
     seen = Seen(sign="random_answers", text="3 of 8")
     made.text(record, WarningRecord(role="standard", images=8, parameters={}, warnings=(seen,)).model_dump_json())
     path = write_page(made.folder, read_contest(made.folder), day("2026-11-14"))
@@ -322,7 +322,7 @@ def test_a_small_image_stays_as_it_is(size: tuple[int, int], expected: tuple[int
 
 def attack(made: OnDisk, name: str, role: str, png_sha256: str, clean: bytes | None) -> None:
     """A row of the results of an attack, and what the attack none leaves."""
-    folder = made.folder / ".." / "robustness" / "data" / "attacks"
+    folder = made.folder / ".." / "attacks" / "data" / "attacks"
     (folder / name / role).mkdir(parents=True)
     row = {"image_id": "ILSVRC2012_val_00000007", "png": "images/n0/a.png", "png_sha256": png_sha256, "queries": 1}
     pd.DataFrame([row]).to_parquet(folder / name / role / "attacked.parquet")
@@ -364,12 +364,12 @@ def test_which_files_an_attack_made(made: OnDisk) -> None:
     attack(made, "far", "standard", "1" * 64, None)
     attack(made, "far", "other", "2" * 64, None)
     attack(made, "none", "standard", "3" * 64, None)
-    found = attacked_images(made.folder / ".." / "robustness", {"1" * 64, "3" * 64})
+    found = attacked_images(made.folder / ".." / "attacks", {"1" * 64, "3" * 64})
     assert {key: (each.attack, each.role) for key, each in found.items()} == {"1" * 64: ("far", "standard")}
     assert attacked_images(made.folder / ".." / "elsewhere", {"1" * 64}) == {}
 
 
 def test_results_of_an_attack_that_cannot_be_read(made: OnDisk) -> None:
-    made.text(made.folder / ".." / "robustness" / "data" / "attacks" / "pgd" / "standard" / "attacked.parquet", "x")
+    made.text(made.folder / ".." / "attacks" / "data" / "attacks" / "pgd" / "standard" / "attacked.parquet", "x")
     with pytest.raises(CleansetError, match=r"attacked\.parquet: cannot be read .*; expected the results of an attack"):
         write_page(made.folder, read_contest(made.folder), day("2026-11-14"))

@@ -282,7 +282,10 @@ def test_what_is_wrong_is_named(
 
 def test_the_defaults() -> None:
     params = evaluation._params(None, ["a"], [])
-    assert (len(params.section("corruptions").changes()), len(params.section("perturbations").changes())) == (75, 9 * 31 + 41)
+    assert (len(params.section("corruptions").changes()), len(params.section("perturbations").changes())) == (
+        75,
+        9 * 31 + 41,
+    )
     assert params.section("scenarios").changes() == []
 
 

@@ -34,7 +34,7 @@ from tests.documents import block, shell
 from tests.report.pages import opened, soup, tables, violations
 
 NAMES = [family.name for family in FAMILIES]
-STUDY = "studies/robustness"
+STUDY, ATTACKS = "studies/robustness", "studies/attacks"
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
 
@@ -48,7 +48,8 @@ def shown(built: Checkout, repository: Path, tmp_path_factory: pytest.TempPathFa
     clone = built.clone_with_data(tmp_path_factory.mktemp("studied") / "cleanset").with_environment()
     shutil.rmtree(clone.folder / "data" / "raw")
     (clone.folder / "data" / "index.parquet").unlink()
-    clone.pull_what_is_in(repository / ".dvc" / "cache", STUDY)
+    for project in (STUDY, ATTACKS):
+        clone.pull_what_is_in(repository / ".dvc" / "cache", project)
     done = shell(clone, block(repository, "make robustness"))
     assert done.returncode == 0, done.stderr
     return clone, done.stdout
@@ -67,7 +68,8 @@ def metric(checkout: Checkout, name: str, family: str = "corruptions") -> list[f
 def test_it_is_the_committed_one(studied: Checkout) -> None:
     """Lock and metrics: the same bytes of every table on any machine."""
     assert studied.run("git", "status", "--porcelain", "--", "studies").stdout == ""
-    assert studied.run("dvc", "status", cwd=STUDY).stdout == "Data and pipelines are up to date.\n"
+    for project in (STUDY, ATTACKS):
+        assert studied.run("dvc", "status", cwd=project).stdout == "Data and pipelines are up to date.\n"
 
 
 def test_what_the_sample_shows(studied: Checkout) -> None:
@@ -108,7 +110,7 @@ def test_what_the_sample_shows_of_attacks(studied: Checkout) -> None:
 
 
 def signs(checkout: Checkout, model: str) -> set[str]:
-    path = checkout.folder / STUDY / "data" / "attack_warnings" / f"{model}.json"
+    path = checkout.folder / ATTACKS / "data" / "attack_warnings" / f"{model}.json"
     return {each["sign"] for each in json.loads(path.read_text())["warnings"]}
 
 
@@ -126,20 +128,24 @@ def test_what_the_sample_shows_of_the_uninteresting_defense(studied: Checkout) -
 
 def successes(checkout: Checkout, attack: str, model: str) -> pd.Series:
     """By file."""
-    table = pd.read_parquet(checkout.folder / STUDY / "data" / "attacks" / attack / model / "attacked.parquet")
+    table = pd.read_parquet(checkout.folder / ATTACKS / "data" / "attacks" / attack / model / "attacked.parquet")
     return (table["was_correct"] & table["is_error"]).set_axis(table["file"])
 
 
 def attack_metric(checkout: Checkout, attack: str, measure: str) -> list[float]:
-    values = json.loads((checkout.folder / STUDY / "attack_metrics" / attack / f"{measure}.json").read_text())
+    values = json.loads((checkout.folder / ATTACKS / "attack_metrics" / attack / f"{measure}.json").read_text())
     return [values[role] for role in ROLES]
 
 
 def test_metrics_fit_a_terminal(shown: tuple[Checkout, str]) -> None:
-    lines = shown[1][shown[1].rindex("Path ") :].splitlines()
-    assert lines[0].split() == ["Path", *sorted(ROLES)]
+    lines = []
+    for part in shown[1].split("Path ")[1:]:
+        table = part.partition("\n\n")[0].splitlines()
+        assert table[0].split() == sorted(ROLES)
+        lines += table[1:]
     assert max(len(line.rstrip()) for line in lines) <= 120
     assert {
+        "attack_metrics/pgd/error_low.json",
         "metrics/corruptions/error/fog.json", "metrics/corruptions/mce.json", "metrics/perturbations/fp/tilt.json",
         "metrics/scenarios/accuracy/image_grey.json", "metrics/scenarios/score_as_published.json",
     } <= {line.split()[0] for line in lines}  # fmt: skip
@@ -175,7 +181,10 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
             [("frost", 2), ("impulse_noise", 5), ("glass_blur", 1), ("elastic_transform", 3), ("unchanged", 0)],
         ),
         "perturbations": (PerturbedImage({name: 1 for name, _ in frames}), frames),
-        "scenarios": (scene_images(Sources.read(study), params.section("scenarios")), params.section("scenarios").changes()),
+        "scenarios": (
+            scene_images(Sources.read(study), params.section("scenarios")),
+            params.section("scenarios").changes(),
+        ),
     }
 
 
@@ -260,10 +269,14 @@ def test_another_score_stops_the_stage(studied: Checkout, tmp_path: Path) -> Non
     assert not (clone.folder / STUDY / "data" / "corruptions" / "standard.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("project", "expected"),
+    [(STUDY, ["images.html", "index.html", "perturbations.html", "scenarios.html"]), (ATTACKS, ["index.html"])],
+)
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_pages(width: int, studied: Checkout, browser: Browser) -> None:
+def test_the_pages(width: int, project: str, expected: list[str], studied: Checkout, browser: Browser) -> None:
     """They load without a network, are no wider than the window, and axe finds nothing."""
-    folder = studied.folder / STUDY / "report"
+    folder = studied.folder / project / "report"
     names = []
     for path, page in opened(browser, folder, width):
         names.append(path.name)
@@ -277,7 +290,7 @@ def test_the_pages(width: int, studied: Checkout, browser: Browser) -> None:
             }"""
         )
         assert set(widths) <= {112}
-    assert names == ["attacks.html", "images.html", "index.html", "perturbations.html", "scenarios.html"]
+    assert names == expected
     assert (folder / "index.html").stat().st_size < 2_000_000
 
 
@@ -352,7 +365,7 @@ def test_what_is_drawn_by_dvc_plots(studied: Checkout) -> None:
 
 def test_the_pages_show_the_attacks(studied: Checkout) -> None:
     """Every attack; PGD's error as in the metrics; on clean images the accuracy that the attack none leaves."""
-    page = soup(studied.folder / STUDY / "report" / "attacks.html")
+    page = soup(studied.folder / ATTACKS / "report" / "index.html")
     success, error = tables(page, "success")
     names = ["none", "spatial grid", "spsa", "boundary", "pgd", "guess"]
     assert [row[0] for row in success[1:]] == [row[0] for row in error[1:]] == names
@@ -368,15 +381,21 @@ def test_the_pages_show_the_attacks(studied: Checkout) -> None:
     assert "standard; wrapper uninteresting" in page.select_one("#success").get_text()  # type: ignore[union-attr]
     assert "10−142072.2" in page.select("#bound tr")[-1].get_text()
     (contest,) = page.find_all("a", string="the contest's page")
-    assert (studied.folder / STUDY / "report" / str(contest["href"])).is_file()
+    assert (studied.folder / ATTACKS / "report" / str(contest["href"])).is_file()
     assert len(soup(studied.folder / STUDY / "report" / "images.html").select("p.notice")) == len(FAMILIES)
     for other in ("index.html", "images.html", "perturbations.html", "scenarios.html"):
-        assert soup(studied.folder / STUDY / "report" / other).select('nav a[href="attacks.html"]'), other
+        (link,) = soup(studied.folder / STUDY / "report" / other).select("nav a[href*=attacks]")
+        assert (studied.folder / STUDY / "report" / str(link["href"])).samefile(
+            studied.folder / ATTACKS / "report" / "index.html"
+        ), other
 
 
 def test_every_edition_has_the_same_pipeline(repository: Path) -> None:
     folders = [repository / STUDY, repository / "imagenet" / STUDY]
     for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore", ".dvc/plots/line_per_model.json"):
+        assert len({(folder / name).read_bytes() for folder in folders}) == 1
+    folders = [repository / ATTACKS, repository / "imagenet" / ATTACKS]
+    for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore"):
         assert len({(folder / name).read_bytes() for folder in folders}) == 1
 
 
@@ -391,15 +410,20 @@ def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
     kinds = ["none", "random_spatial", "spatial_grid", "spsa", "boundary", "common_corruptions", "pgd", "autoattack"]
     assert [line.split()[0] for line in stages.splitlines()] == [
-        "images", "digests", "corruptions@mine", "perturbations@mine", "scenarios@mine", "measure",
+        "images", "digests", "corruptions@mine", "perturbations@mine", "scenarios@mine", "measure", "pages",
+    ]  # fmt: skip
+    stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=ATTACKS).stdout
+    assert [line.split()[0] for line in stages.splitlines()] == [
         *(f"attacks@{kind}-mine" for kind in kinds), "guess@mine", "attack_warnings@mine", "attack_results", "pages",
     ]  # fmt: skip
-    config = Checkout(tmp_path / "mine").run("dvc", "cache", "dir", cwd=STUDY).stdout.strip()
-    assert Path(config) == (tmp_path / "mine" / ".dvc" / "cache").resolve()
+    for project in (STUDY, ATTACKS):
+        config = Checkout(tmp_path / "mine").run("dvc", "cache", "dir", cwd=project).stdout.strip()
+        assert Path(config) == (tmp_path / "mine" / ".dvc" / "cache").resolve()
 
 
-def test_what_the_pipeline_names_is_there(repository: Path) -> None:
-    pipeline = yaml.safe_load((repository / STUDY / "dvc.yaml").read_text())
+@pytest.mark.parametrize("project", [STUDY, ATTACKS])
+def test_what_the_pipeline_names_is_there(project: str, repository: Path) -> None:
+    pipeline = yaml.safe_load((repository / project / "dvc.yaml").read_text())
     named = [dep for stage in pipeline["stages"].values() for dep in stage["deps"] if "${root}" in dep]
     assert named
     for dep in named:

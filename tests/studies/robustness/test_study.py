@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.settings import AttackSettings, read_attack_settings
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.clean import check_clean
@@ -39,7 +38,9 @@ def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
     params = read_study_params(study(tmp_path, "seed: 7\n"), ROLES)
     assert (params.images, params.jpeg, params.seed) == ("union", 85, 7)
     assert len(params.section("corruptions").changes()) == 75
-    assert params.section("corruptions").changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [("shot_noise", 1)]
+    assert params.section("corruptions").changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [
+        ("shot_noise", 1)
+    ]
 
 
 def test_groups_stand_for_their_members(tmp_path: Path) -> None:
@@ -50,16 +51,10 @@ def test_groups_stand_for_their_members(tmp_path: Path) -> None:
 
 
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
-    (text,) = blocks(repository, "yaml", "docs/robustness.md")
+    text, _ = blocks(repository, "yaml", "docs/robustness.md")
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
     assert params.section("corruptions").trained_on == {"corruption_robust": ["noise"]}
     assert len(params.section("corruptions").changes()) == 40
-    attack = read_attack_settings(study(tmp_path, text))
-    defaults = AttackSettings.model_validate({})
-    assert (attack.search_precision, attack.probe) == (defaults.search_precision, defaults.probe)
-    same = ("none", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack")
-    assert {name: attack.attack(name) for name in same} == {name: defaults.attack(name) for name in same}
-    assert set(attack.names) - set(defaults.names) == {"spsa_alone", "pgd_l2"}
 
 
 def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
@@ -118,6 +113,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("further_models: {more: {source: tim, name: a}}", "further_models.more.source"),
         ("images: both", "images"),
         ("pictures: union", "unknown key 'pictures'"),
+        (
+            "attack: {images: 7}",
+            "attack: this section has become a file of its own; expected its keys in studies/attacks",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The stages of a study that attack models, as commands of `cleanset robustness`; they import what they need on use."""
+"""The stages of studies/attacks, as commands of `cleanset robustness`. Each imports what it needs only when it runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,27 +8,27 @@ import typer
 from cleanset.options import HERE, StudyFolder
 
 if TYPE_CHECKING:
-    from cleanset.studies.robustness.study import Study
+    from cleanset.studies.attacks.study import AttackStudy
 
 app = typer.Typer()
 
 Role = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
 
 
-def _study(folder: Path) -> "Study":
+def _study(folder: Path) -> "AttackStudy":
     from cleanset.files import remove_abandoned
-    from cleanset.studies.attacks.results import attack_folders
-    from cleanset.studies.robustness.study import Study
+    from cleanset.studies.attacks.study import AttackStudy
 
-    for each in attack_folders(folder):
+    study = AttackStudy(folder)
+    for each in study.written_folders():
         remove_abandoned(each)
-    return Study(folder)
+    return study
 
 
 @app.command()
 def attacks(
     model: Role,
-    attack: Annotated[str, typer.Option("--attack", help="Name of the attack in the study's params.yaml.")],
+    attack: Annotated[str, typer.Option("--attack", help="Name of the attack in params.yaml, or guess.")],
     study: StudyFolder = HERE,
 ) -> None:
     """Attack one model by one attack."""
@@ -51,3 +51,11 @@ def attack_warnings(model: Role, study: StudyFolder = HERE) -> None:
     from cleanset.studies.attacks.stages import attack_warnings as stage
 
     stage.run(_study(study), model)
+
+
+@app.command("attack-pages")
+def attack_pages(study: StudyFolder = HERE) -> None:
+    """Make the page on the attacks."""
+    from cleanset.studies.attacks.stages import pages as stage
+
+    stage.run(_study(study))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks import settings
+from cleanset.studies.attacks import params
 from cleanset.studies.attacks.autoattack import AutoAttack
 from cleanset.studies.attacks.base import Attack
 from cleanset.studies.attacks.boundary import Boundary, Other
@@ -29,29 +29,29 @@ class Known:
     guess: Callable[[], Guess]
 
 
-def made(wanted: settings.AnyAttack, known: Known) -> Attack:
+def made(wanted: params.AnyAttack, known: Known) -> Attack:
     """The attack with these parameters. Raises CleansetError for a start that is none."""
     match wanted:
-        case settings.NoAttack():
+        case params.NoAttack():
             return Null()
-        case settings.SpatialGridAttack():
+        case params.SpatialGridAttack():
             return SpatialGrid(wanted.scale, tuple(wanted.translations), tuple(wanted.angles))
-        case settings.RandomSpatialAttack():
+        case params.RandomSpatialAttack():
             return random_spatial(wanted, known.seed)
-        case settings.CommonCorruptionsAttack():
+        case params.CommonCorruptionsAttack():
             names = PUBLISHED if wanted.corruptions == len(PUBLISHED) else ALL_CORRUPTIONS
             return CommonCorruptions(names, known.seed, wanted.severity)
-        case settings.GuessAttack():
+        case params.GuessAttack():
             return known.guess()
-        case settings.PgdAttack():
+        case params.PgdAttack():
             step = wanted.eps / 4 if wanted.step is None else wanted.step
             return Pgd(wanted.norm, wanted.eps, wanted.steps, step, wanted.random_start, known.seed, wanted.group)
-        case settings.AutoAttackAttack():
+        case params.AutoAttackAttack():
             return AutoAttack(
                 wanted.norm, wanted.eps, tuple(wanted.attacks), wanted.steps, wanted.square_queries, known.seed,
                 wanted.group,
             )  # fmt: skip
-        case settings.SpsaAttack():
+        case params.SpsaAttack():
             return Spsa(
                 wanted.eps, wanted.steps, wanted.samples, wanted.learning_rate, wanted.delta, wanted.stop_margin,
                 known.seed, _start(wanted.after, known.seed),
@@ -60,12 +60,12 @@ def made(wanted: settings.AnyAttack, known: Known) -> Attack:
     return Boundary(wanted.eps, wanted.steps, known.seed, wanted.group, others, _start(wanted.after, known.seed))
 
 
-def random_spatial(wanted: settings.RandomSpatialAttack, seed: int) -> RandomSpatial:
+def random_spatial(wanted: params.RandomSpatialAttack, seed: int) -> RandomSpatial:
     """The attack that draws one change."""
     return RandomSpatial(wanted.scale, wanted.max_translation, wanted.max_angle, seed)
 
 
-def _start(after: settings.RandomSpatialAttack | None, seed: int) -> Start | None:
+def _start(after: params.RandomSpatialAttack | None, seed: int) -> Start | None:
     return None if after is None else random_spatial(after, seed).changed
 
 

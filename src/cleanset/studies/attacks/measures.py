@@ -1,6 +1,6 @@
 """Success, error, distance and queries of an attack on a model, from the stored results alone, with intervals."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,18 @@ class Line(NamedTuple):
     value: float
     low: float
     high: float
+
+
+MEASURES_COLUMNS: Mapping[str, str] = {
+    "attack": "the name of an attack",
+    "model": "a role, or the name of a wrapped model",
+    "measure": "the name of a measure",
+    "images": "the number of images that it is over",
+    "value": "the measure",
+    "low": "the lower end of the 95 % interval",
+    "high": "the upper end of the 95 % interval",
+}
+"""What the columns of attack_measures.csv are, the fields of Line."""
 
 
 def measured(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[Line]:

@@ -2,18 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.report.pages import page_environment
 from cleanset.statistics.coverage import CONFIDENCES, confidences
 from cleanset.studies.attacks.bound import linf_values, log10_covered
 from cleanset.studies.attacks.coverage_lines import CoverageLine, coverage_line
-from cleanset.studies.attacks.settings import AttackSettings, NoAttack
+from cleanset.studies.attacks.params import AttackParams, NoAttack
 from cleanset.studies.attacks.warning_record import WarningRecord
+from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 
+TEMPLATES = Path(__file__).parent / "templates"
 DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "LPIPS", "from_center": "from center"}
 """The titles of the mean distances, by their names."""
 SIGNS = {
@@ -60,7 +64,7 @@ class AttacksData:
     """
 
     models: Sequence[str]
-    settings: AttackSettings
+    settings: AttackParams
     lines: pd.DataFrame
     answers: Mapping[tuple[str, str], pd.DataFrame]
     warnings: Sequence[WarningRecord]
@@ -99,6 +103,12 @@ class CoverageSet(NamedTuple):
     lines: Mapping[str, Sequence[CoverageLine]]
 
 
+def attacks_page(data: AttacksData) -> str:
+    """The text of the page."""
+    template = page_environment(TEMPLATES, SHARED_TEMPLATES).get_template("attacks.html")
+    return template.render(attacks_context(data))
+
+
 def attacks_context(data: AttacksData) -> dict[str, Any]:
     """What the template of the page is rendered with."""
     return {
@@ -119,7 +129,7 @@ def attacks_context(data: AttacksData) -> dict[str, Any]:
     }
 
 
-def parameters(settings: AttackSettings, name: str) -> str:
+def parameters(settings: AttackParams, name: str) -> str:
     """The parameters of an attack that differ from none, as text; what is in 255ths as such a fraction."""
     found = settings.attack(name).model_dump(exclude_none=True)
     return ", ".join(f"{key.replace('_', ' ')} {_text(value)}" for key, value in found.items() if key not in NOT_SHOWN)

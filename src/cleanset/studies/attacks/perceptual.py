@@ -32,7 +32,7 @@ class Lpips:
     def __init__(self, weights: Path, device: torch.device) -> None:
         if not weights.is_file():
             raise CleansetError(
-                f"attack.lpips: {weights} not found; expected AlexNet's weights as torchvision publishes them "
+                f"lpips: {weights} not found; expected AlexNet's weights as torchvision publishes them "
                 "(alexnet-owt-7be5be79.pth): put them there, or set null"
             )
         network = alexnet(weights=None)
@@ -51,7 +51,7 @@ class Lpips:
         """The distance of two images, uint8 of shape (3, size, size). Raises CleansetError for one below MIN_SIDE."""
         if min(image.shape[1:]) < MIN_SIDE:
             raise CleansetError(
-                f"attack.lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_SIDE} "
+                f"lpips: an image of {image.shape[2]} x {image.shape[1]} pixels; expected at least {MIN_SIDE} "
                 "a side, as AlexNet needs: set null"
             )
         pair = torch.from_numpy(np.stack((image, other))).to(self._device).double() / LEVELS

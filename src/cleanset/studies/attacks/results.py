@@ -1,8 +1,6 @@
-"""What is stored of attacked images, and where."""
+"""The table of attacked images, and its rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -93,32 +91,6 @@ class Source(NamedTuple):
     class_index: int
 
 
-@dataclass(frozen=True, slots=True)
-class AttackedFolder:
-    """The results of one attack on one model, below a study's folder `data/attacks`."""
-
-    folder: Path
-
-    @property
-    def table(self) -> Path:
-        return self.folder / "attacked.parquet"
-
-    @property
-    def record(self) -> Path:
-        """Attack, parameters, seed, precision, device, weights, versions; what is around a wrapped model."""
-        return self.folder / "record.json"
-
-
-def attacked_folder(study: Path, attack: str, role: str) -> AttackedFolder:
-    """Where the results of an attack on a model lie, in the folder of a study."""
-    return AttackedFolder(study / "data" / "attacks" / attack / role)
-
-
-def partial_folder(study: Path, attack: str, role: str) -> Path:
-    """Where finished groups lie until all are."""
-    return study / "data" / "attacks" / attack / f"{role}.partial-shards"
-
-
 def png_name(file: str) -> str:
     """The name of the PNG for a file of the study: a whole image and its crop may differ in the suffix only."""
     return f"images/{file}.png"
@@ -162,24 +134,3 @@ def attacked(shards: pd.DataFrame, image_ids: dict[str, str]) -> pd.DataFrame:
     files = shards["image_id"].tolist()
     names = {"file": files, "image_id": [image_ids[file] for file in files], "png": [png_name(file) for file in files]}
     return shards.drop(columns=["image_id", "content"]).assign(**names)[ATTACKED.names]
-
-
-def attack_measures(study: Path) -> Path:
-    """The measures of all attacks, as CSV."""
-    return study / "data" / "attack_measures.csv"
-
-
-def attack_metrics(study: Path) -> Path:
-    """The lines of `dvc metrics show`."""
-    return study / "attack_metrics"
-
-
-def attack_warnings(study: Path, role: str) -> Path:
-    """The signs that a model only looks strong, as JSON."""
-    return study / "data" / "attack_warnings" / f"{role}.json"
-
-
-def attack_folders(study: Path) -> list[Path]:
-    """The folders in which the stages write, as far as there are any."""
-    data = study / "data"
-    return [study, data, data / "attack_warnings", data / "attacks", *sorted((data / "attacks").glob("*/"))]

@@ -1,4 +1,4 @@
-"""The section `attack.wrapped` of a study's params.yaml: models of the edition with something around them."""
+"""The section `wrapped` of the params.yaml of studies/attacks: models of the edition with something around them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
@@ -82,7 +82,7 @@ def images_of(groups: Groups | None, images: pd.DataFrame, name: str) -> pd.Data
     found = [label(groups, index) is not None for index in images["class_index"].tolist()]
     if not any(found):
         raise CleansetError(
-            f"attack.wrapped.{name}.groups: none of the study's {len(images)} images is of one of their classes; "
+            f"wrapped.{name}.groups: none of the study's {len(images)} images is of one of their classes; "
             "expected at least one: name classes of the edition"
         )
     return images[found].reset_index(drop=True)

@@ -23,8 +23,8 @@ from cleanset.studies.contest.standing import Standing
 SHOWN_PIXELS, QUALITY = 320, 85
 """The longer side of the images on the page, at most."""
 THUMBNAILS = "page_images"
-STUDY = Path("..", "robustness")
-"""The edition's study of robustness, from the folder of the contest."""
+STUDY = Path("..", "attacks")
+"""The attacks on the edition's models, from the folder of the contest."""
 
 
 def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> None:
@@ -40,7 +40,7 @@ def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> Non
 def write_page(folder: Path, files: ContestFiles, on: datetime.date) -> Path:
     """Write results/page.html, the standing at the end of a day, and results/page_images/; the path of the page.
 
-    Of the study of robustness beside the contest it shows warnings, and the clean image of each that an attack made,
+    Of the attacks beside the contest it shows warnings, and the clean image of each that an attack made,
     as far as they are there. Raises CleansetError as `standing` does, and for a published image that is missing or
     changed.
     """

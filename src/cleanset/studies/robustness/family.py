@@ -176,6 +176,11 @@ class Family(Protocol):
         ...
 
     @property
+    def optional_files(self) -> tuple[str, ...]:
+        """Those of `files` that not every study has."""
+        ...
+
+    @property
     def label_columns(self) -> tuple[str, ...]:
         """Columns that every CSV file of the family ends in."""
         ...

@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 
 from cleanset.report.pages import page_environment
-from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
-from cleanset.studies.attacks.page import AttacksData, attacks_context
 from cleanset.studies.robustness.families import FAMILIES, families_in
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.results import MIN_IMAGES
@@ -33,7 +31,7 @@ class PagesData:
     """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
 
     `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
-    `published_top1`: of the models that have one, in percent. `attacks`: None where nothing was attacked.
+    `published_top1`: of the models that have one, in percent.
     """
 
     roles: Sequence[str]
@@ -44,7 +42,6 @@ class PagesData:
     origins: Mapping[str, int]
     left_out: Mapping[str, int]
     published_top1: Mapping[str, float]
-    attacks: AttacksData | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +56,10 @@ class Value:
 
 def pages(data: PagesData) -> dict[str, str]:
     """The text of each page, by its name; a family without changes has none."""
-    environment = page_environment(TEMPLATES, COVERAGE_TEMPLATES)
+    environment = page_environment(TEMPLATES)
     families = families_in(data.params)
     contexts = {family.page: _measures(data, family) | family.page_context(data) for family in families}
     contexts["images.html"] = _images(data, families)
-    if data.attacks is not None:
-        contexts["attacks.html"] = attacks_context(data.attacks)
     common = {
         "roles": data.roles,
         "params": data.params,

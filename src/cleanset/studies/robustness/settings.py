@@ -9,8 +9,6 @@ from pydantic import Field, ValidationError, create_model, field_validator
 
 from cleanset.edition.params import Model, Role, Section
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.settings import AttackSettings
-from cleanset.studies.attacks.wrapped import check_wrapped
 from cleanset.studies.robustness.families import FAMILIES
 from cleanset.studies.robustness.family import Family, NamedModel
 from cleanset.studies.robustness.scenarios.mask_formats import FORMATS
@@ -53,7 +51,6 @@ class CommonParams(Section):
     jpeg: Annotated[int, Field(ge=1, le=100)] | None = 85
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     masks: Annotated[list[MaskFolder], Field(default_factory=list)]
-    attack: AttackSettings = Field(default_factory=lambda: AttackSettings.model_validate({}))
     bootstrap: Bootstrap = Bootstrap()
     further_models: Annotated[dict[Role, Model], Field(default_factory=dict)]
 
@@ -96,8 +93,14 @@ def read_study_params(
     `roles` are the models of the edition, `others` models that `corruptions.trained_on` may name beside those that are
     measured. Without `further` those of `further_models` are not measured.
     """
+    content = read_yaml(path, "expected the params of a study: git checkout it")
+    if isinstance(content, dict) and "attack" in content:
+        raise CleansetError(
+            f"{path}: attack: this section has become a file of its own; expected its keys in "
+            "studies/attacks/params.yaml: move them there"
+        )
     try:
-        params = StudyParams.model_validate(read_yaml(path, "expected the params of a study: git checkout it"))
+        params = StudyParams.model_validate(content)
     except ValidationError as error:
         raise CleansetError(f"{path}: {first_problem(error)}") from None
     for role in params.further_models if further else ():
@@ -105,8 +108,6 @@ def read_study_params(
             raise CleansetError(f"{path}: further_models.{role}: the edition has this role; expected another one")
         if params.images == "own":
             raise CleansetError(f"{path}: further_models: {role} has no set of its own; expected images: union")
-    if further:
-        check_wrapped(params.attack.wrapped, roles, list(params.further_models), f"{path}: attack.wrapped")
     measured = params.models(roles) if further else list(roles)
     for family in FAMILIES:
         for each in family.named_models(params):

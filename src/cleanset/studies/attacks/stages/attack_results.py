@@ -9,32 +9,28 @@ from cleanset.edition.params import read_params
 from cleanset.metrics import write_metrics
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.measures import Line, measured
-from cleanset.studies.attacks.results import ATTACKED, attack_measures, attack_metrics, attacked_folder
-from cleanset.studies.attacks.settings import AttackSettings, read_attack_settings
+from cleanset.studies.attacks.params import AttackParams, read_attack_params
+from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.robustness.measuring import write_csv
-from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table
 
 SHOWN = ("success", "error", "queries")
 """In `dvc metrics show`; error with its interval."""
 
 
-def run(study: Study, settings: AttackSettings | None = None) -> None:
+def run(study: AttackStudy, params: AttackParams | None = None) -> None:
     """Read the results of all attacks, write data/attack_measures.csv and attack_metrics/."""
     roles = list(read_params(study.edition.folder).models)
-    params = read_study_params(study.params_yaml, roles)
-    settings = read_attack_settings(study.params_yaml) if settings is None else settings
+    params = read_attack_params(study.params_yaml, roles) if params is None else params
     bootstrap = Bootstrap(resamples=params.bootstrap.draws, seed=f"attacks {params.seed}")
     lines = [
         line
-        for name, model in settings.runs(roles)
-        for line in measured(
-            name, model, read_table(attacked_folder(study.folder, name, model).table, ATTACKED), bootstrap
-        )
+        for name, model in params.runs(roles)
+        for line in measured(name, model, read_table(study.results(name, model).table, ATTACKED), bootstrap)
     ]
-    write_csv(attack_measures(study.folder), Line._fields, lines)
-    write_metrics(attack_metrics(study.folder), metrics_of(line for line in lines if line.model in roles))
+    write_csv(study.measures, Line._fields, lines)
+    write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))
 
 
 def metrics_of(lines: Iterable[Line]) -> Mapping[str, Mapping[str, float | None]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cleanset.edition.params import Params
+from cleanset.edition.params import Params, read_params
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.groups import Groups
 from cleanset.scoring.models import LoadedModel, load_model
@@ -16,17 +16,36 @@ from cleanset.scoring.wrappers import wrapped
 from cleanset.studies.attacks.base import UNCHANGED, Pixels, Subject, judged_seed
 from cleanset.studies.attacks.boundary import Other
 from cleanset.studies.attacks.judged import Judge, Logits, PairDistance
+from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import Source
-from cleanset.studies.attacks.settings import AttackSettings
+from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.wrapped import WrappedModel, images_of, label
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile, files_of
 from cleanset.studies.robustness.clean import check_clean
 from cleanset.studies.robustness.images import STUDY_IMAGES, images_for
-from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.tables import CROP_SCORES, SCORES, read_table
 from cleanset.validation import check_known
+
+
+@dataclass(frozen=True, slots=True)
+class AllParams:
+    """The params that attacks depend on: the edition's, those of its study of robustness, and their own."""
+
+    edition: Params
+    robustness: StudyParams
+    attacks: AttackParams
+
+    @classmethod
+    def read(cls, study: AttackStudy, attacks: AttackParams | None = None) -> "AllParams":
+        """Read and check the three files, or two of them if `attacks` is given. Raises CleansetError naming the key."""
+        edition = read_params(study.edition.folder)
+        roles = list(edition.models)
+        robustness = read_study_params(study.robustness.params_yaml, roles)
+        if attacks is None:
+            attacks = read_attack_params(study.params_yaml, roles, list(robustness.further_models))
+        return cls(edition, robustness, attacks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +94,8 @@ class Target:
 
 
 def opened(
-    study: Study,
-    params: Params,
-    wanted: StudyParams,
-    settings: AttackSettings,
+    study: AttackStudy,
+    params: AllParams,
     name: str,
     device: torch.device,
     lpips: PairDistance | None = None,
@@ -88,11 +105,12 @@ def opened(
     Raises CleansetError for a name that neither a role nor a wrapped model has, and where no image is of a class of the
     model's groups.
     """
-    check_known("model", name, settings.models(params.models))
-    around = settings.wrapped.get(name)
+    check_known("model", name, params.attacks.models(params.edition.models))
+    around = params.attacks.wrapped.get(name)
     role, groups = (name, None) if around is None else (around.model, around.two_groups)
-    model = load_model(params.model(role), study.edition.folder)
-    images = images_of(groups, images_for(read_table(study.images, STUDY_IMAGES), wanted.images, role), name)
+    model = load_model(params.edition.model(role), study.edition.folder)
+    images = images_for(read_table(study.robustness.images, STUDY_IMAGES), params.robustness.images, role)
+    images = images_of(groups, images, name)
     if around is not None:
         members = None if groups is None else groups.classes
         model = replace(model, network=wrapped(model.network, members, around.wrapper is not None))
@@ -101,12 +119,12 @@ def opened(
     @cache
     def before(file: str) -> Logits:
         pixels = pixels_of(file, SetImages(files), model.preprocessing)
-        return judge.logits([pixels], [judged_seed(wanted.seed, name, UNCHANGED, file)])[0]
+        return judge.logits([pixels], [judged_seed(params.attacks.seed, name, UNCHANGED, file)])[0]
 
     return judge, Target(name, model, images, files, before, around, groups)
 
 
-def check_scores(study: Study, params: Params, target: Target, images: pd.DataFrame) -> None:
+def check_scores(study: AttackStudy, params: Params, target: Target, images: pd.DataFrame) -> None:
     """Raise CleansetError unless images of a target get the stored scores of the edition's model, bit for bit.
 
     Of a wrapped model, and of scores below float64, there is nothing to compare with.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import torch
 
-from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.progress import print_notice, tracked
@@ -41,21 +40,13 @@ from cleanset.studies.attacks.base import Attack, judged_seed, searched_seed
 from cleanset.studies.attacks.guess import GUESSED, Guess
 from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.making import Known, made
-from cleanset.studies.attacks.results import (
-    ATTACKED,
-    SHARD,
-    attacked,
-    attacked_folder,
-    partial_folder,
-    png_name,
-    rows,
-)
-from cleanset.studies.attacks.settings import AttackSettings, Budget, read_attack_settings
-from cleanset.studies.attacks.stages.attack_targets import Target, check_scores, opened
+from cleanset.studies.attacks.params import AttackParams, Budget
+from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked, png_name, rows
+from cleanset.studies.attacks.stages.attack_targets import AllParams, Target, check_scores, opened
+from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.robustness.images import first_images
 from cleanset.studies.robustness.provenance import changing_code
-from cleanset.studies.robustness.settings import StudyParams, read_study_params
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.settings import StudyParams
 from cleanset.tables import write_table
 
 if TYPE_CHECKING:
@@ -75,30 +66,29 @@ SEARCHING = (
 """The modules whose change makes finished groups useless."""
 
 
-def run(study: Study, model: str, name: str, settings: AttackSettings | None = None) -> None:
+def run(study: AttackStudy, model: str, name: str, attack_params: AttackParams | None = None) -> None:
     """Read the images and the model's weights, write data/attacks/<name>/<model>/.
 
-    `model` is a role of the edition or the name of a wrapped model, `name` an attack's. `settings` default to those of
-    the study's params.yaml. Finished groups are kept beside the results until the end, so that an interrupted run is
-    continued. Raises CleansetError, too, where a clean image does not get the stored scores, bit for bit.
+    `model` is a role of the edition or the name of a wrapped model, `name` an attack's. `attack_params` default
+    to the params.yaml of the attacks. Finished groups are kept beside the results until the end, so that an interrupted
+    run is continued. Raises CleansetError, too, where a clean image does not get the stored scores, bit for bit.
     """
-    params = read_params(study.edition.folder)
-    wanted = read_study_params(study.params_yaml, list(params.models))
-    settings = read_attack_settings(study.params_yaml) if settings is None else settings
+    params = AllParams.read(study, attack_params)
+    settings = params.attacks
     check_attack(settings, name, model)
-    device, batch_size = (found := settings_for(params.score)).devices[0], found.batch_size
+    device, batch_size = (found := settings_for(params.edition.score)).devices[0], found.batch_size
     lpips = _lpips(study, settings, device)
-    judge, target = opened(study, params, wanted, settings, model, device, lpips)
-    known = Known(wanted.seed, target.others, partial(_guess, study, wanted, target))
+    judge, target = opened(study, params, model, device, lpips)
+    known = Known(settings.seed, target.others, partial(_guess, study, params.robustness, target))
     attack = made(settings.attack(name), known)
     attacked_images = first_images(target.images, settings.images_of(name, target.name))
-    check_scores(study, params, target, attacked_images)
-    record = record_of(target, name, settings, wanted, attacked_images, device)
+    check_scores(study, params.edition, target, attacked_images)
+    record = record_of(target, name, settings, attacked_images, device)
     if lpips is not None:
         record |= {"lpips_weights_sha256": lpips.weights_sha256, "versions": record["versions"] | versions("lpips")}
     shards = shards_of(study, target, name, record, attack, attacked_images)
     network = pixel_network(target.model, device, settings.search_precision, batch_size)
-    count = search(Search(name, wanted.seed, target, attack, network, judge), shards, settings.budget)
+    count = search(Search(name, settings.seed, target, attack, network, judge), shards, settings.budget)
     if count < len(attacked_images):
         print_notice(f"{name} {model}: the budget is spent after {count} of {len(attacked_images)} images")
         attacked_images = attacked_images.head(count)
@@ -107,14 +97,14 @@ def run(study: Study, model: str, name: str, settings: AttackSettings | None = N
     shards.remove()
 
 
-def _guess(study: Study, wanted: StudyParams, target: Target) -> Guess:
+def _guess(study: AttackStudy, wanted: StudyParams, target: Target) -> Guess:
     # it imports what makes changed images, a second that the other attacks are spared
     from cleanset.studies.attacks.stages.known_mistakes import guess_of
 
-    return guess_of(study, wanted, target)
+    return guess_of(study.robustness, wanted, target)
 
 
-def _lpips(study: Study, settings: AttackSettings, device: torch.device) -> "Lpips | None":
+def _lpips(study: AttackStudy, settings: AttackParams, device: torch.device) -> "Lpips | None":
     if settings.lpips is None:
         return None
     from cleanset.studies.attacks.perceptual import Lpips
@@ -122,7 +112,7 @@ def _lpips(study: Study, settings: AttackSettings, device: torch.device) -> "Lpi
     return Lpips(study.folder / settings.lpips, device)
 
 
-def check_attack(settings: AttackSettings, name: str, model: str) -> None:
+def check_attack(settings: AttackParams, name: str, model: str) -> None:
     """Raise CleansetError for an unknown attack, and for one that is not run on a model."""
     settings.attack(name)
     if settings.is_left_out(name, model):
@@ -133,7 +123,7 @@ def check_attack(settings: AttackSettings, name: str, model: str) -> None:
 
 
 def record_of(
-    target: Target, name: str, settings: AttackSettings, wanted: StudyParams, images: pd.DataFrame, device: torch.device
+    target: Target, name: str, settings: AttackParams, images: pd.DataFrame, device: torch.device
 ) -> dict[str, Any]:
     """What the results depend on; of the machine only what the search was computed with."""
     attack = settings.attack(name)
@@ -145,7 +135,7 @@ def record_of(
         **({} if target.wrapped is None else {"wrapped": target.wrapped.model_dump()}),
         "parameters": attack.model_dump(),
         "budget": settings.budget.model_dump(),
-        "seed": wanted.seed,
+        "seed": settings.seed,
         "search_precision": settings.search_precision,
         "searched_on": searched_on,
         "weights_sha256": target.model.weights_sha256,
@@ -161,13 +151,13 @@ def versions(*libraries: str) -> dict[str, str]:
 
 
 def shards_of(
-    study: Study, target: Target, name: str, record: dict[str, Any], attack: Attack, images: pd.DataFrame
+    study: AttackStudy, target: Target, name: str, record: dict[str, Any], attack: Attack, images: pd.DataFrame
 ) -> Shards:
     """The finished groups, those of other code, parameters or predictions removed."""
-    predictions = [study.predictions(family, target.name) for family in GUESSED]
+    predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
     known = " ".join(sha256(path.read_bytes()) for path in predictions) if isinstance(attack, Guess) else ""
     facts = json.dumps(record), scoring_code(), changing_code(), source_code(SEARCHING), known
-    folder, size = partial_folder(study.folder, name, target.name), attack.group_size
+    folder, size = study.partial_results(name, target.name), attack.group_size
     return Shards(folder, fingerprint(*facts), images["file"].tolist(), size, size, SHARD)
 
 
@@ -215,9 +205,9 @@ def search(wanted: Search, shards: Shards, budget: Budget) -> int:
     return shards.total_images()
 
 
-def write_results(study: Study, target: Target, name: str, record: dict[str, Any], shards: pd.DataFrame) -> None:
+def write_results(study: AttackStudy, target: Target, name: str, record: dict[str, Any], shards: pd.DataFrame) -> None:
     """Write the table, the PNGs and the record: all or nothing."""
-    folder = attacked_folder(study.folder, name, target.name)
+    folder = study.results(name, target.name)
     ids = {file: each.image_id for file, each in target.files.items()}
     with replacing(folder.folder) as unfinished:
         for file, content in zip(shards["image_id"], shards["content"], strict=True):

@@ -81,6 +81,7 @@ class CorruptionFamily:
         "corruption_errors": ("model", "change", "severity", "class_index", "images", "errors"),
         "errors_by_severity": ("model", "change", "severity", "error"),
     }
+    optional_files: tuple[str, ...] = ()
     label_columns: tuple[str, ...] = ()
     with_intervals = ("mean_error", "mce")
     summary: Mapping[str, str] = {

@@ -88,6 +88,7 @@ class PerturbationFamily:
         "perturbation_frames": ("model", "change", "definition", "frame", "images", "flips"),
         "flips_by_frame": ("model", "change", "frame", "flips"),
     }
+    optional_files: tuple[str, ...] = ()
     label_columns: tuple[str, ...] = ()
     with_intervals = ("mean_fp", "mfr", "mean_t5d", "mt5d")
     summary: Mapping[str, str] = {"mean_fp": "mean FP", "mean_t5d": "mean T5D", "mfr": "mFR"}

@@ -126,6 +126,7 @@ class ScenarioFamily:
         "scenario_anova": ("source", "ss", "df", "ms", "f", "p"),
         "scenario_fitted": ("model", "scenario", "class_index", "accuracy", "fitted"),
     }  # fmt: skip
+    optional_files: tuple[str, ...] = ("scenario_scores", "scenario_regression", "scenario_anova", "scenario_fitted")
     label_columns: tuple[str, ...] = (ANSWERS,)
     with_intervals = ("mean_accuracy", "score_as_published", "score_as_written")
     summary: Mapping[str, str] = {

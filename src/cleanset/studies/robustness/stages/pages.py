@@ -5,15 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from jinja2 import UndefinedError
 from PIL import Image
 
 from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import read_params
+from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.encoding import jpeg
-from cleanset.studies.attacks.stages.attacks_page import attacks_data
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
 from cleanset.studies.robustness.families import ChangePlan, Sources, change_plan, families_in, notice
+from cleanset.studies.robustness.measure_files import REMEDY, read_measures
 from cleanset.studies.robustness.names import UNCHANGED
 from cleanset.studies.robustness.pages import PagesData, SheetImage, pages
 from cleanset.studies.robustness.scenarios.image_masks import unsuitable_counts
@@ -24,22 +26,29 @@ SHOWN_PIXELS, QUALITY = 112, 85
 
 
 def run(study: Study) -> None:
-    """Read the measures, the results of attacks and some images of the finished sets, write report/."""
+    """Read the measures and some images of the finished sets, write report/."""
     edition = read_params(study.edition.folder)
     roles, top1 = list(edition.models), edition.count.published_top1
     params = read_study_params(study.params_yaml, roles)
     sources = Sources.read(study)
     masks = sources.masks
-    tables = {path.stem: pd.read_csv(path) for path in sorted(study.measures.glob("*.csv"))}
+    families, models = families_in(params), params.models(roles)
+    tables = read_measures(study.measures, families, models)
     usable = masks[masks["left_out"].isna()]
-    plans = [change_plan(family, sources, params) for family in families_in(params)]
+    plans = [change_plan(family, sources, params) for family in families]
     notices = {plan.name: notice(plan.family, params, sources.images) for plan in plans}
     with replacing(study.report) as folder:
         sheets = save_sheets(plans, sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
-        left_out, attacks = unsuitable_counts(masks), attacks_data(study, sources, folder)
-        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out, top1, attacks)
-        for name, text in pages(data).items():
+        left_out = unsuitable_counts(masks)
+        data = PagesData(models, params, tables, sheets, notices, origins, left_out, top1)
+        try:
+            texts = pages(data)
+        except (IndexError, KeyError, UndefinedError) as error:  # each table is whole, but not the set of them
+            raise CleansetError(
+                f"{study.measures}: rows are missing ({error}); expected tables of one run of stage measure: {REMEDY}"
+            ) from None
+        for name, text in texts.items():
             write_text(folder / name, text)
 
 

@@ -1,19 +1,21 @@
-"""The section `attack` of a study's params.yaml."""
+"""The params.yaml of studies/attacks."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.boundary import Boundary, Other
 from cleanset.studies.attacks.common_corruptions import CommonCorruptions
 from cleanset.studies.attacks.guess import Guess
 from cleanset.studies.attacks.making import Known, made
+from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.pgd import Pgd
-from cleanset.studies.attacks.settings import AttackSettings, read_attack_settings
 from cleanset.studies.attacks.spatial import RandomSpatial, SpatialGrid
 from cleanset.studies.attacks.spsa import Spsa
+from tests.documents import blocks
 from tests.studies.attacks.networks import drawn, subject
 
 pytestmark = pytest.mark.slow
@@ -22,10 +24,10 @@ OTHERS = {"a/1": Other(0, lambda: drawn(1)), "a/2": Other(1, lambda: drawn(2))}
 KNOWN = Known(3, lambda: OTHERS, lambda: Guess({}, lambda *_: drawn(0)))
 
 
-def settings(tmp_path: Path, text: str) -> AttackSettings:
+def settings(tmp_path: Path, text: str) -> AttackParams:
     path = tmp_path / "params.yaml"
     path.write_text(text)
-    return read_attack_settings(path)
+    return read_attack_params(path, ["standard"])
 
 
 def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
@@ -49,7 +51,7 @@ def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
 def test_every_default_is_that_of_the_table() -> None:
     """The warm-up's, and for what it has none of those that its tables of results are made with."""
     found = {
-        name: attack.model_dump(exclude={"kind"}) for name, attack in AttackSettings.model_validate({}).attacks.items()
+        name: attack.model_dump(exclude={"kind"}) for name, attack in AttackParams.model_validate({}).attacks.items()
     }
     spatial = {"images": None, "scale": 204 / 224, "max_translation": 18, "max_angle": 30}
     after = spatial | {"kind": "random_spatial"}
@@ -76,22 +78,21 @@ def test_every_default_is_that_of_the_table() -> None:
 
 
 def test_guess_is_always_there(tmp_path: Path) -> None:
-    assert settings(tmp_path, "attack: {attacks: {none: {}}}\n").names == ["none", "guess"]
+    assert settings(tmp_path, "attacks: {none: {}}\n").names == ["none", "guess"]
     with pytest.raises(CleansetError, match="guess is always there; expected it left out"):
-        settings(tmp_path, "attack: {attacks: {guess: {}}}\n")
+        settings(tmp_path, "attacks: {guess: {}}\n")
 
 
 def test_names_fractions_and_kinds(tmp_path: Path) -> None:
     text = """
-attack:
-  images: 20
-  attacks:
-    none:
-    pgd: {eps: 8/255, steps: 7}
-    pgd_l2: {kind: pgd, norm: L2, eps: 0.5, images: 5}
-    common_corruptions: {corruptions: 19}
-    spsa: {after: null}
-  wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
+images: 20
+attacks:
+  none:
+  pgd: {eps: 8/255, steps: 7}
+  pgd_l2: {kind: pgd, norm: L2, eps: 0.5, images: 5}
+  common_corruptions: {corruptions: 19}
+  spsa: {after: null}
+wrapped: {noisy: {model: standard, wrapper: uninteresting, images: 7}}
 """
     found = settings(tmp_path, text)
     linf, l2, worst, spsa = (made(found.attack(name), KNOWN) for name in list(found.attacks)[1:])
@@ -110,8 +111,8 @@ attack:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{attacks: {pgd: {eps: 0}}}", "attack.attacks.pgd.eps: expected greater than 0; found 0"),
-        ("{attacks: {far: {kind: pgd, pgd: 1}}}", "attack.attacks.far: unknown key 'pgd'"),
+        ("{attacks: {pgd: {eps: 0}}}", "attacks.pgd.eps: expected greater than 0; found 0"),
+        ("{attacks: {far: {kind: pgd, pgd: 1}}}", "attacks.far: unknown key 'pgd'"),
         ("{attacks: {pgd: {eps: 0/255}}}", "eps"),
         ("{attacks: {pgd: {eps: much}}}", "expected a number, or a fraction such as 4/255; found 'much'"),
         ("{attacks: {fgsm: {}}}", "'fgsm': kind 'fgsm'; expected one of none, spatial_grid"),
@@ -126,29 +127,29 @@ attack:
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(CleansetError) as error:
-        settings(tmp_path, f"attack: {text}\n")
+        settings(tmp_path, f"{text}\n")
     assert message in str(error.value)
-    assert str(tmp_path / "params.yaml: attack.") in str(error.value)
+    assert str(tmp_path / "params.yaml: ") in str(error.value)
 
 
 def test_no_such_attack(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match="unknown attack 'fgsm'; expected one of none"):
-        settings(tmp_path, "attack: {}\n").attack("fgsm")
+        settings(tmp_path, "{}\n").attack("fgsm")
 
 
 def test_starts_are_images_that_the_model_gets_right(tmp_path: Path) -> None:
-    found = settings(tmp_path, "attack: {attacks: {boundary: {starts: [a/2], after: null}}}\n")
+    found = settings(tmp_path, "attacks: {boundary: {starts: [a/2], after: null}}\n")
     attack = made(found.attack("boundary"), KNOWN)
     assert isinstance(attack, Boundary)
     assert list(attack.others) == ["a/2"]
     assert attack.start is None
-    found = settings(tmp_path, "attack: {attacks: {boundary: {starts: [a/3]}}}\n")
+    found = settings(tmp_path, "attacks: {boundary: {starts: [a/3]}}\n")
     with pytest.raises(CleansetError, match="a/3 is no image of the study that the model classifies correctly"):
         made(found.attack("boundary"), KNOWN)
 
 
 def test_a_start_is_the_random_change_of_the_study(tmp_path: Path) -> None:
-    found = settings(tmp_path, "attack: {attacks: {spsa: {after: {max_angle: 5}}, random_spatial: {max_angle: 5}}}\n")
+    found = settings(tmp_path, "attacks: {spsa: {after: {max_angle: 5}}, random_spatial: {max_angle: 5}}\n")
     spsa, spatial = (made(found.attack(name), KNOWN) for name in ("spsa", "random_spatial"))
     assert isinstance(spsa, Spsa)
     assert isinstance(spatial, RandomSpatial)
@@ -157,3 +158,20 @@ def test_a_start_is_the_random_change_of_the_study(tmp_path: Path) -> None:
     assert not np.array_equal(
         RandomSpatial(204 / 224, 18, 30, 3).changed(subject(1, 0)), spatial.changed(subject(1, 0))
     )
+
+
+def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
+    _, text = blocks(repository, "yaml", "docs/robustness.md")
+    found, defaults = settings(tmp_path, text), AttackParams.model_validate({})
+    assert (found.seed, found.bootstrap) == (defaults.seed, defaults.bootstrap)
+    assert (found.search_precision, found.probe) == (defaults.search_precision, defaults.probe)
+    same = ("none", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack")
+    assert {name: found.attack(name) for name in same} == {name: defaults.attack(name) for name in same}
+    assert set(found.names) - set(defaults.names) == {"spsa_alone", "pgd_l2"}
+
+
+@pytest.mark.parametrize("edition", [".", "imagenet"])
+def test_the_params_of_the_editions(edition: str, repository: Path) -> None:
+    folder = repository / edition
+    found = read_attack_params(folder / "studies" / "attacks" / "params.yaml", list(read_params(folder).models))
+    assert found.names[0] == "none"

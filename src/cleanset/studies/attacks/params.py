@@ -1,7 +1,7 @@
-"""The section `attack` of a study's params.yaml: which attacks, with which parameters, and on which wrapped models."""
+"""The params.yaml of studies/attacks: which attacks, with which parameters, and on which wrapped models."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 
 from cleanset.edition.params import Precision, Role, Section
 from cleanset.errors import CleansetError
-from cleanset.studies.attacks.wrapped import WrappedModel
+from cleanset.studies.attacks.wrapped import WrappedModel, check_wrapped
+from cleanset.studies.robustness.settings import Bootstrap
 from cleanset.validation import check_known, first_problem, shown
 from cleanset.yaml_files import read_yaml
 
@@ -205,8 +206,8 @@ class Probe(Section):
     spsa_samples: Annotated[int, Field(ge=2, le=65536, multiple_of=2)] = 64
 
 
-class AttackSettings(Section):
-    """All of the section.
+class AttackParams(Section):
+    """All of the params.yaml of studies/attacks.
 
     `search_precision`: what candidates are searched for in; they are judged in float64. `images`: the first so many;
     null for all. `lpips`: a file of torchvision's weights of AlexNet, with which LPIPS is measured; null: not at all.
@@ -215,6 +216,7 @@ class AttackSettings(Section):
     needs stored predictions, leaves them out.
     """
 
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     search_precision: Precision = "float32"
     images: Images | None = None
     lpips: Annotated[str, Field(min_length=1)] | None = None
@@ -226,6 +228,7 @@ class AttackSettings(Section):
         Field(min_length=1, default_factory=lambda: {name: kind() for name, kind in KINDS.items() if name != GUESS}),
     ]
     wrapped: Annotated[dict[Role, WrappedModel], Field(default_factory=dict)]
+    bootstrap: Bootstrap = Bootstrap()
 
     @property
     def names(self) -> list[str]:
@@ -265,12 +268,15 @@ class AttackSettings(Section):
         return min(limits, default=None)
 
 
-def read_attack_settings(path: Path) -> AttackSettings:
-    """The section `attack` of a params file; the defaults where it is missing. Raises CleansetError naming the key."""
-    content = read_yaml(path, "expected the params of a study: git checkout it")
-    section = content.get("attack", {}) if isinstance(content, dict) else {}
+def read_attack_params(path: Path, roles: Sequence[str], others: Sequence[str] = ()) -> AttackParams:
+    """Read and check the params.yaml of studies/attacks. Raises CleansetError naming the key.
+
+    `roles` are the models of the edition, `others` the further ones that its study of robustness measures.
+    """
     try:
-        return AttackSettings.model_validate(section)
+        params = AttackParams.model_validate(read_yaml(path, "expected the params of attacks: git checkout it"))
     except ValidationError as error:
         problem = _KIND_IN_KEY.sub(r"\1", first_problem(error))
-        raise CleansetError(f"{path}: attack.{problem}") from None
+        raise CleansetError(f"{path}: {problem}") from None
+    check_wrapped(params.wrapped, roles, others, f"{path}: wrapped")
+    return params

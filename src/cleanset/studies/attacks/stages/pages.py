@@ -1,6 +1,6 @@
-"""What stage pages reads and saves for the page on attacks. No model runs."""
+"""Stage pages: the measures, warnings and some attacked images as a page that opens without a server. No model runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from PIL import Image
 
 from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import Params, read_params
+from cleanset.files import replacing, write_text
 from cleanset.images import codec
 from cleanset.images.differences import Pixels, enlarged_difference
 from cleanset.images.encoding import jpeg
@@ -19,28 +20,34 @@ from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.groups import Groups, stored_columns
 from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import preprocessing_of
-from cleanset.studies.attacks.page import AttacksData, SheetRow
-from cleanset.studies.attacks.results import ATTACKED, attack_measures, attack_warnings, attacked_folder
-from cleanset.studies.attacks.settings import NoAttack, read_attack_settings
+from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page
+from cleanset.studies.attacks.params import NoAttack, read_attack_params
+from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.warning_record import read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
-from cleanset.studies.robustness.changed_images import SetImages
-from cleanset.studies.robustness.families import Sources
-from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.changed_images import SetImages, StudyFile, files_of
+from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import read_table
 
 SHEET_IMAGES = 3
 """Images of an attack on a model, each of another class."""
 SHOWN_PIXELS, QUALITY = 112, 90
-IMAGES = "images/attacks"
+IMAGES = "images"
 READ_OFF = ("largest_logit", "second_logit", "log_sum_exp", "log_odds")
 
 
-def attacks_data(study: Study, sources: Sources, report: Path) -> AttacksData | None:
-    """What the page shows, small copies of some images written below `report`; None where nothing was attacked."""
-    if not attack_measures(study.folder).exists():
-        return None
-    params, settings = read_params(study.edition.folder), read_attack_settings(study.params_yaml)
+def run(study: AttackStudy) -> None:
+    """Read the results of the attacks and some images of the finished sets, write report/."""
+    with replacing(study.report) as folder:
+        write_text(folder / "index.html", attacks_page(attacks_data(study, folder)))
+
+
+def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
+    """What the page shows, small copies of some images written below `report`."""
+    params = read_params(study.edition.folder)
+    settings = read_attack_params(study.params_yaml, list(params.models))
+    files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES))
     models = settings.models(params.models)
     seen_by = {role: preprocessing_of(params.model(role)) for role in params.models}
     seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
@@ -48,15 +55,15 @@ def attacks_data(study: Study, sources: Sources, report: Path) -> AttacksData | 
     answers, sheets = {}, {}
     (report / IMAGES).mkdir(parents=True)
     for name, model in settings.runs(params.models):
-        folder = attacked_folder(study.folder, name, model)
+        folder = study.results(name, model)
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
         answers[name, model] = with_columns(results, read_off(params, grouped))
         if not isinstance(settings.attack(name), NoAttack):
-            sheet = Sheet(sources, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped))
+            sheet = Sheet(files, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped))
             sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
     sizes = {model: each.size for model, each in seen_by.items()}
-    lines = pd.read_csv(attack_measures(study.folder))
-    warnings = [read_warnings(attack_warnings(study.folder, model)) for model in models]
+    lines = pd.read_csv(study.measures)
+    warnings = [read_warnings(study.warnings(model)) for model in models]
     return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
 
 
@@ -97,14 +104,14 @@ class Sheet:
 
     def __init__(
         self,
-        sources: Sources,
+        files: Mapping[str, StudyFile],
         attacked: Path,
         preprocessing: Preprocessing,
         report: Path,
         images: str,
         names: Sequence[str],
     ) -> None:
-        self._source, self._attacked, self._names = SetImages(sources.files), attacked, names
+        self._source, self._attacked, self._names = SetImages(files), attacked, names
         self._preprocessing, self._report, self._images = preprocessing, report, images
 
     def row(self, row: dict[str, Any], place: int) -> SheetRow:
