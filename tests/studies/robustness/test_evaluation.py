@@ -26,10 +26,9 @@ from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import evaluation, predicting
 from cleanset.studies.robustness.changed_images import ChangeName
-from cleanset.studies.robustness.evaluation import Evaluated
+from cleanset.studies.robustness.evaluation import Evaluated, as_text
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan, family_named
 from cleanset.studies.robustness.image_sets import open_images
-from cleanset.studies.robustness.printing import as_text
 from cleanset.studies.robustness.results import Line
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.stages import answers as answering

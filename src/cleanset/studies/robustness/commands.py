@@ -169,10 +169,10 @@ def evaluate(
 
     from cleanset.edition.paths import Edition
     from cleanset.evaluate.command import Wanted
-    from cleanset.studies.robustness import evaluation, printing
+    from cleanset.studies.robustness import evaluation
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device)
-    Console().print(printing.as_text(evaluation.run(Edition(edition), wanted, out, params)), highlight=False)
+    Console().print(evaluation.as_text(evaluation.run(Edition(edition), wanted, out, params)), highlight=False)
 
 
 @app.command()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cleanset.studies.robustness.perturbations.geometry import (
+from cleanset.studies.robustness.perturbations.changes import (
     rotated,
     scaled,
     sheared,

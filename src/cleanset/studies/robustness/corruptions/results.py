@@ -22,7 +22,6 @@ from cleanset.studies.robustness.corruptions.measures import (
     sampled_ces,
     unseen_corruptions,
 )
-from cleanset.studies.robustness.cube import cube
 from cleanset.studies.robustness.names import (
     CLEAN,
     CORRUPTION_GROUPS,
@@ -38,6 +37,7 @@ from cleanset.studies.robustness.results import (
     Measure,
     SeenAnswers,
     StudiedImages,
+    cube,
     missing,
     shares,
     spread,

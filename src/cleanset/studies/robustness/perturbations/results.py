@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.cube import cube
 from cleanset.studies.robustness.names import CLEAN, NOISE_PERTURBATIONS, PERTURBATIONS, UNCHANGED, perturbations_of
 from cleanset.studies.robustness.perturbations.measures import (
     Ints,
@@ -33,6 +32,7 @@ from cleanset.studies.robustness.results import (
     Measure,
     SeenAnswers,
     StudiedImages,
+    cube,
     missing,
     shares,
     spread,

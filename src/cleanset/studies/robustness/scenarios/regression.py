@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.cube import cube
+from cleanset.studies.robustness.results import cube
 from cleanset.validation import shown
 
 Floats = npt.NDArray[np.float64]

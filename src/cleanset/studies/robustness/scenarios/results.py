@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.cube import cube
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import (
     Chosen,
@@ -18,6 +17,7 @@ from cleanset.studies.robustness.results import (
     Measure,
     SeenAnswers,
     StudiedImages,
+    cube,
     missing,
     spread,
 )
