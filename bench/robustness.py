@@ -18,7 +18,7 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import ANSWERS, PREDICTIONS
 from cleanset.studies.robustness.corruptions.changes import corrupted
 from cleanset.studies.robustness.corruptions.family import CORRUPTIONS as CORRUPTION_FAMILY
-from cleanset.studies.robustness.corruptions.results import Answers, CorruptionStudy, by_severity
+from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, by_severity
 from cleanset.studies.robustness.measuring import Studied, study_of
 from cleanset.studies.robustness.names import (
     ALL_CORRUPTIONS,
@@ -34,8 +34,7 @@ from cleanset.studies.robustness.names import (
 from cleanset.studies.robustness.perturbations.family import PERTURBATIONS as PERTURBATION_FAMILY
 from cleanset.studies.robustness.perturbations.results import PerturbationStudy, by_frame
 from cleanset.studies.robustness.results import SELECTIONS, StudiedImages
-from cleanset.studies.robustness.scenarios.results import Answers as ScenarioAnswers
-from cleanset.studies.robustness.scenarios.results import ScenarioStudy, cells_of, regression_of
+from cleanset.studies.robustness.scenarios.results import ScenarioAnswers, ScenarioStudy, cells_of, regression_of
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.study import AnswerFiles
 from export import photographs_or_drawings
@@ -205,7 +204,7 @@ def corruption_study(images: StudiedImages, generator: np.random.Generator) -> C
     """Misclassified in 40 % of all cells."""
     shape = (len(images.classes), len(CORRUPTIONS), len(SEVERITIES))
     answers = {
-        role: Answers(
+        role: CorruptionAnswers(
             generator.random(shape) < 0.4, {name: generator.random(shape[0]) < 0.1 for name in (CLEAN, UNCHANGED)}
         )
         for role in ROLES

@@ -16,7 +16,7 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.corruptions.changes import corrupted
 from cleanset.studies.robustness.names import ALL_CORRUPTIONS, ALL_PERTURBATIONS, SCENARIOS, SEVERITIES
 from cleanset.studies.robustness.perturbations.changes import perturbed
-from cleanset.studies.robustness.scenarios.changes import Definition, scenario_image
+from cleanset.studies.robustness.scenarios.changes import ScenarioDefinition, scenario_image
 from cleanset.studies.robustness.scenarios.masks import regions_of
 from tests.studies.robustness.drawn import drawn, drawn_object
 
@@ -45,7 +45,7 @@ def perturbation_rows() -> Iterator[Row]:
 
 
 def scenario_rows() -> Iterator[Row]:
-    for definition in get_args(Definition):
+    for definition in get_args(ScenarioDefinition):
         for name in SCENARIOS:
             image = scenario_image(
                 drawn(), regions_of(drawn_object()), name, SEED, definition=definition,

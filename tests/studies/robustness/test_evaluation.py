@@ -29,7 +29,7 @@ from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan, family_named
 from cleanset.studies.robustness.image_sets import open_images
-from cleanset.studies.robustness.results import Line
+from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.stages import answers as answering
 from cleanset.studies.robustness.stages import images, measure, pages
@@ -98,7 +98,7 @@ def params_file(folder: Path, **others: object) -> Path:
     return path
 
 
-def values(lines: list[Line], selection: str, model: str) -> dict[tuple[str, str], float]:
+def values(lines: list[MeasureLine], selection: str, model: str) -> dict[tuple[str, str], float]:
     found = {(line.measure, line.change): line for line in lines if (line.selection, line.model) == (selection, model)}
     return {key: line.value for key, line in found.items()}
 

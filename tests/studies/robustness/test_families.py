@@ -24,7 +24,7 @@ from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, Na
 from cleanset.studies.robustness.images import images_sha256
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
-from cleanset.studies.robustness.results import Chosen, Difference, Line, Measure, StudiedImages
+from cleanset.studies.robustness.results import Chosen, MeasureDifference, MeasureLine, SampledMeasure, StudiedImages
 from cleanset.studies.robustness.sampled import sampled_means
 from cleanset.studies.robustness.settings import CommonParams, with_sections
 from cleanset.studies.robustness.study import AnswerFiles, Study
@@ -49,14 +49,16 @@ class FadeStudy:
     images: StudiedImages
     answers: Mapping[str, np.ndarray]
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[MeasureLine]:
         return self.images.lines(self._measured)
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[MeasureDifference]:
         return self.images.differences(self._measured, ["accuracy"])
 
-    def _measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Measure]:
-        yield Measure("accuracy", "", sampled_means(self.answers[role][chosen][:, None], ["fade"], resamples)["fade"])
+    def _measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+        yield SampledMeasure(
+            "accuracy", "", sampled_means(self.answers[role][chosen][:, None], ["fade"], resamples)["fade"]
+        )
 
     def tables(self, params: CommonParams) -> dict[str, pd.DataFrame]:
         return {}

@@ -17,7 +17,7 @@ def test_the_modules_that_decide_a_changed_images_pixels() -> None:
         "cleanset.statistics.seeds",
         *(f"{study}.{name}" for name in ("changed_images", "exact", "images", "kernels", "names", "published_images")),
         f"{study}.corruptions.changes",
-        *(f"{study}.perturbations.{name}" for name in ("changes", "geometry")),
+        *(f"{study}.perturbations.{name}" for name in ("changes",)),
         *(f"{study}.scenarios.{name}" for name in ("changes", "image_masks", "mask_formats", "masks", "scenes")),
     }
 

@@ -68,7 +68,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("corruptions: {names: [fogg]}", "corruptions.names: 'fogg' is no corruption; expected one of gaussian_noise"),
+        (
+            "corruptions: {names: [fogg]}",
+            "corruptions.names: unknown corruption 'fogg'; expected one of gaussian_noise",
+        ),
         ("corruptions: {names: []}", "corruptions.names"),
         ("corruptions: {severities: [6]}", "corruptions.severities"),
         (
@@ -79,10 +82,13 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
             "corruptions: {trained_on: {vgg: [noise]}}",
             "corruptions.trained_on: unknown model 'vgg'; expected one of standard",
         ),
-        ("corruptions: {trained_on: {robust: [grain]}}", "'grain' is no corruption"),
+        ("corruptions: {trained_on: {robust: [grain]}}", "unknown corruption 'grain'"),
         ("{images: own, corruptions: {reference: robust}}", "sees other images than the models"),
         ("jpeg: 0", "jpeg"),
-        ("perturbations: {names: [fog]}", "perturbations.names: 'fog' is no perturbation; expected one of gaussian_n"),
+        (
+            "perturbations: {names: [fog]}",
+            "perturbations.names: unknown perturbation 'fog'; expected one of gaussian_n",
+        ),
         ("perturbations: {difficulty: 4}", "perturbations.difficulty"),
         (
             "perturbations: {reference: vgg}",
@@ -92,12 +98,12 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("masks: [{folder: ../a, origin: person}]", "masks.0.folder"),
         ("masks: [{folder: a, format: gif, origin: person}]", "unknown mask format 'gif'; expected one of png, coco"),
         ("masks: [{folder: a, origin: nobody}]", "masks.0.origin"),
-        ("scenarios: {names: [image_pink]}", "scenarios.names: 'image_pink' is no scenario"),
+        ("scenarios: {names: [image_pink]}", "scenarios.names: unknown scenario 'image_pink'"),
         ("scenarios: {names: [blur]}", "scenarios.names: scenarios need masks"),
         ("scenarios: {published: a, names: [In Rain]}", "scenarios.names: 'In Rain' cannot name a scenario"),
         ("scenarios: {published: a, names: [clean]}", "scenarios.names: 'clean' cannot name a scenario"),
         ("corruptions: {published: ''}", "corruptions.published"),
-        ("corruptions: {published: a, names: [rain]}", "corruptions.names: 'rain' is no corruption"),
+        ("corruptions: {published: a, names: [rain]}", "corruptions.names: unknown corruption 'rain'"),
         ("scenarios: {matte: pink}", "unknown matte 'pink'; expected one of black, white, grey, mean"),
         ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected a smallest above 0"),
         (

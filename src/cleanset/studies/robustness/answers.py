@@ -1,4 +1,4 @@
-"""What is kept of a model's answer to a changed image: everything that the measures need, and no more."""
+"""The stored answer of a model to a changed image: all that the measures need, and no more."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The SHA-256 of every changed image of a study: which of them another machine, or another library, makes otherwise.
+"""The SHA-256 of every changed image of a study, to find images that another machine or library makes differently.
 
 A digest is that of the pixels that models are shown, after the JPEG step where there is one: uint8 of shape
 (224, 224, 3), red first, row by row. No model runs.
@@ -52,7 +52,7 @@ VERSIONS = "versions.json"
 """Beside the tables: the versions of LIBRARIES that made them."""
 
 MAX_SHOWN = 20
-"""Differing images that are named; how many there are beyond is told."""
+"""Maximum number of differing images that are listed; the rest is counted."""
 SHOWN_DIGITS = 12
 
 OnProgress = Callable[[int, float], None]
@@ -83,7 +83,7 @@ class FamilyImages:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigestRun:
-    """The making of the digests of some families, in so many worker processes for all of them."""
+    """Computes the digests of some families in `workers` processes."""
 
     plans: Sequence[ChangePlan]
     sources: Sources
@@ -95,7 +95,7 @@ class DigestRun:
         return [f"{plan.name} {name}" for plan in self.plans for name in plan.names()]
 
     def record(self) -> dict[str, Any]:
-        """What the digests depend on."""
+        """Everything that the digests depend on."""
         return {
             **{plan.name: plan.as_record() for plan in self.plans},
             "jpeg": self.wanted.jpeg,
@@ -143,7 +143,7 @@ class DigestRun:
 
 
 class Different(NamedTuple):
-    """A changed image, by family and name, that is not as it was: the SHA-256 that was found, and the expected one."""
+    """A changed image whose pixels differ, by family and name, with the SHA-256 found and expected."""
 
     name: str
     found: str
@@ -155,7 +155,7 @@ class Different(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How many changed images were made again, those that differ, and the libraries' versions, then and now."""
+    """The number of images made again, those that differ, and the versions of the libraries, then and now."""
 
     images: int
     different: list[Different]

@@ -29,7 +29,7 @@ from cleanset.studies.robustness.families import (
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import ImageSet, open_images
 from cleanset.studies.robustness.measuring import Studied, measure
-from cleanset.studies.robustness.results import Line
+from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.image_masks import masks_found
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import AnswerFiles, Study
@@ -44,11 +44,11 @@ DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """The images, the params, and by family the lines, and what a reader of them has to know."""
+    """The images, the params, and by family the lines and the notice beside them."""
 
     images: ImageSet
     params: StudyParams
-    lines: dict[str, list[Line]]
+    lines: dict[str, list[MeasureLine]]
     notices: dict[str, str]
 
 
@@ -73,7 +73,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     from cleanset.evaluate.run import file_stems
     from cleanset.scoring.engine import settings_for
 
-    for spec in specs:  # what is known to be missing shows before hours are spent on another
+    for spec in specs:  # report a missing weights file before spending hours on another model
         check(spec)
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems(specs)
     for spec, stem in zip(specs, stems, strict=True):
@@ -100,7 +100,7 @@ def _remove_abandoned(out: Path) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Answering:
-    """One model that is asked, and where its answers are kept; torch is imported when it runs."""
+    """One model, and where its answers are kept; torch is imported when it runs."""
 
     spec: Spec
     stem: str
@@ -145,7 +145,7 @@ def _roles(edition: Edition) -> list[str]:
 
 
 def _is_finished(path: Path, record: dict[str, Any]) -> bool:
-    """Whether answers are there that were computed with what the record says, and have not changed since."""
+    """Whether there are answers that match the record and have not been modified since."""
     try:
         stored = json.loads(path.with_suffix(".json").read_bytes())
         expected = record | {"predictions_sha256": sha256(path.read_bytes())}
@@ -155,14 +155,12 @@ def _is_finished(path: Path, record: dict[str, Any]) -> bool:
 
 
 WITHOUT_INTERVAL = ("clean", "unchanged")
-IN_UNITS = ("mean_t5d", "score_as_published")
-"""Measures that are no shares, and are not shown in percent."""
 
 MEANING = "Intervals of 95 % by bootstrap over images."
 
 
 def as_text(evaluated: Evaluated) -> Group:
-    """What was measured on, and a table for each family."""
+    """The name of the image set, and a table for each family; fits into 80 columns."""
     images = evaluated.images
     count, classes = len(images.images), images.images["class_index"].nunique()
     parts: list[RenderableType] = [Text(f"{images.name}: {count:,} images of {classes:,} classes")]
@@ -173,23 +171,23 @@ def as_text(evaluated: Evaluated) -> Group:
         if shown_measures(family, chosen):
             parts += [Text(), Text(f"{name}, {chosen[0].images:,} images: {family.unit}"), _table(family, chosen)]
             parts += map(Text, dict.fromkeys(each.problem for each in chosen if _is_shown_missing(family, each)))
-        else:  # of some changes there is no mean
+        else:  # the means need all changes
             parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has those of each")]
         parts.append(Text(evaluated.notices[name]))
     return Group(*parts, Text(), Text(MEANING))
 
 
-def _is_shown_missing(family: Family, line: Line) -> bool:
+def _is_shown_missing(family: Family, line: MeasureLine) -> bool:
     return bool(line.problem) and line.measure in family.summary
 
 
-def shown_measures(family: Family, lines: Sequence[Line]) -> dict[str, str]:
+def shown_measures(family: Family, lines: Sequence[MeasureLine]) -> dict[str, str]:
     """The measures of the summary that a model has."""
     measures = {line.measure for line in lines}
     return {name: title for name, title in family.summary.items() if name in measures}
 
 
-def _table(family: Family, lines: Sequence[Line]) -> Table:
+def _table(family: Family, lines: Sequence[MeasureLine]) -> Table:
     """A row for each model, in the order in which they were named."""
     found = {(line.model, line.measure): line for line in lines}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
@@ -198,14 +196,17 @@ def _table(family: Family, lines: Sequence[Line]) -> Table:
     for title in titles.values():
         table.add_column(title, justify="right", no_wrap=True)
     for model in dict.fromkeys(line.model for line in lines):
-        cells = (_cell(found.get((model, name)), title in WITHOUT_INTERVAL) for name, title in titles.items())
+        cells = (
+            _cell(found.get((model, name)), family, is_alone=title in WITHOUT_INTERVAL)
+            for name, title in titles.items()
+        )
         table.add_row(Text(model), *cells)
     return table
 
 
-def _cell(line: Line | None, alone: bool) -> str:
+def _cell(line: MeasureLine | None, family: Family, *, is_alone: bool) -> str:
     if line is None or not np.isfinite(line.value):
         return "–"
-    factor, digits = (1, 3) if line.measure in IN_UNITS else (100, 1)
+    factor, digits = (1, 3) if line.measure.startswith(family.not_shares) else (100, 1)
     value, low, high = (f"{factor * each:.{digits}f}" for each in (line.value, line.low, line.high))
-    return value if alone else f"{value} ({low}–{high})"
+    return value if is_alone else f"{value} ({low}–{high})"

@@ -27,7 +27,7 @@ FAMILIES: tuple[Family, ...] = (CORRUPTIONS, PERTURBATIONS, SCENARIOS)
 
 
 def families_in(params: "StudyParams") -> list[Family]:
-    """The families of which the params name a change."""
+    """The families with at least one change in the params."""
     return [family for family in FAMILIES if section_of(family, params).names]
 
 
@@ -87,8 +87,8 @@ def _of_published(family: Family, images: pd.DataFrame, is_official: bool) -> st
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sources:
-    """What changed images are made of: rows of STUDY_IMAGES and MASKS, where each image lies, by its file, and the
-    study whose folders hold masks, backgrounds and generated images.
+    """The sources of changed images: rows of STUDY_IMAGES and MASKS, the path of each image by file, and the study
+    whose folders hold masks, backgrounds and generated images.
 
     `edition`: that of the images; photographs are compared with all images of its index, where that is there.
     """
@@ -107,7 +107,7 @@ class Sources:
         return cls(images, read_table(study.masks_table, MASKS), files, study, study.edition)
 
     def files_in(self, images: pd.DataFrame) -> dict[str, StudyFile]:
-        """Where the images of some of the rows lie."""
+        """The paths of the images in some rows, by file."""
         return {file: self.files[file] for file in images["file"]}
 
     def indexed_images(self) -> dict[str, str]:
@@ -151,7 +151,7 @@ class ChangePlan:
         return sorted((ChangeName(file, *change) for file in self.images["file"] for change in changes), key=str)
 
     def as_record(self) -> dict[str, Any]:
-        """What the changed images depend on beside seed, JPEG quality and libraries."""
+        """Everything that the changed images depend on except seed, JPEG quality and libraries."""
         images, steps = self.images, dict[str, list[int]]()
         for name, step in self.changes:
             steps.setdefault(name, []).append(step)

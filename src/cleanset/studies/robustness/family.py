@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cleanset.studies.robustness.families import Sources
     from cleanset.studies.robustness.measuring import Studied
     from cleanset.studies.robustness.pages import PagesData
-    from cleanset.studies.robustness.results import Difference, Line, StudiedImages
+    from cleanset.studies.robustness.results import MeasureDifference, MeasureLine, StudiedImages
     from cleanset.studies.robustness.settings import StudyParams
 
 
@@ -55,7 +55,7 @@ class NamedModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Changing:
-    """How the images of a family are changed, and what the pixels depend on beside image, change, seed and JPEG."""
+    """The change that makes a family's images, and the settings that its pixels depend on."""
 
     change: Change
     settings: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Changing:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """How a family is shown on the page of changed images: how many images, as tiles or a row for each change."""
+    """The layout of a family on the page of changed images: the number of images, in tiles or a row for each change."""
 
     images: int
     has_unchanged: bool
@@ -78,11 +78,11 @@ class FamilyStudy(Protocol):
     @property
     def images(self) -> "StudiedImages": ...
 
-    def lines(self) -> "Iterator[Line]":
+    def lines(self) -> "Iterator[MeasureLine]":
         """Every measure of every model on every selection."""
         ...
 
-    def differences(self) -> "Iterator[Difference]":
+    def differences(self) -> "Iterator[MeasureDifference]":
         """The paired differences between every two models."""
         ...
 
@@ -151,7 +151,7 @@ class Family(Protocol):
         ...
 
     def problem(self, params: "StudyParams") -> str | None:
-        """Why the params cannot be used together: the key, what was found and what is expected."""
+        """The problem with the params as a whole: key, found, expected; None if there is none."""
         ...
 
     def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: "StudyParams") -> pd.DataFrame:
@@ -159,11 +159,11 @@ class Family(Protocol):
         ...
 
     def making(self, sources: "Sources", images: pd.DataFrame, params: "StudyParams") -> Changing:
-        """What makes the changed images."""
+        """The change that makes the images."""
         ...
 
     def published(self, folder: Path, images: Sequence[StudyFile], params: "StudyParams") -> Changing:
-        """What reads the published images from a folder. Raises CleansetError as `find_published` does."""
+        """The change that reads the published images in a folder. Raises CleansetError as `find_published` does."""
         ...
 
     def study(self, studied: "Studied", images: pd.DataFrame) -> FamilyStudy:
@@ -177,7 +177,7 @@ class Family(Protocol):
 
     @property
     def optional_files(self) -> tuple[str, ...]:
-        """Those of `files` that not every study has."""
+        """The stems in `files` that a study may lack."""
         ...
 
     @property
@@ -216,7 +216,7 @@ class Family(Protocol):
 
     @property
     def not_shares(self) -> tuple[str, ...]:
-        """How the names of measures begin that are not shares, and are not shown in percent."""
+        """Prefixes of measures that are not shares, and so not shown in percent."""
         ...
 
     @property
@@ -232,5 +232,5 @@ class Family(Protocol):
         ...
 
     def page_context(self, data: "PagesData") -> dict[str, Any]:
-        """What its template needs beside what all pages have."""
+        """The variables of its template, except those that all pages have."""
         ...

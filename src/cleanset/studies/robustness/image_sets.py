@@ -27,7 +27,7 @@ _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 class ImageSet:
     """Images with the columns of STUDY_IMAGES, sorted by file, and where each lies.
 
-    `image_id` is a file's path where its name is no image id. `owners`: the roles in whose sets the images are;
+    `image_id` is a file's path where its name is not an image id. `owners`: the roles in whose sets the images are;
     `selections`: what is measured. `edition`: the one that the images are of, where its scores are, too; None: not
     known. `notes`: what a reader of the measures has to know.
     """

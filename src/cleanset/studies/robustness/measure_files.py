@@ -9,7 +9,7 @@ from pandas.api.types import is_numeric_dtype
 from cleanset.errors import CleansetError, reason
 from cleanset.studies.robustness.families import FAMILIES
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.results import Difference, Line
+from cleanset.studies.robustness.results import MeasureDifference, MeasureLine
 from cleanset.validation import shown
 
 OFFICIAL = "official"
@@ -65,7 +65,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "t": "estimate by standard error",
     "value": "the measure, or of a difference the first model's minus the other's",
 }
-"""What a column is, by its name."""
+"""Descriptions of the columns, by name."""
 
 MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
     "measures/notices.csv": ("family", "notice"),
@@ -74,8 +74,8 @@ MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
         f"measures/{stem}.csv": (*columns, OFFICIAL, *family.label_columns)
         for family in FAMILIES
         for stem, columns in {
-            family.name: Line._fields,
-            f"{family.singular}_differences": Difference._fields,
+            family.name: MeasureLine._fields,
+            f"{family.singular}_differences": MeasureDifference._fields,
             **family.files,
         }.items()
     },

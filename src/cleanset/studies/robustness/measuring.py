@@ -19,7 +19,7 @@ from cleanset.studies.robustness.families import family_named, measured_images
 from cleanset.studies.robustness.family import Family, FamilyStudy
 from cleanset.studies.robustness.images import images_sha256, is_seen
 from cleanset.studies.robustness.measure_files import OFFICIAL
-from cleanset.studies.robustness.results import Difference, Line, StudiedImages
+from cleanset.studies.robustness.results import MeasureDifference, MeasureLine, StudiedImages
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.study import AnswerFiles
 from cleanset.tables import read_table
@@ -30,7 +30,7 @@ REMEDY = "run dvc checkout to restore it, or the stage that writes it once more"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Studied:
-    """What is measured: models on images, with their answers.
+    """Models and images to measure, with the answers.
 
     `images` and `masks`: rows of STUDY_IMAGES and MASKS. `models`: by name the stem of the files of its answers.
     `owners`: the roles that have sets. `selections`: those of `results.SELECTIONS` that are measured. `weights`: the
@@ -58,7 +58,7 @@ class Studied:
             yield name, seen, images[seen], predictions
 
     def parameters(self, families: Iterable[Family]) -> pd.DataFrame:
-        """How many parameters each model has, from the record of its answers to the first of the families."""
+        """The number of parameters of each model, from the record of its answers to the first family."""
         records = {
             name: read_record(self.files.record(family.name, stem))
             for family in list(families)[:1]
@@ -102,14 +102,14 @@ class Studied:
 
 def measure(
     studied: Studied, notices: Mapping[str, str], measures: Path, metrics: Path, official: Collection[str] = ()
-) -> dict[str, list[Line]]:
+) -> dict[str, list[MeasureLine]]:
     """Measure some families; write CSV files into the folder `measures`, and JSON files into `metrics`.
 
     `notices`: by family, the notice beside its numbers. `official`: the families of which all published images were
     read. Returns the lines of each family. Raises CleansetError if answers are missing, or of other images, weights or
     seed than the study has, and for a family with fewer than two images.
     """
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[MeasureLine]] = {}
     written: dict[str, Mapping[str, float | None]] = {}
     families = [family_named(name) for name in notices]
     studied.check(families)
@@ -127,8 +127,10 @@ def measure(
                     "need: take more images, or fewer families in the params"
                 )
             tables = {
-                name: pd.DataFrame(found[name], columns=Line._fields),
-                f"{family.singular}_differences": pd.DataFrame(list(study.differences()), columns=Difference._fields),
+                name: pd.DataFrame(found[name], columns=MeasureLine._fields),
+                f"{family.singular}_differences": pd.DataFrame(
+                    list(study.differences()), columns=MeasureDifference._fields
+                ),
                 **study.tables(studied.params),
             }
             labels = {OFFICIAL: "yes" if name in official else "no", **family.labels(studied.params)}
@@ -154,7 +156,9 @@ def write_table_csv(path: Path, table: pd.DataFrame) -> None:
     write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 
-def metrics_of(family: Family, lines: Iterable[Line], selection: str) -> Mapping[str, Mapping[str, float | None]]:
+def metrics_of(
+    family: Family, lines: Iterable[MeasureLine], selection: str
+) -> Mapping[str, Mapping[str, float | None]]:
     """The lines of `dvc metrics show`: the measures on one selection, some with their intervals."""
     found: dict[str, dict[str, float | None]] = defaultdict(dict)
     for line in lines:

@@ -64,7 +64,7 @@ def pages(data: PagesData) -> dict[str, str]:
         "roles": data.roles,
         "params": data.params,
         "headlines": {name: title for family in FAMILIES for name, title in family.headlines.items()},
-        "pages": list(contexts),
+        "pages": {**{family.page: family.name.capitalize() for family in families}, "images.html": "Changed images"},
         "notices": data.notices,
     }
     return {
@@ -97,7 +97,7 @@ def _measures(data: PagesData, family: Family) -> dict[str, Any]:
 
 
 class Selected(NamedTuple):
-    """How many images a selection has, as text, and whether they are enough for any model."""
+    """The number of images in a selection, as text, and whether it is enough for any model."""
 
     counts: str
     is_measured: bool

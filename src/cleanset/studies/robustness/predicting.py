@@ -33,7 +33,7 @@ from stored ones."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A model that is asked, how, and where its answers are kept.
+    """A model, how it is run, and where its answers are kept.
 
     `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
     where there are stored ones. `identity`: what the answers depend on beside the weights, for a model of one's own.
@@ -50,7 +50,7 @@ class Target:
     stem: str = ""
 
     def record(self, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
-        """What the answers depend on; nothing in it depends on the machine."""
+        """Everything that the answers depend on; nothing in it depends on the machine."""
         return {
             "role": self.name,
             "weights_sha256": self.model.weights_sha256,
@@ -105,7 +105,7 @@ def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mappin
 def _against_float64(
     target: Target, changed: ChangedImages, settings: Settings, answers: pd.DataFrame, read_off: ReadAnswers
 ) -> dict[str, Any]:
-    """How far answers to changed images are from those in float64, on a sample drawn with a fixed seed."""
+    """The differences of answers to changed images from float64, on a sample drawn with a fixed seed."""
     names = answers["image_id"].tolist()
     drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
     exact_settings = replace(settings, precision="float64")

@@ -1,4 +1,4 @@
-"""What changed images depend on beside images and params: code and libraries."""
+"""The code and the libraries that changed images depend on."""
 
 from collections.abc import Sequence
 from functools import cache

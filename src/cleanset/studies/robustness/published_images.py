@@ -35,7 +35,7 @@ Pixels = NDArray[np.uint8]
 IMAGES, VIDEOS = (".jpeg", ".jpg", ".png"), (".mp4",)
 """Suffixes, in lower case."""
 
-# what cannot be read is told once, below; -8 is FFmpeg's AV_LOG_QUIET, which OpenCV reads when it first opens a video
+# this module reports what cannot be read; -8 is FFmpeg's AV_LOG_QUIET, which OpenCV reads when it first opens a video
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
@@ -70,7 +70,7 @@ class PublishedFiles:
         return found.hexdigest()
 
     def settings(self) -> dict[str, str]:
-        """What the pixels depend on, for the record."""
+        """The entry of the record: a digest of all files."""
         return {"published_sha256": self.digest()}
 
     def has_all_images(self) -> bool:
@@ -185,7 +185,8 @@ class PublishedFrames:
 def video(path: Path, count: int) -> list[Pixels]:
     """All frames of a video, red first.
 
-    Raises CleansetError for a video that cannot be read, has not so many frames, or is of another size than 224 x 224.
+    Raises CleansetError for a video that cannot be read, or has another number of frames or another size than
+    224 x 224.
     """
     frames: list[Pixels] = []
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)

@@ -34,7 +34,7 @@ class MaskFolder(Section):
 
 
 class Bootstrap(Section):
-    """How 95 % intervals are drawn: images are drawn within classes, `draws` times."""
+    """The bootstrap of 95 % intervals: images are drawn within classes, `draws` times."""
 
     draws: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
 

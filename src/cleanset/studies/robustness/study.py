@@ -1,4 +1,4 @@
-"""Where a robustness study keeps what."""
+"""The files and folders of a robustness study."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from cleanset.edition.paths import Edition
 
 @dataclass(frozen=True, slots=True)
 class AnswerFiles:
-    """Where the answers of models are kept, in a folder with one for each family."""
+    """The files with the answers of models, in a folder with one for each family."""
 
     folder: Path
 
@@ -17,7 +17,7 @@ class AnswerFiles:
         return self.folder / family / f"{name}.parquet"
 
     def record(self, family: str, name: str) -> Path:
-        """What the answers were computed with: weights, seed, precision, versions."""
+        """The record of the answers: weights, seed, precision, versions."""
         return self.folder / family / f"{name}.json"
 
     def partial(self, family: str, name: str) -> Path:

@@ -212,7 +212,7 @@ def test_mce_over_the_corruptions_that_a_model_has_not_seen() -> None:
     nothing = mean_corruption_error(values, unseen_corruptions(["noise", "blur", "weather", "digital"]))
     assert math.isnan(nothing.value)
     assert nothing.problem == "no mCE: no corruptions to take the mean over"
-    with pytest.raises(CleansetError, match="'nose' is no corruption"):
+    with pytest.raises(CleansetError, match="unknown corruption 'nose'"):
         unseen_corruptions(["nose"])
 
 

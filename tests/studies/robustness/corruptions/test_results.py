@@ -7,19 +7,19 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.published import ALEXNET_ERRORS
-from cleanset.studies.robustness.corruptions.results import Answers, CorruptionStudy, read_answers
+from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, read_answers
 from cleanset.studies.robustness.names import CLEAN, CORRUPTIONS, SEVERITIES, UNCHANGED
-from cleanset.studies.robustness.results import SELECTIONS, Line, StudiedImages
+from cleanset.studies.robustness.results import SELECTIONS, MeasureLine, StudiedImages
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]
 CLASSES = np.array([0, 0, 1, 1, 1, 2, 2, 0])
 
 
-def answers(seed: int, share: float) -> Answers:
+def answers(seed: int, share: float) -> CorruptionAnswers:
     generator = np.random.default_rng(seed)
     wrong = generator.random((len(SETS), len(CORRUPTIONS), len(SEVERITIES))) < share
     nulls = {CLEAN: generator.random(len(SETS)) < 0.2, UNCHANGED: generator.random(len(SETS)) < 0.3}
-    return Answers(wrong, nulls)
+    return CorruptionAnswers(wrong, nulls)
 
 
 def study(
@@ -39,7 +39,7 @@ def study(
     return CorruptionStudy(**(values | changed))  # type: ignore[arg-type]
 
 
-def line(lines: list[Line], selection: str, model: str, measure: str, change: str = "") -> Line:
+def line(lines: list[MeasureLine], selection: str, model: str, measure: str, change: str = "") -> MeasureLine:
     (found,) = [each for each in lines if each[:4] == (selection, model, measure, change)]
     return found
 
@@ -125,7 +125,7 @@ def test_differences_are_paired() -> None:
 
 
 def test_fewer_severities_give_errors_and_no_ce() -> None:
-    few = {role: Answers(each.corrupted[:, :, :2], each.nulls) for role, each in study().answers.items()}
+    few = {role: CorruptionAnswers(each.corrupted[:, :, :2], each.nulls) for role, each in study().answers.items()}
     lines = list(study(severities=(1, 2), answers=few).lines())
     assert {each.measure for each in lines} == {
         "error_clean", "error_unchanged", "error", "group_error", "mean_error", "mce",
@@ -147,7 +147,7 @@ def test_each_model_on_its_own_images_alone() -> None:
     part = {}
     for role, each in whole.answers.items():
         seen = whole.images.selected("own", role)
-        part[role] = Answers(each.corrupted[seen], {k: v[seen] for k, v in each.nulls.items()}).of_all(seen)
+        part[role] = CorruptionAnswers(each.corrupted[seen], {k: v[seen] for k, v in each.nulls.items()}).of_all(seen)
     alone = study(answers=part, selections=("own",))
     assert list(alone.lines()) == [each for each in whole.lines() if each.selection == "own"]
     assert list(alone.differences()) == []

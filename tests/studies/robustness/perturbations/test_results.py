@@ -10,7 +10,7 @@ from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.names import CLEAN, PERTURBATIONS, UNCHANGED
 from cleanset.studies.robustness.perturbations.results import PerturbationStudy, Top5, by_frame, read_answers
-from cleanset.studies.robustness.results import Line, StudiedImages
+from cleanset.studies.robustness.results import MeasureLine, StudiedImages
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
 CLASSES = np.array([0, 0, 1, 1, 2, 2])
@@ -31,7 +31,7 @@ def study(reference: str | None = "a", difficulty: int = 1, **given: dict[str, T
     return PerturbationStudy(images, PERTURBATIONS, found, difficulty, reference)
 
 
-def value(lines: list[Line], *key: str) -> float:
+def value(lines: list[MeasureLine], *key: str) -> float:
     (found,) = [each.value for each in lines if each[:4] == key]
     return found
 

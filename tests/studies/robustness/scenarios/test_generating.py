@@ -11,7 +11,7 @@ from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.generating import (
     MADE_WITH,
-    Options,
+    PaintOptions,
     load_pipeline,
     made_with,
     painted,
@@ -22,7 +22,7 @@ from cleanset.studies.robustness.scenarios.masks import regions_of
 from tests.studies.robustness.drawn import drawn, drawn_object
 
 IMAGE, REGIONS = drawn(224, 224), regions_of(drawn_object(224, 224))
-OPTIONS = Options(seed=0, steps=2, guidance=2.0)
+OPTIONS = PaintOptions(seed=0, steps=2, guidance=2.0)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_the_background_is_painted_and_the_object_stays(pipeline_folder: Path) -
 
 
 def test_what_they_were_made_with(pipeline_folder: Path) -> None:
-    record = made_with(pipeline_folder, {"n01443537": "a sea"}, Options(0, device="cuda:1"))
+    record = made_with(pipeline_folder, {"n01443537": "a sea"}, PaintOptions(0, device="cuda:1"))
     assert "model_index.json" in record["pipeline"]
     assert sorted(record["versions"]) == ["diffusers", "torch", "transformers"]
     text = json.dumps(record)

@@ -234,11 +234,11 @@ def test_missing_and_repeated_cells_are_named() -> None:
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:
-    with pytest.raises(CleansetError, match="the baseline 'c' is no model; expected one of a, b; change"):
+    with pytest.raises(CleansetError, match="unknown baseline 'c' of model; expected one of a, b; change"):
         regression(small(SMALL), ["c", "s", 0])
     cells = small(SMALL)
     cells.loc[3, "accuracy"] = np.nan
-    with pytest.raises(CleansetError, match="the accuracy of model a scenario t class_index 1 is no number"):
+    with pytest.raises(CleansetError, match="the accuracy of model a scenario t class_index 1 is not a number"):
         regression(cells, ["a", "s", 0])
     few = small(SMALL).query("model == 'a' and scenario == 's'")
     with pytest.raises(CleansetError, match="found 2 cells for 2 coefficients; expected more cells"):

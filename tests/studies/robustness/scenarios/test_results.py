@@ -7,9 +7,9 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
-from cleanset.studies.robustness.results import Line, StudiedImages
+from cleanset.studies.robustness.results import MeasureLine, StudiedImages
 from cleanset.studies.robustness.scenarios.results import (
-    Answers,
+    ScenarioAnswers,
     ScenarioStudy,
     cells_of,
     read_answers,
@@ -22,22 +22,22 @@ CLASSES = np.array([0, 0, 7, 7, 9, 9])
 SCENARIOS = ("blur_background", "image_grey", "segmented_image")
 
 
-def answers(seed: int) -> Answers:
+def answers(seed: int) -> ScenarioAnswers:
     generator = np.random.default_rng(seed)
     nulls = generator.random((2, len(SETS))) < 0.8
-    return Answers(generator.random((len(SETS), len(SCENARIOS))) < 0.6, nulls[0], nulls[1])
+    return ScenarioAnswers(generator.random((len(SETS), len(SCENARIOS))) < 0.6, nulls[0], nulls[1])
 
 
 def study(scenarios: tuple[str, ...] = SCENARIOS, classes: np.ndarray = CLASSES) -> ScenarioStudy:
     images = StudiedImages(classes, SETS, ["a", "b"], Bootstrap(resamples=40))
     found = {
-        role: Answers(each.correct[:, : len(scenarios)], each.clean, each.unchanged)
+        role: ScenarioAnswers(each.correct[:, : len(scenarios)], each.clean, each.unchanged)
         for role, each in (("a", answers(1)), ("b", answers(2)))
     }
     return ScenarioStudy(images, scenarios, found)
 
 
-def line(lines: list[Line], *key: str) -> Line:
+def line(lines: list[MeasureLine], *key: str) -> MeasureLine:
     (found,) = [each for each in lines if each[:4] == key]
     return found
 
@@ -123,7 +123,7 @@ def test_cells_and_regression() -> None:
         dict(zip(e.estimates["factor"], e.estimates["estimate"], strict=True))["model"] for e in (found, other)
     )
     assert ours == pytest.approx(-theirs)
-    with pytest.raises(CleansetError, match="baseline 'fog' is no scenario"):
+    with pytest.raises(CleansetError, match="unknown baseline 'fog' of scenario"):
         regression_of(given, cells, ("a", "fog", 0))
 
 

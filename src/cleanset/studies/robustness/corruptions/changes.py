@@ -21,7 +21,7 @@ from cleanset.validation import check_known
 keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)  # else seconds in each process
 
 KIND = "corruption"
-"""Of the seeds."""
+"""The kind of change, from which seeds are derived."""
 
 MIN_SIDE = 32
 """Pixels; the library takes no smaller image."""

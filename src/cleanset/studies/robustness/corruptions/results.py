@@ -1,4 +1,4 @@
-"""What is measured on corrupted images, for every model, with intervals.
+"""Measures of every model on corrupted images, with intervals.
 
 An image is misclassified where the model's top-1 class is not the class that the image has in the set.
 """
@@ -32,9 +32,9 @@ from cleanset.studies.robustness.names import (
 )
 from cleanset.studies.robustness.results import (
     Chosen,
-    Difference,
-    Line,
-    Measure,
+    MeasureDifference,
+    MeasureLine,
+    SampledMeasure,
     SeenAnswers,
     StudiedImages,
     cube,
@@ -51,41 +51,43 @@ if TYPE_CHECKING:
 Misclassified = npt.NDArray[np.bool_]
 
 COMPARED = ("error", "group_error", "mean_error", "ce", "mce", "relative_mce")
-"""The measures whose differences between models are given."""
+"""The measures that models are compared by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class CorruptionAnswers:
     """One model's misclassified images: images x corruptions x severities; `nulls` by CLEAN and UNCHANGED: images."""
 
     corrupted: Misclassified
     nulls: Mapping[str, Misclassified]
 
-    def of_all(self, seen: Chosen) -> "Answers":
-        """Answers to the images that were seen, as answers to all: nothing is misclassified where no model looked."""
-        return Answers(spread(self.corrupted, seen), {name: spread(each, seen) for name, each in self.nulls.items()})
+    def of_all(self, seen: Chosen) -> "CorruptionAnswers":
+        """Answers to the seen images as answers to all images; the others count as not misclassified."""
+        return CorruptionAnswers(
+            spread(self.corrupted, seen), {name: spread(each, seen) for name, each in self.nulls.items()}
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorruptionStudy:
-    """The answers of all models, and what they are measured with.
+    """The answers of all models, and the reference that CE is relative to.
 
-    `reference` is that of the published table or a role; `trained_on`: by role, corruptions or groups.
+    `reference`: the published table or a role; `trained_on`: by role, corruptions or groups.
     """
 
     images: StudiedImages
     corruptions: Sequence[str]
     severities: Sequence[int]
-    answers: Mapping[str, Answers]
+    answers: Mapping[str, CorruptionAnswers]
     reference: str
     trained_on: Mapping[str, Sequence[str]]
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[MeasureLine]:
         """Every measure of every model on every selection."""
         return self.images.lines(self.measured)
 
-    def differences(self) -> Iterator[Difference]:
-        """Errors, CEs and mCE of each two models on the same images."""
+    def differences(self) -> Iterator[MeasureDifference]:
+        """Differences in errors, CEs and mCE between every two models."""
         return self.images.differences(self.measured, COMPARED)
 
     def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
@@ -93,17 +95,17 @@ class CorruptionStudy:
         cells = by_severity(self)
         return {"corruption_errors": cells, "errors_by_severity": shares(cells, "severity", "errors", "error")}
 
-    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Measure]:
-        """The errors of a model on the chosen images and, of all five severities, CE."""
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+        """The errors of a model on the chosen images and, if all five severities were measured, CE."""
         for name in (CLEAN, UNCHANGED):
-            yield Measure(f"error_{name}", "", _null(self.answers[role], name, chosen, resamples))
+            yield SampledMeasure(f"error_{name}", "", _null(self.answers[role], name, chosen, resamples))
         errors = self._mean_errors(role, chosen, resamples)
         for name in self.corruptions:
-            yield Measure("error", name, errors[name])
+            yield SampledMeasure("error", name, errors[name])
         for group, members in CORRUPTION_GROUPS.items():
             if set(members) <= set(self.corruptions):
-                yield Measure("group_error", group, mean_of(errors, members))
-        yield Measure("mean_error", "", mean_of(errors, self.corruptions))
+                yield SampledMeasure("group_error", group, mean_of(errors, members))
+        yield SampledMeasure("mean_error", "", mean_of(errors, self.corruptions))
         if tuple(self.severities) == SEVERITIES:
             yield from self._ratios(role, chosen, resamples, errors)
         else:
@@ -119,7 +121,7 @@ class CorruptionStudy:
 
     def _ratios(
         self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
-    ) -> Iterator[Measure]:
+    ) -> Iterator[SampledMeasure]:
         """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
         reference, reference_errors, reference_clean = self._reference(chosen, resamples)
         table = self._table(role, chosen)
@@ -127,7 +129,7 @@ class CorruptionStudy:
         ratios = sampled_ces(errors, reference_errors, found)
         for name in self.corruptions:
             problem = "" if np.isfinite(found[name]) else "the reference makes too few errors"
-            yield Measure("ce", name, ratios[name], problem)
+            yield SampledMeasure("ce", name, ratios[name], problem)
         if not set(CORRUPTIONS) <= set(self.corruptions):
             return
         unseen = unseen_corruptions(self.trained_on.get(role, ()))
@@ -135,7 +137,7 @@ class CorruptionStudy:
             if lacking := mean_corruption_error(found, over).problem:
                 yield missing(measure, "", lacking, resamples)
             else:
-                yield Measure(measure, "", mean_of(ratios, over))
+                yield SampledMeasure(measure, "", mean_of(ratios, over))
         clean = _null(self.answers[role], UNCHANGED, chosen, resamples)
         relative = relative_corruption_errors(table, clean.value, reference)
         if lacking := mean_corruption_error(relative).problem:
@@ -143,7 +145,7 @@ class CorruptionStudy:
             return
         own = {name: each - clean for name, each in errors.items()}
         others = {name: each - reference_clean for name, each in reference_errors.items()}
-        yield Measure("relative_mce", "", mean_of(sampled_ces(own, others, relative), CORRUPTIONS))
+        yield SampledMeasure("relative_mce", "", mean_of(sampled_ces(own, others, relative), CORRUPTIONS))
 
     def _table(self, role: str, chosen: Chosen) -> pd.DataFrame:
         return error_table(self.answers[role].corrupted[chosen], self.corruptions, self.severities)
@@ -160,7 +162,7 @@ class CorruptionStudy:
         return reference, self._mean_errors(self.reference, chosen, resamples), unchanged
 
 
-def _null(answers: Answers, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
+def _null(answers: CorruptionAnswers, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
     """The error on clean or unchanged images."""
     return sampled_means(answers.nulls[name][chosen][:, np.newaxis], [name], resamples)[name]
 
@@ -177,7 +179,7 @@ def read_study(wanted: "Corruptions", answers: SeenAnswers, images: StudiedImage
 
 def read_answers(
     images: pd.DataFrame, predictions: pd.DataFrame, corruptions: Sequence[str], severities: Sequence[int]
-) -> Answers:
+) -> CorruptionAnswers:
     """The misclassified images of a model, from rows of STUDY_IMAGES and of PREDICTIONS.
 
     Raises CleansetError if a row is missing, there twice, or of another image.
@@ -189,7 +191,7 @@ def read_answers(
     files = images["file"].tolist()
     axes = {"file": files, "change": list(corruptions), "severity": list(severities)}
     nulls = cube(rows[is_null], {"file": files, "change": [CLEAN, UNCHANGED]}, "wrong")
-    return Answers(cube(rows[~is_null], axes, "wrong"), {CLEAN: nulls[:, 0], UNCHANGED: nulls[:, 1]})
+    return CorruptionAnswers(cube(rows[~is_null], axes, "wrong"), {CLEAN: nulls[:, 0], UNCHANGED: nulls[:, 1]})
 
 
 def by_severity(study: CorruptionStudy) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The perturbations of ImageNet-P: sequences of frames that differ a little from one to the next.
+"""The perturbations of ImageNet-P: sequences of frames, each slightly different from the one before.
 
 Parameters are those of the published script, make_imagenet_p.py. Frames are made in memory; the benchmark stored them
 as H.264 video. Each frame of noise has noise of its own; all others change steadily.
@@ -98,7 +98,7 @@ def _product(left: Matrix, right: Matrix) -> Matrix:
 
 
 KIND = "perturbation"
-"""Of the seeds."""
+"""The kind of change, from which seeds are derived."""
 
 GAUSSIAN_SIGMAS = (0.03, 0.05, 0.08)
 """Standard deviation of the noise that is added to values in 0..1, by level."""
@@ -129,7 +129,7 @@ def frames_of(image: Pixels, name: str, seed: int = 0, *, level: int = 1, size: 
     changed. Perturbations that move it bring in what lies beside them (`images.base.wide_image`), and black beyond.
     `seed` is the image's (`seeds.image_seed`); what is drawn follows from it, the name, the level and the frame alone.
     `level` is the difficulty of noise. Raises CleansetError for an unknown perturbation, ValueError for another level,
-    for a level above 1 of what is no noise, and for another array.
+    for a level above 1 of a perturbation other than noise, and for another array.
     """
     check_known("perturbation", name, ALL_PERTURBATIONS)
     if level not in LEVELS or (level > 1 and name not in NOISE_PERTURBATIONS):
@@ -256,7 +256,7 @@ def _spattered(base: Pixels, drawn: np.random.RandomState) -> Frames:
 
 
 def _water(liquid: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """How much of the water's colour is added, 0 to .6: most at the edges of the drops, lit from one side."""
+    """The share of the water's colour that is added, 0 to .6, largest at the lit edges of the drops."""
     distance = cv2.distanceTransform(255 - cv2.Canny(liquid, 50, 150), cv2.DIST_L2, 5)
     distance = cv2.blur(np.minimum(distance, 20), (3, 3)).astype(np.uint8)
     relief = cv2.filter2D(cv2.equalizeHist(distance), cv2.CV_8U, np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]]))

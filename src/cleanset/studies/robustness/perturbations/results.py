@@ -1,4 +1,4 @@
-"""What is measured on perturbation sequences, for every model, with intervals: flips and top-5 distances.
+"""Measures of every model on perturbation sequences, with intervals: flips and top-5 distances.
 
 `fp` and `t5d` compare consecutive frames, as the text of source 003 has it; for noise, `fp_as_published` and
 `t5d_as_published` compare each frame with the first one, as the benchmark's published code does.
@@ -27,9 +27,9 @@ from cleanset.studies.robustness.perturbations.measures import (
 )
 from cleanset.studies.robustness.results import (
     Chosen,
-    Difference,
-    Line,
-    Measure,
+    MeasureDifference,
+    MeasureLine,
+    SampledMeasure,
     SeenAnswers,
     StudiedImages,
     cube,
@@ -50,16 +50,16 @@ COMPARED = (
     "fp", "fp_as_published", "mean_fp", "mean_fp_as_published", "mfr", "mfr_as_published",
     "t5d", "t5d_as_published", "mean_t5d", "mean_t5d_as_published", "mt5d", "mt5d_as_published",
 )  # fmt: skip
-"""The measures whose differences between models are given."""
+"""The measures that models are compared by."""
 
 SUFFIXES: dict[Definition, str] = {"as_written": "", "as_published": "_as_published"}
 
 
 @dataclass(frozen=True, eq=False)
 class PerturbationStudy:
-    """The answers of all models, and what they are measured with.
+    """The answers of all models, and how their frames are compared.
 
-    `answers`: by role and perturbation. `difficulty`: the step between the compared frames, of what is no noise.
+    `answers`: by role and perturbation. `difficulty`: the step between compared frames, except for noise.
     `reference`: the role that FR and mT5D are relative to; None: neither is measured.
     """
 
@@ -69,12 +69,12 @@ class PerturbationStudy:
     difficulty: int
     reference: str | None
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[MeasureLine]:
         """Every measure of every model on every selection."""
         return self.images.lines(self.measured)
 
-    def differences(self) -> Iterator[Difference]:
-        """FP, T5D and their means of each two models on the same images."""
+    def differences(self) -> Iterator[MeasureDifference]:
+        """Differences in FP, T5D and their means between every two models."""
         return self.images.differences(self.measured, COMPARED)
 
     def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
@@ -85,7 +85,7 @@ class PerturbationStudy:
 
     @property
     def has_all(self) -> bool:
-        """Whether the ten test perturbations were measured, of which the means are."""
+        """Whether all ten test perturbations were measured; the means need them."""
         return set(PERTURBATIONS) <= set(self.perturbations)
 
     def pairs(self, name: str, definition: Definition) -> Pairs:
@@ -93,16 +93,16 @@ class PerturbationStudy:
         first = next(iter(self.answers.values()))
         return pairs(name, first[name].shape[1], definition, self.difficulty)
 
-    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Measure]:
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
         """FP and T5D of a model on the chosen images by both definitions and, with a reference, their ratios to it."""
         for definition in DEFINITIONS_IN_ORDER:
             for kind in ("fp", "t5d"):
                 means = self._means(role, kind, definition, chosen, resamples)
                 for name in self.perturbations:
                     if definition == "as_written" or name in NOISE_PERTURBATIONS:
-                        yield Measure(kind + SUFFIXES[definition], name, means[name])
+                        yield SampledMeasure(kind + SUFFIXES[definition], name, means[name])
                 if self.has_all:
-                    yield Measure(f"mean_{kind}{SUFFIXES[definition]}", "", mean_of(means, PERTURBATIONS))
+                    yield SampledMeasure(f"mean_{kind}{SUFFIXES[definition]}", "", mean_of(means, PERTURBATIONS))
                 if self.reference is not None:
                     yield from self._ratios(role, kind, definition, means, chosen, resamples)
 
@@ -114,7 +114,7 @@ class PerturbationStudy:
         means: Mapping[str, Sampled],
         chosen: Chosen,
         resamples: Resamples,
-    ) -> Iterator[Measure]:
+    ) -> Iterator[SampledMeasure]:
         """FR by perturbation and, of all ten, mFR; or of T5D the mean of its ratios, mT5D."""
         others = self._means(str(self.reference), kind, definition, chosen, resamples)
         comparisons = {name: int(chosen.sum()) * len(self.pairs(name, definition)) for name in self.perturbations}
@@ -126,7 +126,7 @@ class PerturbationStudy:
                     continue
                 measure = "fr" + SUFFIXES[definition]
                 if np.isfinite(found[name]):
-                    yield Measure(measure, name, relative[name])
+                    yield SampledMeasure(measure, name, relative[name])
                 else:
                     yield missing(measure, name, "the reference's predictions flip too rarely", resamples)
         if not self.has_all:
@@ -136,7 +136,7 @@ class PerturbationStudy:
             problem = f"{len(mean.lacking)} of {len(mean.over)} perturbations have no ratio: {', '.join(mean.lacking)}"
             yield missing(name, "", problem, resamples)
         else:
-            yield Measure(name, "", mean_of(relative, mean.over))
+            yield SampledMeasure(name, "", mean_of(relative, mean.over))
 
     def _means(
         self, role: str, kind: str, definition: Definition, chosen: Chosen, resamples: Resamples

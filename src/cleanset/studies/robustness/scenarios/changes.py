@@ -26,13 +26,13 @@ Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
 
 KIND = "scenario"
-"""Of the seeds."""
+"""The kind of change, from which seeds are derived."""
 
 RANDOM = "random_background"
 GENERATED = "generated_background"
 
-Definition = Literal["as_written", "as_coded"]
-DEFINITIONS: tuple[str, ...] = get_args(Definition)
+ScenarioDefinition = Literal["as_written", "as_coded"]
+DEFINITIONS: tuple[str, ...] = get_args(ScenarioDefinition)
 
 MATTES: dict[str, tuple[int, int, int]] = {
     "black": (0, 0, 0),
@@ -40,7 +40,7 @@ MATTES: dict[str, tuple[int, int, int]] = {
     "grey": (128, 128, 128),
     "mean": (124, 116, 104),
 }
-"""What a transparent image is seen over; `mean` is ImageNet's, which the usual normalisation turns into 0."""
+"""Colours behind a transparent image; `mean` is ImageNet's mean, which the usual normalisation maps to 0."""
 
 CHANNELS = {"image_r": 0, "image_g": 1, "image_b": 2}
 
@@ -49,18 +49,18 @@ HUES: dict[str, tuple[int, ...]] = {
     "image_g": tuple(range(30, 90)),
     "image_b": tuple(range(90, 150)),
 }
-"""Half degrees, OpenCV's unit; the published code gives the background one of them, drawn at random."""
+"""Hues in half degrees, OpenCV's unit; the published code draws one of them for the background."""
 
 MAX_RAINBOW_SHIFT = 90
-"""Half degrees."""
+"""Largest shift of image_rainbow's hues, in half degrees."""
 
 HUE_CIRCLE = 180
-"""Half degrees."""
+"""The whole circle of hues, in half degrees."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """How random_background places an object: scaled by a factor in `scales`, anywhere inside the frame.
+    """The placing of an object by random_background: scaled by a factor in `scales`, anywhere inside the frame.
 
     Where the object would not fit, it is scaled to fit. `weight` is that of the object against the photograph, 1 for
     an opaque one. Not `moved`, it stays where it was in its own size.
@@ -81,7 +81,7 @@ PLACING = Placing()
 
 
 class _Scene(NamedTuple):
-    """What a scenario is made of."""
+    """The image, its regions and the random generator of one scenario."""
 
     image: Pixels
     regions: Regions
@@ -96,7 +96,7 @@ def scenario_image(
     name: str,
     seed: int = 0,
     *,
-    definition: Definition = "as_written",
+    definition: ScenarioDefinition = "as_written",
     matte: str = "black",
     photographs: Sequence[Pixels] = (),
     placing: Placing = PLACING,
@@ -127,7 +127,7 @@ def scenario_image(
     return _CHANGES[name](scene)
 
 
-def transparent_image(image: Pixels, regions: Regions, definition: Definition = "as_written") -> Pixels:
+def transparent_image(image: Pixels, regions: Regions, definition: ScenarioDefinition = "as_written") -> Pixels:
     """The object opaque, the background transparent: uint8 of shape (height, width, 4).
 
     The background is (0, 0, 0, 0); as_coded its colours stay below alpha 0, so that over a matte both are the same.

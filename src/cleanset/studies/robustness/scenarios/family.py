@@ -20,8 +20,7 @@ from cleanset.studies.robustness.names import (
     scenarios_of,
 )
 from cleanset.studies.robustness.names import SCENARIOS as BENCHMARK_SCENARIOS
-from cleanset.studies.robustness.scenarios.changes import MATTES
-from cleanset.studies.robustness.scenarios.changes import Definition as ScenarioDefinition
+from cleanset.studies.robustness.scenarios.changes import MATTES, ScenarioDefinition
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios
 from cleanset.validation import shown
 

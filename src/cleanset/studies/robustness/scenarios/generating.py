@@ -30,8 +30,8 @@ Pipeline = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How a pipeline is called: `seed` is the study's, steps and guidance are diffusers' own."""
+class PaintOptions:
+    """The options of a pipeline: `seed` is the study's, steps and guidance are those of diffusers."""
 
     seed: int
     steps: int = 50
@@ -77,7 +77,7 @@ def load_pipeline(folder: Path, device: str) -> Pipeline:
 
 
 def painted(
-    pipeline: Pipeline, image: Pixels, regions: Regions, prompt: str, image_seed: int, options: Options
+    pipeline: Pipeline, image: Pixels, regions: Regions, prompt: str, image_seed: int, options: PaintOptions
 ) -> Pixels:
     """The base image with a generated background, the object unchanged on top: uint8 of shape (224, 224, 3).
 
@@ -124,8 +124,8 @@ def save_missing(
             yield image_id
 
 
-def made_with(pipeline: Path, prompts: Mapping[str, str], options: Options) -> dict[str, Any]:
-    """What the images depend on beside the originals and their masks, without a path or a device."""
+def made_with(pipeline: Path, prompts: Mapping[str, str], options: PaintOptions) -> dict[str, Any]:
+    """Everything that the images depend on except originals and masks; no path and no device."""
     files = sorted(path for path in pipeline.rglob("*") if path.is_file() and not path.name.startswith("."))
     return {
         "pipeline": {path.relative_to(pipeline).as_posix(): sha256(path.read_bytes()) for path in files},

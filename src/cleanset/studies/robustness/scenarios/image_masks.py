@@ -75,7 +75,7 @@ class MaskFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MaskedImage:
-    """What a mask's reading needs of its image: file, class, size of the decoded file, and its crop."""
+    """The image of a mask: file, class, size of the decoded file, and crop."""
 
     file: str
     image_id: str
@@ -87,7 +87,8 @@ class MaskedImage:
 def find_masks(folder: Path, sources: Iterable[MaskSource]) -> dict[str, MaskFile]:
     """The mask files by image id.
 
-    Raises CleansetError for a source that is no folder, a file that is not named by an image id, and two of one image.
+    Raises CleansetError for a source that is not a folder, a file that is not named by an image id, and two masks of
+    one image.
     """
     found: list[tuple[str, MaskFile]] = []
     for source in sources:
@@ -178,7 +179,7 @@ def has_scenarios(images: pd.DataFrame, masks: pd.DataFrame) -> pd.DataFrame:
 
 
 def unsuitable_counts(masks: pd.DataFrame) -> dict[str, int]:
-    """How many images are left out, by reason, sorted."""
+    """The number of images left out, by reason, sorted."""
     reasons, counts = np.unique(masks["left_out"].dropna().to_numpy(str), return_counts=True)
     return dict(zip(reasons.tolist(), counts.tolist(), strict=True))
 
@@ -200,7 +201,7 @@ def masks_found(
     masks, read, names, masked = find_masks(folder, sources), SetImages(files), wnids(), []
     columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
     for file, image_id, class_index, crop in zip(*columns, strict=True):
-        size = read(file).size if image_id in masks else (0, 0)  # of an image without a mask nothing is asked
+        size = read(file).size if image_id in masks else (0, 0)  # not decoded without a mask
         masked.append(MaskedImage(file, image_id, names[class_index], size, box_of(crop)))
     if is_placed is None:
         section: Scenarios = wanted.section("scenarios")
@@ -208,14 +209,14 @@ def masks_found(
     return mask_table(masked, masks, is_placed=is_placed)
 
 
-class MaskFolder(NamedTuple):
+class ComparedMasks(NamedTuple):
     """A folder of masks and the format of its files."""
 
     folder: Path
     format: str
 
 
-def agreement(one: MaskFolder, other: MaskFolder, wnids: Mapping[str, str]) -> pd.DataFrame:
+def agreement(one: ComparedMasks, other: ComparedMasks, wnids: Mapping[str, str]) -> pd.DataFrame:
     """The columns image_id and iou, 0 to 1, of each image that has a mask in both folders, sorted.
 
     `wnids`: the class of each image, which ImageNet-S needs. Raises CleansetError for an unknown format, a mask

@@ -114,7 +114,7 @@ def labelme_mask(text: str | bytes, where: str) -> Mask:
     """The mask in a LabelMe file: all pixels whose centre is in one of its polygons.
 
     Raises CleansetError, naming `where`, for another shape than a polygon, one with fewer than three points, anything
-    else that is no LabelMe file, and an empty or full mask.
+    else that is not a LabelMe file, and an empty or full mask.
     """
     expected = "a LabelMe file with imageHeight, imageWidth and shapes"
     labelled = parse_json(text, where, expected)
@@ -162,7 +162,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _is_size(value: Any) -> bool:
-    """Whether a value is height and width of an image."""
+    """Whether a value can be the height and width of an image."""
     if not isinstance(value, list) or len(value) != 2 or not all(_is_whole(each) and each > 0 for each in value):
         return False
     return bool(value[0] * value[1] <= MAX_AREA)
@@ -217,7 +217,7 @@ IMAGENET_S = "imagenet_s"
 FORMATS: tuple[str, ...] = (*_READERS, IMAGENET_S)
 
 SUFFIXES: dict[str, str] = {"png": ".png", "coco": ".json", "labelme": ".json", IMAGENET_S: ".png"}
-"""How the names of a format's files end."""
+"""The suffix of the files of each format."""
 
 
 def read_regions(data: bytes, mask_format: str, wnid: str, where: str) -> Regions:

@@ -21,10 +21,10 @@ Mask = NDArray[np.bool_]
 T = TypeVar("T")
 
 MIN_AREA_SHARE = 0.01
-"""Of the image's area; a smaller object is too small for a background made around it."""
+"""Minimum share of the image's area for an object that gets a generated background."""
 
 MIN_PART_SHARE = 0.1
-"""Of the largest connected part's area; smaller parts are no object of their own."""
+"""Minimum share of the largest connected part's area; smaller parts do not count as objects."""
 
 Unsuitable = Literal["several_objects", "too_small", "cut_off"]
 

@@ -21,14 +21,14 @@ from cleanset.validation import shown
 Floats = npt.NDArray[np.float64]
 Inner = Literal["classes", "trained"]
 INNERS: tuple[str, ...] = get_args(Inner)
-"""What the inner part of the score is over: the classes (the text), or models trained on each scenario (table 3)."""
+"""The inner part of the score: over classes (the text), or over models trained on each scenario (table 3)."""
 
 SHOWN_CELLS = 3
 CELL = ["model", "scenario", "class_index"]
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class RobustnessScore:
     """The robustness score of a model and its parts; 1 is best, and it can be negative.
 
     `external` and `internal` are standard deviations `as_written`, variances `as_published`. Without an inner part,
@@ -89,7 +89,7 @@ def score_of_squares(external: Floats, internal: Floats, definition: Definition)
 
 def score(
     cells: pd.DataFrame, definition: Definition, inner: Inner = "classes", trained: tuple[Floats, float] | None = None
-) -> Score:
+) -> RobustnessScore:
     """Score of one model from its rows of `accuracy_by_cell`, one of whose scenarios is `unchanged`.
 
     mu is the accuracy on `unchanged`; accuracies by scenario are over all images. The inner part `classes` is over the
@@ -108,7 +108,7 @@ def score(
     else:
         squares = squared_deviations(*trained) if trained is not None else np.full(2, np.nan)
     internal = float(spread(squares, definition))
-    return Score(definition, inner, external, internal, 1 - (external + internal))
+    return RobustnessScore(definition, inner, external, internal, 1 - (external + internal))
 
 
 def _by_class(cells: pd.DataFrame) -> pd.DataFrame:

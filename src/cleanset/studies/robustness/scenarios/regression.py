@@ -80,8 +80,8 @@ class Fit:
 def regression(cells: pd.DataFrame, baselines: Sequence[object], level: float = LEVEL) -> Regression:
     """The regression of cells with model, scenario, class_index and accuracy; `baselines` has a level of each factor.
 
-    Raises CleansetError, with their names, for cells missing or there twice, for a baseline that is no level, for an
-    accuracy that is no number, and for a design without residual degrees of freedom.
+    Raises CleansetError, with their names, for cells missing or there twice, for an unknown baseline, for an
+    accuracy that is not a number, and for a design without residual degrees of freedom.
     """
     design = design_of(cells, baselines)
     return _regression(design, in_closed_form(design), level)
@@ -94,7 +94,7 @@ def design_of(cells: pd.DataFrame, baselines: Sequence[object]) -> Design:
     if not np.isfinite(observed).all():
         place = np.argwhere(~np.isfinite(observed))[0]
         names = " ".join(f"{f} {v[i]}" for f, v, i in zip(FACTORS, levels, place, strict=True))
-        raise CleansetError(f"regression: the accuracy of {names} is no number; expected one for every cell")
+        raise CleansetError(f"regression: the accuracy of {names} is not a number; expected one for every cell")
     design = Design(levels, observed)
     if design.residual_df < 1:
         raise CleansetError(
@@ -179,7 +179,7 @@ def _levels(cells: pd.DataFrame, factor: str, baseline: object) -> tuple[object,
     if baseline not in found:
         known = ", ".join(map(str, found[:20]))  # of a thousand classes the first
         raise CleansetError(
-            f"regression: the baseline {shown(baseline)} is no {factor}; expected one of {known}; change the baseline"
+            f"regression: unknown baseline {shown(baseline)} of {factor}; expected one of {known}; change the baseline"
         )
     return (baseline, *(each for each in found if each != baseline))
 

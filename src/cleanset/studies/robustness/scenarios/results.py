@@ -1,4 +1,4 @@
-"""What is measured in the scenarios of source 002, for every model, with intervals, on the images that have a mask."""
+"""Measures of every model in the scenarios of source 002, with intervals, on the images that have a mask."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import (
     Chosen,
-    Difference,
-    Line,
-    Measure,
+    MeasureDifference,
+    MeasureLine,
+    SampledMeasure,
     SeenAnswers,
     StudiedImages,
     cube,
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 Correct = npt.NDArray[np.bool_]
 
 COMPARED = ("accuracy", "mean_accuracy", "score_as_published", "score_as_written")
-"""The measures whose differences between models are given."""
+"""The measures that models are compared by."""
 
 _SCORES: tuple[Definition, ...] = ("as_published", "as_written")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class ScenarioAnswers:
     """One model's correct predictions: images x scenarios; of clean and unchanged images: images."""
 
     correct: Correct
@@ -52,14 +52,14 @@ class ScenarioStudy:
 
     images: StudiedImages
     scenarios: Sequence[str]
-    answers: Mapping[str, Answers]
+    answers: Mapping[str, ScenarioAnswers]
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[MeasureLine]:
         """Every measure of every model on every selection."""
         return self.images.lines(self.measured)
 
-    def differences(self) -> Iterator[Difference]:
-        """Accuracies and Score of each two models on the same images."""
+    def differences(self) -> Iterator[MeasureDifference]:
+        """Differences in accuracies and Score between every two models."""
         return self.images.differences(self.measured, COMPARED)
 
     def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
@@ -78,26 +78,26 @@ class ScenarioStudy:
             found["scenario_fitted"] = regression.fitted
         return found
 
-    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Measure]:
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
         """Accuracy by scenario, its mean, and Score by both definitions, of a model on the chosen images."""
         answers = self.answers[role]
         correct, unchanged = answers.correct[chosen], answers.unchanged[chosen]
         nulls = sampled_means(np.stack([answers.clean[chosen], unchanged], axis=1), [CLEAN, UNCHANGED], resamples)
         for name, each in nulls.items():
-            yield Measure(f"accuracy_{name}", "", each)
+            yield SampledMeasure(f"accuracy_{name}", "", each)
         if not self.scenarios:
             return
         accuracies = sampled_means(correct, self.scenarios, resamples)
         for name in self.scenarios:
-            yield Measure("accuracy", name, accuracies[name])
-        yield Measure("mean_accuracy", "", mean_of(accuracies, self.scenarios))
+            yield SampledMeasure("accuracy", name, accuracies[name])
+        yield SampledMeasure("mean_accuracy", "", mean_of(accuracies, self.scenarios))
         classes = len(np.unique(self.images.classes[chosen]))
         for definition in _SCORES:
             name = f"score_{definition}"
             if len(self.scenarios) < 2 or classes < 2:
                 yield missing(name, "", "Score needs two scenarios and two classes", resamples)
             else:
-                yield Measure(name, "", sampled_score(correct, unchanged, definition, resamples))
+                yield SampledMeasure(name, "", sampled_score(correct, unchanged, definition, resamples))
 
 
 def read_study(wanted: "Scenarios", answers: SeenAnswers, images: StudiedImages) -> ScenarioStudy:
@@ -116,7 +116,7 @@ def read_answers(
     scenarios: Sequence[str],
     which: Literal["all", "restricted"],
     seen: Chosen,
-) -> Answers:
+) -> ScenarioAnswers:
     """The correct predictions of a model, from rows of STUDY_IMAGES that it saw and of PREDICTIONS.
 
     `which`: the most probable of all 1,000 classes counts, or of the edition's classes (restricted); `seen`: which of
@@ -127,7 +127,7 @@ def read_answers(
     rows = predictions[["file", "change"]].assign(correct=predicted == predictions["file"].map(classes))
     axes = {"file": images["file"].tolist(), "change": [CLEAN, UNCHANGED, *scenarios]}
     found = spread(cube(rows, axes, "correct"), seen)
-    return Answers(found[:, 2:], found[:, 0], found[:, 1])
+    return ScenarioAnswers(found[:, 2:], found[:, 0], found[:, 1])
 
 
 def cells_of(study: ScenarioStudy) -> pd.DataFrame:
@@ -146,7 +146,7 @@ def cells_of(study: ScenarioStudy) -> pd.DataFrame:
 
 
 def score_parts(study: ScenarioStudy) -> pd.DataFrame:
-    """What Score is made of: accuracy and its squared deviation from that on unchanged images, by model.
+    """The parts of Score by model: accuracy, and its squared deviation from the accuracy on unchanged images.
 
     The part `external` has a row for each scenario, `internal` one for each class index, whose accuracy is the mean
     over the scenarios. Of the first of the study's selections.

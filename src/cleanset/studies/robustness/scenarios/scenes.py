@@ -24,8 +24,8 @@ from cleanset.studies.robustness.scenarios.changes import (
     GENERATED,
     PLACING,
     RANDOM,
-    Definition,
     Placing,
+    ScenarioDefinition,
     check_photographs,
     scenario_image,
 )
@@ -71,7 +71,7 @@ class SceneImage:
     masks: Mapping[Path, SceneMask]
     photographs: tuple[StoredFile, ...] = ()
     generated: Mapping[Path, StoredFile] | None = None
-    definition: Definition = "as_written"
+    definition: ScenarioDefinition = "as_written"
     matte: str = "black"
     placing: Placing = PLACING
 
@@ -185,7 +185,7 @@ def masks_of(sources: "Sources", images: pd.DataFrame) -> dict[Path, SceneMask]:
 
 
 def settings_of(wanted: "Scenarios", scenes: SceneImage) -> dict[str, Any]:
-    """What the changed pixels depend on, for the record: the params and the digests of all files."""
+    """Everything that the changed pixels depend on, for the record: the params and a digest of all files."""
     used = [each.file for each in scenes.masks.values()] + list(scenes.photographs)
     used += list((scenes.generated or {}).values())
     digests = "\n".join(f"{each.path.name} {each.sha256}" for each in used)

@@ -11,7 +11,7 @@ from cleanset.studies.robustness.changed_images import base_pixels, files_of
 from cleanset.studies.robustness.families import Sources
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.generating import (
-    Options,
+    PaintOptions,
     load_pipeline,
     made_with,
     painted,
@@ -41,7 +41,7 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
         )
     names = wnids()
     prompts = read_prompts(prompts_folder, [names[class_index] for class_index in images["class_index"]])
-    options = Options(params.seed, steps, guidance, device)
+    options = PaintOptions(params.seed, steps, guidance, device)
     pipeline = load_pipeline(pipeline_folder, device)
     sources = Sources(everything, masks, of_all, study)
     files, scene_masks = sources.files_in(images), masks_of(sources, images)

@@ -30,7 +30,7 @@ def run(study: Study) -> None:
 
 
 def wnids_of(study: Study) -> dict[str, str]:
-    """The class of each of the study's images, by image id; none where the stage has not run."""
+    """The class of each of the study's images, by image id; empty before the stage has run."""
     if not study.images.is_file():
         return {}
     images, names = read_table(study.images, STUDY_IMAGES), wnids()
