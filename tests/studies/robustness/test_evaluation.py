@@ -242,6 +242,18 @@ def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluate
     assert OTHER in soup(study.report / "index.html").select_one("#models").get_text()  # type: ignore[union-attr]
 
 
+def test_pages_of_measures_that_lack_rows(edition: Edition) -> None:
+    """One line that names the folder, and the report of before stays."""
+    study = study_of(edition)
+    path, before = study.measures / "corruption_errors.csv", (study.report / "index.html").read_bytes()
+    text = path.read_text()
+    path.write_text("".join(text.splitlines(keepends=True)[:5]))
+    with pytest.raises(CleansetError, match=r"measures: rows are missing \(.*\); expected tables of one run of stage"):
+        pages.run(study)
+    path.write_text(text)
+    assert (study.report / "index.html").read_bytes() == before
+
+
 def test_a_study_without_masks_has_no_scenarios(edition: Edition) -> None:
     """Answers to no images, which are tables without rows."""
     study = study_of(edition)
@@ -265,9 +277,19 @@ def test_the_documented_lines(edition: Edition, repository: Path) -> None:
         ([], "standard", None, "no --model"),
         (["vgg"], "standard", None, "--model 'vgg': no such model"),
         (["standard"], "nowhere", None, "nowhere: no set; expected one of the edition's roles"),
-        (["standard"], "standard", {"perturbations": {"reference": "robust"}}, "robust is no model; expected standard"),
+        (
+            ["standard"],
+            "standard",
+            {"perturbations": {"reference": "robust"}},
+            "unknown model 'robust'; expected one of standard",
+        ),
         (["standard"], "standard", {"scenarios": {"names": ["blur"]}}, "scenarios need masks"),
-        (["standard"], "standard", {"corruptions": {"trained_on": {"x": ["fog"]}}}, "x is no model; expected standard"),
+        (
+            ["standard"],
+            "standard",
+            {"corruptions": {"trained_on": {"x": ["fog"]}}},
+            "unknown model 'x'; expected one of standard",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(

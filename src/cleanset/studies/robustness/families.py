@@ -48,6 +48,7 @@ def measured_images(family: Family, images: pd.DataFrame, masks: pd.DataFrame, p
     Published images show whole images: those that are cropped in a set are left out. Raises CleansetError where none
     is left.
     """
+    # benchmarks were made from whole images: a crop has no counterpart in them
     if section_of(family, params).published is not None:
         images = _whole(images, family)
     return family.measured_images(images, masks, params)

@@ -53,7 +53,7 @@ class Studied:
         for name, stem in self.models.items():
             seen = is_seen(images, self.params.images, name)
             table = predictions_table(family)
-            columns = [*table.key, "top5_class", "class_of_edition"]  # of 1.3 million frames all are gigabytes
+            columns = [*table.key, "top5_class", "class_of_edition"]  # all columns of 1.3 million frames take gigabytes
             predictions = read_table(self.files.predictions(family.name, stem), table, columns)
             yield name, seen, images[seen], predictions
 

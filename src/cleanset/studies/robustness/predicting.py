@@ -81,7 +81,7 @@ def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mappin
     clean = pd.DataFrame(columns=NAMED_ANSWERS.names)
     if files:
         clean = score_few(target.model, SetImages(files), target.settings, list(files), read_off=read_off)
-    if target.check is not None:
+    if target.check is not None:  # first, since a wrong model or preprocessing shows here within seconds
         target.check(plan.images, clean)
     settings = replace(target.settings, in_processes=True)  # making changed images holds Python's lock
     names, record, stem = plan.names(), target.record(wanted, plan), target.stem or target.name

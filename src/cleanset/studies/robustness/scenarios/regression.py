@@ -120,6 +120,7 @@ def in_closed_form(design: Design) -> Fit:
     for effect in effects:
         coefficients.append(effect[1:] - effect[0])
         errors.append(np.full(len(effect) - 1, np.sqrt(2 * variance * len(effect) / observed.size)))
+    # in a balanced design the sums of squares of the factors are orthogonal, so that their order does not matter
     factor_ss = [observed.size / len(effect) * (effect**2).sum() for effect in effects]
     return Fit(np.concatenate(coefficients), np.concatenate(errors), np.array(factor_ss), residual_ss)
 
