@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.corruptions.changes import corrupted
 from cleanset.studies.robustness.names import ALL_CORRUPTIONS, ALL_PERTURBATIONS, SCENARIOS, SEVERITIES
-from cleanset.studies.robustness.perturbations.changes import perturbed
+from cleanset.studies.robustness.perturbations.changes import perturbed_frames
 from cleanset.studies.robustness.scenarios.changes import ScenarioDefinition, scenario_image
 from cleanset.studies.robustness.scenarios.masks import regions_of
 from tests.studies.robustness.drawn import drawn, drawn_object
@@ -40,7 +40,7 @@ def corruption_rows() -> Iterator[Row]:
 
 def perturbation_rows() -> Iterator[Row]:
     for name in ALL_PERTURBATIONS:
-        for frame, image in enumerate(perturbed(drawn(256, 300), name, SEED)):
+        for frame, image in enumerate(perturbed_frames(drawn(256, 300), name, SEED)):
             yield "perturbation", name, frame, digest(image)
 
 

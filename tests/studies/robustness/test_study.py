@@ -11,7 +11,7 @@ from cleanset.errors import CleansetError
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.clean import check_clean
-from cleanset.studies.robustness.images import first_images, images_for, joined
+from cleanset.studies.robustness.images import first_images, images_for, join_sets
 from cleanset.studies.robustness.names import (
     ALL_CORRUPTIONS,
     ALL_PERTURBATIONS,
@@ -150,7 +150,7 @@ def test_an_unknown_name_is_told_with_the_whole_list(
 
 def test_the_sets_are_joined() -> None:
     first, both, cropped = entry(1), entry(2), entry(3, crop=(0, 0, 50, 40))
-    table = joined({"standard": [both, first], "robust": [cropped, both]})
+    table = join_sets({"standard": [both, first], "robust": [cropped, both]})
     assert table["file"].tolist() == [
         "n01440764/ILSVRC2012_val_00000001.JPEG",
         "n01440764/ILSVRC2012_val_00000002.JPEG",
@@ -164,12 +164,12 @@ def test_the_sets_are_joined() -> None:
 
 def test_one_file_that_is_two_images() -> None:
     with pytest.raises(CleansetError, match="another image in the set of robust than in that of standard"):
-        joined({"standard": [entry(1)], "robust": [entry(1, digest="b" * 64)]})
+        join_sets({"standard": [entry(1)], "robust": [entry(1, digest="b" * 64)]})
 
 
 def test_no_images() -> None:
     with pytest.raises(CleansetError, match="the sets of standard, robust have no images"):
-        joined({"standard": [], "robust": []})
+        join_sets({"standard": [], "robust": []})
 
 
 def test_what_is_read_off() -> None:

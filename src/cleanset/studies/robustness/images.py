@@ -33,7 +33,7 @@ STUDY_IMAGES = Table(
 )
 
 
-def joined(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
+def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
     """The columns of STUDY_IMAGES, from the manifests by role.
 
     Raises CleansetError where one file is another image in two sets, and where there is none.

@@ -218,14 +218,14 @@ def _ends(interval: Interval) -> tuple[float, float]:
     return interval.low, interval.high
 
 
-def spread(values: npt.NDArray[Any], seen: Chosen) -> npt.NDArray[Any]:
+def over_all_images(values: npt.NDArray[Any], seen: Chosen) -> npt.NDArray[Any]:
     """Values of the images that a model saw as an array over all images, 0 for the others."""
     found = np.zeros((len(seen), *values.shape[1:]), values.dtype)
     found[seen] = values
     return found
 
 
-def missing(measure: str, change: str, problem: str, resamples: Resamples) -> SampledMeasure:
+def undefined_measure(measure: str, change: str, problem: str, resamples: Resamples) -> SampledMeasure:
     """An undefined measure and the reason."""
     return SampledMeasure(measure, change, Sampled(float("nan"), np.full(len(resamples.counts), np.nan)), problem)
 

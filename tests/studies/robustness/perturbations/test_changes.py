@@ -16,7 +16,7 @@ from scipy.ndimage import gaussian_filter, zoom
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.names import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, frame_count
-from cleanset.studies.robustness.perturbations.changes import frames_of, perturbed
+from cleanset.studies.robustness.perturbations.changes import frames_of, perturbed_frames
 from tests.properties import examples
 from tests.studies.robustness import digests
 from tests.studies.robustness.drawn import drawn
@@ -29,7 +29,7 @@ STEADY = {"motion_blur", "zoom_blur", "brightness", "gaussian_blur", "translate"
 
 
 def frames(name: str, image: NDArray[np.uint8] = WIDE, **options: Any) -> list[NDArray[np.uint8]]:
-    return perturbed(image, name, **{"seed": SEED, "size": SIZE, **options})
+    return perturbed_frames(image, name, **{"seed": SEED, "size": SIZE, **options})
 
 
 def test_how_many_frames_there_are() -> None:
@@ -308,7 +308,7 @@ def test_spatter_is_the_published_recipe() -> None:
 
 def test_no_water_on_a_small_image_leaves_it_as_it_is() -> None:
     tiny = drawn(8, 8)
-    dry = [seed for seed in range(40) if not (perturbed(tiny, "spatter", seed, size=8)[0] != tiny).any()]
+    dry = [seed for seed in range(40) if not (perturbed_frames(tiny, "spatter", seed, size=8)[0] != tiny).any()]
     assert dry  # where the published script divides by 0
 
 
@@ -335,7 +335,7 @@ def test_the_bytes_are_those_of_the_table() -> None:
 @pytest.mark.parametrize("name", ALL_PERTURBATIONS)
 def test_a_frame_does_not_depend_on_those_asked_for_before(name: str) -> None:
     image = drawn(48, 60)
-    whole = perturbed(image, name, 5, size=40)
+    whole = perturbed_frames(image, name, 5, size=40)
     frames = frames_of(image, name, 5, size=40)
     for number in (7, 3, 3, 30, 0, 12):
         assert np.array_equal(frames(number), whole[number]), number

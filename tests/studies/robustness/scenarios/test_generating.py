@@ -12,9 +12,9 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.generating import (
     MADE_WITH,
     PaintOptions,
+    generation_record,
     load_pipeline,
-    made_with,
-    painted,
+    paint_background,
     read_prompts,
     save_missing,
 )
@@ -65,7 +65,8 @@ def pipeline_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_background_is_painted_and_the_object_stays(pipeline_folder: Path) -> None:
     pipeline = load_pipeline(pipeline_folder, "cpu")
     one, again, other = (
-        painted(pipeline, IMAGE, REGIONS, "a goldfish on a table", image_seed(0, name), OPTIONS) for name in "aab"
+        paint_background(pipeline, IMAGE, REGIONS, "a goldfish on a table", image_seed(0, name), OPTIONS)
+        for name in "aab"
     )
     assert (one.shape, one.dtype.name) == ((224, 224, 3), "uint8")
     assert np.array_equal(one[~REGIONS.background], IMAGE[~REGIONS.background])
@@ -75,7 +76,7 @@ def test_the_background_is_painted_and_the_object_stays(pipeline_folder: Path) -
 
 
 def test_what_they_were_made_with(pipeline_folder: Path) -> None:
-    record = made_with(pipeline_folder, {"n01443537": "a sea"}, PaintOptions(0, device="cuda:1"))
+    record = generation_record(pipeline_folder, {"n01443537": "a sea"}, PaintOptions(0, device="cuda:1"))
     assert "model_index.json" in record["pipeline"]
     assert sorted(record["versions"]) == ["diffusers", "torch", "transformers"]
     text = json.dumps(record)

@@ -38,9 +38,9 @@ from cleanset.studies.robustness.results import (
     SeenAnswers,
     StudiedImages,
     cube,
-    missing,
+    over_all_images,
     shares,
-    spread,
+    undefined_measure,
 )
 from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, sampled_means
 
@@ -64,7 +64,8 @@ class CorruptionAnswers:
     def of_all(self, seen: Chosen) -> "CorruptionAnswers":
         """Answers to the seen images as answers to all images; the others count as not misclassified."""
         return CorruptionAnswers(
-            spread(self.corrupted, seen), {name: spread(each, seen) for name, each in self.nulls.items()}
+            over_all_images(self.corrupted, seen),
+            {name: over_all_images(each, seen) for name, each in self.nulls.items()},
         )
 
 
@@ -110,7 +111,7 @@ class CorruptionStudy:
             yield from self._ratios(role, chosen, resamples, errors)
         else:
             found = ", ".join(map(str, self.severities))
-            yield missing("mce", "", f"no mCE: severities {found}; CE needs 1 to 5", resamples)
+            yield undefined_measure("mce", "", f"no mCE: severities {found}; CE needs 1 to 5", resamples)
 
     def _mean_errors(self, role: str, chosen: Chosen, resamples: Resamples) -> dict[str, Sampled]:
         """The mean error over the severities, by corruption."""
@@ -135,13 +136,13 @@ class CorruptionStudy:
         unseen = unseen_corruptions(self.trained_on.get(role, ()))
         for measure, over in (("mce", CORRUPTIONS), ("mce_unseen", unseen)):
             if lacking := mean_corruption_error(found, over).problem:
-                yield missing(measure, "", lacking, resamples)
+                yield undefined_measure(measure, "", lacking, resamples)
             else:
                 yield SampledMeasure(measure, "", mean_of(ratios, over))
         clean = _null(self.answers[role], UNCHANGED, chosen, resamples)
         relative = relative_corruption_errors(table, clean.value, reference)
         if lacking := mean_corruption_error(relative).problem:
-            yield missing("relative_mce", "", lacking, resamples)
+            yield undefined_measure("relative_mce", "", lacking, resamples)
             return
         own = {name: each - clean for name, each in errors.items()}
         others = {name: each - reference_clean for name, each in reference_errors.items()}

@@ -32,7 +32,7 @@ Matrix = list[list[float]]
 """Rows of numbers."""
 
 
-def translated(image: Pixels, right: int) -> Pixels:
+def translate(image: Pixels, right: int) -> Pixels:
     """The image moved to the right by whole pixels, to the left if negative."""
     moved = np.zeros_like(image)
     width = image.shape[1]
@@ -40,18 +40,18 @@ def translated(image: Pixels, right: int) -> Pixels:
     return moved
 
 
-def rotated(image: Pixels, degrees: float) -> Pixels:
+def rotate(image: Pixels, degrees: float) -> Pixels:
     """The image rotated clockwise (bilinear)."""
     angle = radians(degrees)
     return _affine(image, cos(angle), sin(angle), -sin(angle), cos(angle))
 
 
-def scaled(image: Pixels, factor: float) -> Pixels:
+def scale(image: Pixels, factor: float) -> Pixels:
     """The image enlarged by a factor (bilinear, without antialiasing)."""
     return _affine(image, 1 / factor, 0.0, 0.0, 1 / factor)
 
 
-def sheared(image: Pixels, degrees: float) -> Pixels:
+def shear(image: Pixels, degrees: float) -> Pixels:
     """Vertical lines inclined to the left, their length kept (bilinear).
 
     As torchvision's affine did when ImageNet-P was made; later versions keep the height of the image instead.
@@ -69,14 +69,14 @@ def _affine(image: Pixels, xx: float, xy: float, yx: float, yy: float) -> Pixels
     return np.asarray(moved)
 
 
-def tilted(image: Pixels, degrees: float) -> Pixels:
+def tilt(image: Pixels, degrees: float) -> Pixels:
     """The image rotated in space about its vertical and its horizontal axis, by one angle, and projected (bilinear)."""
     height, width = image.shape[:2]
-    return np.asarray(cv2.warpPerspective(image, np.array(tilt(height, width, degrees)), (width, height)))
+    return np.asarray(cv2.warpPerspective(image, np.array(tilt_matrix(height, width, degrees)), (width, height)))
 
 
-def tilt(height: int, width: int, degrees: float) -> Matrix:
-    """The 3 x 3 projection of `tilted`; the focal length is the diagonal.
+def tilt_matrix(height: int, width: int, degrees: float) -> Matrix:
+    """The 3 x 3 projection of `tilt`; the focal length is the diagonal.
 
     The image stands one pixel in front of the centre of rotation, as in the published script of ImageNet-P: without
     rotation it becomes smaller by 1 / (diagonal + 1).
@@ -114,7 +114,7 @@ Frames = Callable[[int], Pixels]
 """From the number of a frame, from 0, to its pixels; the quickest in ascending order."""
 
 
-def perturbed(
+def perturbed_frames(
     image: Pixels, name: str, seed: int = 0, *, level: int = 1, as_in_text: bool = False, size: int = BASE_SIZE
 ) -> list[Pixels]:
     """All frames of one perturbation, each uint8 of shape (size, size, 3); arguments and errors as `frames_of`."""
@@ -208,7 +208,7 @@ def _zoom_blurred(image: Pixels, size: int) -> Frames:
         if frame + 1 < added:
             total[:], added = 0, 0
         while added <= frame:
-            np.add(total, central(scaled(image, 1 + 0.004 * added), size), out=total)
+            np.add(total, central(scale(image, 1 + 0.004 * added), size), out=total)
             added += 1
         blurred: Pixels = (total // added).astype(np.uint8)
         return blurred
@@ -270,11 +270,11 @@ _PALE_TURQUOISE = np.array([175, 238, 238]) / 255
 _NOISES = {"gaussian_noise": _gaussian_noise, "shot_noise": _shot_noise, "speckle_noise": _speckle_noise}
 _FILTERS = {"motion_blur": _motion_blurred, "brightness": _brightened, "gaussian_blur": _gaussian_blurred}
 _MOVES: dict[str, Callable[[Pixels, int], Pixels]] = {
-    "translate": lambda image, frame: translated(image, frame - 20),
-    "rotate": lambda image, frame: rotated(image, frame - 15),
-    "tilt": lambda image, frame: tilted(image, frame - 15),
-    "scale": lambda image, frame: scaled(image, (40 + 2.5 * frame) / 100),
-    "shear": lambda image, frame: sheared(image, frame - 15),
+    "translate": lambda image, frame: translate(image, frame - 20),
+    "rotate": lambda image, frame: rotate(image, frame - 15),
+    "tilt": lambda image, frame: tilt(image, frame - 15),
+    "scale": lambda image, frame: scale(image, (40 + 2.5 * frame) / 100),
+    "shear": lambda image, frame: shear(image, frame - 15),
 }
 _DRAWN = {"snow": _snowy, "spatter": _spattered}
 

@@ -33,9 +33,9 @@ from cleanset.studies.robustness.results import (
     SeenAnswers,
     StudiedImages,
     cube,
-    missing,
+    over_all_images,
     shares,
-    spread,
+    undefined_measure,
 )
 from cleanset.studies.robustness.sampled import DEFINITIONS, Definition, Sampled, mean_of, sampled_means
 
@@ -128,13 +128,13 @@ class PerturbationStudy:
                 if np.isfinite(found[name]):
                     yield SampledMeasure(measure, name, relative[name])
                 else:
-                    yield missing(measure, name, "the reference's predictions flip too rarely", resamples)
+                    yield undefined_measure(measure, name, "the reference's predictions flip too rarely", resamples)
         if not self.has_all:
             return
         mean, name = mean_ratio(found), {"fp": "mfr", "t5d": "mt5d"}[kind] + SUFFIXES[definition]
         if mean.lacking:
             problem = f"{len(mean.lacking)} of {len(mean.over)} perturbations have no ratio: {', '.join(mean.lacking)}"
-            yield missing(name, "", problem, resamples)
+            yield undefined_measure(name, "", problem, resamples)
         else:
             yield SampledMeasure(name, "", mean_of(relative, mean.over))
 
@@ -202,7 +202,7 @@ def read_answers(
         places = of_name[["file", "frame"]].assign(row=np.arange(len(of_name)))
         order = cube(places, {"file": files, "frame": range(count)}, "row", f"predictions of {name}")
         classes = np.array(of_name["top5_class"].tolist(), np.int64).reshape(-1, 5)
-        found[name] = spread(classes[order], seen)
+        found[name] = over_all_images(classes[order], seen)
     return found
 
 

@@ -76,7 +76,7 @@ def load_pipeline(folder: Path, device: str) -> Pipeline:
     return moved
 
 
-def painted(
+def paint_background(
     pipeline: Pipeline, image: Pixels, regions: Regions, prompt: str, image_seed: int, options: PaintOptions
 ) -> Pixels:
     """The base image with a generated background, the object unchanged on top: uint8 of shape (224, 224, 3).
@@ -124,7 +124,7 @@ def save_missing(
             yield image_id
 
 
-def made_with(pipeline: Path, prompts: Mapping[str, str], options: PaintOptions) -> dict[str, Any]:
+def generation_record(pipeline: Path, prompts: Mapping[str, str], options: PaintOptions) -> dict[str, Any]:
     """Everything that the images depend on except originals and masks; no path and no device."""
     files = sorted(path for path in pipeline.rglob("*") if path.is_file() and not path.name.startswith("."))
     return {

@@ -18,8 +18,8 @@ from cleanset.studies.robustness.results import (
     SeenAnswers,
     StudiedImages,
     cube,
-    missing,
-    spread,
+    over_all_images,
+    undefined_measure,
 )
 from cleanset.studies.robustness.sampled import Definition, mean_of, sampled_means
 from cleanset.studies.robustness.scenarios.measures import accuracy_by_cell, sampled_score
@@ -95,7 +95,7 @@ class ScenarioStudy:
         for definition in _SCORES:
             name = f"score_{definition}"
             if len(self.scenarios) < 2 or classes < 2:
-                yield missing(name, "", "Score needs two scenarios and two classes", resamples)
+                yield undefined_measure(name, "", "Score needs two scenarios and two classes", resamples)
             else:
                 yield SampledMeasure(name, "", sampled_score(correct, unchanged, definition, resamples))
 
@@ -126,7 +126,7 @@ def read_answers(
     classes = dict(zip(images["file"], images["class_index"], strict=True))
     rows = predictions[["file", "change"]].assign(correct=predicted == predictions["file"].map(classes))
     axes = {"file": images["file"].tolist(), "change": [CLEAN, UNCHANGED, *scenarios]}
-    found = spread(cube(rows, axes, "correct"), seen)
+    found = over_all_images(cube(rows, axes, "correct"), seen)
     return ScenarioAnswers(found[:, 2:], found[:, 0], found[:, 1])
 
 

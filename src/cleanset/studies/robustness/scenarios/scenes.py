@@ -87,7 +87,7 @@ class SceneImage:
             matte=self.matte,
             photographs=_photographs(self.photographs) if change == RANDOM else (),
             placing=self.placing,
-            generated=decoded(generated) if generated and change == GENERATED else None,
+            generated=decode_photograph(generated) if generated and change == GENERATED else None,
         )
 
 
@@ -99,10 +99,10 @@ def regions_of_mask(mask: SceneMask) -> Regions:
 
 @lru_cache(maxsize=1)
 def _photographs(files: tuple[StoredFile, ...]) -> tuple[Pixels, ...]:
-    return tuple(decoded(file) for file in files)
+    return tuple(decode_photograph(file) for file in files)
 
 
-def decoded(file: StoredFile) -> Pixels:
+def decode_photograph(file: StoredFile) -> Pixels:
     """The pixels of a photograph, uint8 of shape (height, width, 3). Raises CleansetError for no JPEG or PNG."""
     try:
         return np.asarray(decode(file.read(), ("JPEG", "PNG")).convert("RGB"))
@@ -123,7 +123,7 @@ def photograph_files(
     if not found:
         raise CleansetError(f"{folder}: no photographs; expected at least one JPEG or PNG for random_background")
     known = {**indexed, **{pixels_sha256(read(file)): image_id for file, image_id in images.items()}}
-    check_photographs({str(each.path): decoded(each) for each in found}, BASE_SIZE, BASE_SIZE, known)
+    check_photographs({str(each.path): decode_photograph(each) for each in found}, BASE_SIZE, BASE_SIZE, known)
     return found
 
 
@@ -141,7 +141,7 @@ def generated_files(folder: Path, image_ids: Iterable[str]) -> dict[str, StoredF
                 "run cleanset robustness generate, or take generated_background out of scenarios.names"
             )
         found[image_id] = _stored(path)
-        height, width = decoded(found[image_id]).shape[:2]
+        height, width = decode_photograph(found[image_id]).shape[:2]
         if (width, height) != (BASE_SIZE, BASE_SIZE):
             raise CleansetError(f"{path}: {width} x {height} pixels; expected {BASE_SIZE} x {BASE_SIZE}")
     return found

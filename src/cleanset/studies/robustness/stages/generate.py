@@ -12,9 +12,9 @@ from cleanset.studies.robustness.families import Sources
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.scenarios.generating import (
     PaintOptions,
+    generation_record,
     load_pipeline,
-    made_with,
-    painted,
+    paint_background,
     read_prompts,
     save_missing,
 )
@@ -46,7 +46,7 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
     sources = Sources(everything, masks, of_all, study)
     files, scene_masks = sources.files_in(images), masks_of(sources, images)
     paint = {
-        file.image_id: lambda file=file: painted(
+        file.image_id: lambda file=file: paint_background(
             pipeline,
             base_pixels(file),
             regions_of_mask(scene_masks[file.path]),
@@ -58,7 +58,7 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
     }
     made = 0
     with rate_bar(len(paint), "generate") as done:
-        for _ in save_missing(study.generated, paint, made_with(pipeline_folder, prompts, options)):
+        for _ in save_missing(study.generated, paint, generation_record(pipeline_folder, prompts, options)):
             made += 1
             done(1, 0.0)
     return made

@@ -4,7 +4,7 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.exports.folder import read_entries, read_image
 from cleanset.studies.robustness.changed_images import files_of
-from cleanset.studies.robustness.images import STUDY_IMAGES, joined
+from cleanset.studies.robustness.images import STUDY_IMAGES, join_sets
 from cleanset.studies.robustness.scenarios.image_masks import MASKS, masks_found
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
@@ -23,7 +23,7 @@ def run(study: Study) -> None:
     for role, entries in sets.items():
         for entry in entries:
             read_image(edition.export(role), entry)
-    images = joined(sets)
+    images = join_sets(sets)
     masks = masks_found(images, files_of(edition, images), study.masks, wanted)
     write_table(study.images, images, STUDY_IMAGES)
     write_table(study.masks_table, masks, MASKS)

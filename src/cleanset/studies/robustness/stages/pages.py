@@ -58,7 +58,7 @@ def save_sheets(
     """Write small copies of some images with the changes of each family."""
     found = {}
     for plan in plans:
-        rows = spread(plan.images, plan.family.sheet.images)
+        rows = spread_over_classes(plan.images, plan.family.sheet.images)
         if len(rows):
             changed = plan.changed_images(sources.files_in(rows), params)
             found[plan.name] = save_sheet(changed, rows, shown_changes(plan), folder, f"images/{plan.name}")
@@ -70,7 +70,7 @@ def shown_changes(plan: ChangePlan) -> list[tuple[str, int]]:
     return [*([(UNCHANGED, 0)] if plan.family.sheet.has_unchanged else []), *plan.changes]
 
 
-def spread(images: pd.DataFrame, count: int) -> pd.DataFrame:
+def spread_over_classes(images: pd.DataFrame, count: int) -> pd.DataFrame:
     """The first image of each of `count` classes, spread over all classes."""
     first = images.drop_duplicates("class_index").sort_values("class_index")
     count = min(count, len(first))
