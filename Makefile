@@ -66,7 +66,7 @@ test-ray: .venv-ray/.ready  ## the tests of score.engine ray, in an environment 
 	.venv-ray/bin/python -m pytest tests/scoring/test_ray.py
 
 test-generate: .venv-generate/.ready  ## the tests of generated backgrounds, in an environment of its own with diffusers
-	.venv-generate/bin/python -m pytest tests/studies/robustness/test_generating.py
+	.venv-generate/bin/python -m pytest tests/studies/robustness/scenarios/test_generating.py
 
 # beside all of .venv's packages
 .venv-%/.ready: $(VENV)/.ready requirements-%.txt

@@ -16,11 +16,10 @@ from cleanset.images.base import base_image
 from cleanset.images.codec import decode
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import ANSWERS, PREDICTIONS
-from cleanset.studies.robustness.corruption_results import Answers, CorruptionStudy, by_severity
-from cleanset.studies.robustness.corruptions import corrupted
-from cleanset.studies.robustness.measuring import Studied
-from cleanset.studies.robustness.measuring import corruption_study as read_corruptions
-from cleanset.studies.robustness.measuring import perturbation_study as read_perturbations
+from cleanset.studies.robustness.corruptions.changes import corrupted
+from cleanset.studies.robustness.corruptions.family import CORRUPTIONS as CORRUPTION_FAMILY
+from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, by_severity
+from cleanset.studies.robustness.measuring import Studied, study_of
 from cleanset.studies.robustness.names import (
     ALL_CORRUPTIONS,
     ALL_PERTURBATIONS,
@@ -32,10 +31,10 @@ from cleanset.studies.robustness.names import (
     UNCHANGED,
     frame_count,
 )
-from cleanset.studies.robustness.perturbation_results import PerturbationStudy, by_frame
+from cleanset.studies.robustness.perturbations.family import PERTURBATIONS as PERTURBATION_FAMILY
+from cleanset.studies.robustness.perturbations.results import PerturbationStudy, by_frame
 from cleanset.studies.robustness.results import SELECTIONS, StudiedImages
-from cleanset.studies.robustness.scenario_results import Answers as ScenarioAnswers
-from cleanset.studies.robustness.scenario_results import ScenarioStudy, cells_of, regression_of
+from cleanset.studies.robustness.scenarios.results import ScenarioAnswers, ScenarioStudy, cells_of, regression_of
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.study import AnswerFiles
 from export import photographs_or_drawings
@@ -123,7 +122,7 @@ def reading() -> float:
         write_answers(folder, "corruptions", changes)
         studied = studied_in(folder, {"corruptions": {"names": list(ALL_CORRUPTIONS)}})
         before = perf_counter()
-        read_corruptions(studied, studied.images)
+        study_of(CORRUPTION_FAMILY, studied)
         return perf_counter() - before
 
 
@@ -174,7 +173,8 @@ def in_own_process(what: str, folder: Path) -> None:
         return
     wanted: dict[str, object] = {"perturbations": {"names": list(ALL_PERTURBATIONS), "reference": ROLES[0]}}
     studied, begin = studied_in(folder, wanted), perf_counter()
-    study = read_perturbations(studied, studied.images)
+    study = study_of(PERTURBATION_FAMILY, studied)
+    assert isinstance(study, PerturbationStudy)
     read = perf_counter() - begin
     list(study.lines()), list(study.differences()), by_frame(study)
     print(read, perf_counter() - begin - read)
@@ -204,7 +204,7 @@ def corruption_study(images: StudiedImages, generator: np.random.Generator) -> C
     """Misclassified in 40 % of all cells."""
     shape = (len(images.classes), len(CORRUPTIONS), len(SEVERITIES))
     answers = {
-        role: Answers(
+        role: CorruptionAnswers(
             generator.random(shape) < 0.4, {name: generator.random(shape[0]) < 0.1 for name in (CLEAN, UNCHANGED)}
         )
         for role in ROLES

@@ -27,7 +27,7 @@ from cleanset.scoring.models import LoadedModel, Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision, Scorer, arithmetic, grouped
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
-from cleanset.studies.robustness.changes import corrupted_image
+from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.names import CORRUPTIONS, SEVERITIES, UNCHANGED
 from export import photographs_or_drawings
 from measuring import PROJECT, print_machine, print_table, scratch, share

@@ -18,9 +18,9 @@ from cleanset.edition.params import PROTOCOLS, Params
 from cleanset.studies.attacks.measures import Line
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.robustness.answers import PREDICTIONS
-from cleanset.studies.robustness.image_masks import MASKS
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.measure_files import MEASURE_FILES
+from cleanset.studies.robustness.scenarios.image_masks import MASKS
 from cleanset.tables import Table
 from tests.once import once
 

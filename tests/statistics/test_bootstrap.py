@@ -19,8 +19,8 @@ from cleanset.statistics.bootstrap import (
     reflected_interval,
     strata,
 )
-from cleanset.studies.robustness.measures.corruptions import ce
-from cleanset.studies.robustness.measures.scenarios import class_squares, score_of_squares, squared_deviations
+from cleanset.studies.robustness.corruptions.measures import ce
+from cleanset.studies.robustness.scenarios.measures import class_squares, score_of_squares, squared_deviations
 from tests.properties import examples
 
 Array = npt.NDArray[Any]

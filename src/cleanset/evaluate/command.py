@@ -18,7 +18,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluate.predictions import Accuracy, Measures, measures
 from cleanset.evaluate.sets import EvaluationSet, open_list, open_set
-from cleanset.evaluate.specs import parse_specs
+from cleanset.evaluate.specs import Spec, parse_specs
 from cleanset.files import write_text
 from cleanset.machine import cache_folder
 from cleanset.validation import first_problem
@@ -167,8 +167,17 @@ RESULTS = "results.json"
 
 
 @dataclass(frozen=True, slots=True)
+class ModelsToRun:
+    """The models of a request, how to compute, and the roles of the edition."""
+
+    specs: Sequence[Spec]
+    score: Score
+    roles: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be measured: models, as they are named, on a set or on the images of a list."""
+    """A request to measure models, as named on the command line, on a set or on the images of a list."""
 
     name: str | None
     models: Sequence[str]
@@ -179,25 +188,30 @@ class Wanted:
     device: str | None = None
     out: Path | None = None
 
+    def models_to_run(self, edition: Edition) -> ModelsToRun:
+        """The models by their specs. Checks names, options and `out`, and imports no torch; raises CleansetError."""
+        params = read_params(edition.folder) if edition.params_yaml.is_file() else None
+        roles = params.models if params else {}
+        score = score_settings(params, self.precision, self.device)
+        weights = edition.folder if params else cache_folder()
+        specs = parse_specs(self.models, self.architecture, roles, edition.folder, weights)
+        if self.out is not None and self.out.exists() and not self.out.is_dir():
+            raise CleansetError(f"{self.out}: a file; expected a folder, new or of an earlier evaluation")
+        return ModelsToRun(specs, score, list(roles))
+
 
 def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[Row]]:
     """Measure the models, in their order; with `out`, write predictions and results there.
 
     Names are checked and all images are read before torch is imported. Raises CleansetError that says what to do.
     """
-    params = read_params(edition.folder) if edition.params_yaml.is_file() else None
-    roles = params.models if params else {}
-    score = score_settings(params, wanted.precision, wanted.device)
-    weights = edition.folder if params else cache_folder()
-    specs = parse_specs(wanted.models, wanted.architecture, roles, edition.folder, weights)
-    if wanted.out is not None and wanted.out.exists() and not wanted.out.is_dir():
-        raise CleansetError(f"{wanted.out}: a file; expected a folder, new or of an earlier evaluation")
-    images = _images(edition, wanted, list(roles))
+    asked = wanted.models_to_run(edition)
+    images = _images(edition, wanted, asked.roles)
 
     from cleanset.evaluate.run import evaluate
     from cleanset.scoring.engine import settings_for
 
-    evaluated = evaluate(specs, images, settings_for(score), wanted.out)
+    evaluated = evaluate(asked.specs, images, settings_for(asked.score), wanted.out)
     rows = [Row(each.name, measures(each.predictions), each.record, each.path) for each in evaluated]
     if wanted.out is not None:
         write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")

@@ -41,7 +41,6 @@ PLUMBING = {
     "cleanset.saving": "writes files",
     "cleanset.metrics": "writes files",
     "cleanset.tables": "reads and writes tables by their schemas",
-    "cleanset.columns": "the schemas",
     "cleanset.vocabulary": "names, which the tables hold",
 }
 """Where the walk stops, by module or package, and why no stage has to run again when it changes."""

@@ -41,7 +41,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """How images are drawn: `resamples` times, n or n - 1 of the n images of a class, from a named seed."""
+    """The way images are drawn: `resamples` times, n or n - 1 of the n images of a class, from a named seed."""
 
     draws: Draws = "one_fewer"
     resamples: int = RESAMPLES
@@ -73,7 +73,7 @@ class Bootstrap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resamples:
-    """How often each image is in each resample, and the weight of a drawn image by size of its stratum."""
+    """The count of each image in each resample, and the weight of a drawn image by the size of its stratum."""
 
     classes: npt.NDArray[Any]
     counts: npt.NDArray[np.uint16]
@@ -93,7 +93,7 @@ class Resamples:
         return (total / len(array)).reshape(len(total), *array.shape[1:])
 
     def class_means(self, values: npt.ArrayLike) -> Floats:
-        """The same by class, classes sorted: images x anything to resamples x classes x anything.
+        """The mean by class in each resample, classes sorted: images x anything to resamples x classes x anything.
 
         A class of one image keeps its value in every resample, and so does a class that shares a stratum with such ones
         in a resample that has none of its images.

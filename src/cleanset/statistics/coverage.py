@@ -1,8 +1,8 @@
 """Models that abstain: their confidence, thresholds, accuracy over coverage, and who is eligible for the contest.
 
 `as_published` repeats the kit of source 004 (google/unrestricted-adversarial-examples, eval_kit.py): images as
-confident as the last one are covered too, the number of images is cut off as floating point has it, and a coverage
-that comes to no image covers all of them. `plain` covers exactly so many.
+confident as the last covered one are covered too, the number of images is truncated in floating point, and a
+coverage of less than one image covers all of them. `plain` covers exactly the given share, rounded down.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ RANKINGS: tuple[str, ...] = get_args(Ranking)
 Reading = Literal["accuracy_80", "perfect_at_80"]
 READINGS: tuple[str, ...] = get_args(Reading)
 ELIGIBLE_SHARE = Fraction(4, 5)
-"""Of the eligibility list: what is to be correct, or free of mistakes, in the two readings of source 004."""
+"""Share of the eligibility list that must be correct, or free of mistakes, in the two readings of source 004."""
 MAX_ABSTAINING = Fraction(1, 5)
-"""Of the eligibility list."""
+"""Maximum share of the eligibility list on which a model may abstain."""
 CURVE_POINTS = 100
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,7 @@ def ranked(confidence: Floats, names: Sequence[str]) -> list[int]:
 
 
 def images_of(coverage: float, images: int) -> int:
-    """As many images as the share `coverage` of them, rounded down: .29 of 100 is 29, not 28."""
+    """The number of images in the share `coverage`, rounded down: .29 of 100 is 29, not 28."""
     return int(Fraction(str(float(coverage))) * images)
 
 
@@ -97,7 +97,7 @@ def _check(confidence: Floats, coverage: float, ranking: str) -> None:
 
 
 def check_coverage(coverage: float) -> None:
-    """Raise CleansetError for a coverage that is no share."""
+    """Raise CleansetError for a coverage that is not a share."""
     if not 0 <= coverage <= 1:
         raise CleansetError(f"coverage: found {shown(coverage)}; expected a share from 0 to 1, such as 0.8")
 
@@ -119,7 +119,7 @@ def threshold(confidence: Floats, coverage: float, ranking: str = "as_published"
 
 
 class AtCoverage(NamedTuple):
-    """What a model gets correct of the covered images; `accuracy` is None where none is covered."""
+    """A model's mistakes and accuracy on the covered images; `accuracy` is None if no image is covered."""
 
     wished: float
     covered: int
@@ -193,7 +193,7 @@ class Eligibility:
 
 
 def eligibility(correct: Flags, abstains: Flags, confidence: Floats | None = None) -> Eligibility:
-    """What a model does on the eligibility list, from a value for each image.
+    """The eligibility of a model, from a value for each image of the list.
 
     `correct` counts only where the model does not abstain. Without `confidence`, as of a program that answers only
     with classes, all its answers are equally confident. Ties enlarge the most confident 80 %, so that the order of

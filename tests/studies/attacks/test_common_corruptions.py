@@ -10,7 +10,7 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.common_corruptions import PUBLISHED, CommonCorruptions
 from cleanset.studies.attacks.guess import Guess, most_confident_mistakes
 from cleanset.studies.attacks.none import Null
-from cleanset.studies.robustness.corruptions import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted
 from tests.studies.attacks.networks import Linear, drawn, on_cpu, random_linear, subject
 
 pytestmark = pytest.mark.slow

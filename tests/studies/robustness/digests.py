@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.corruptions import corrupted
-from cleanset.studies.robustness.masks import regions_of
+from cleanset.studies.robustness.corruptions.changes import corrupted
 from cleanset.studies.robustness.names import ALL_CORRUPTIONS, ALL_PERTURBATIONS, SCENARIOS, SEVERITIES
-from cleanset.studies.robustness.perturbations import perturbed
-from cleanset.studies.robustness.scenarios import Definition, scenario_image
+from cleanset.studies.robustness.perturbations.changes import perturbed_frames
+from cleanset.studies.robustness.scenarios.changes import ScenarioDefinition, scenario_image
+from cleanset.studies.robustness.scenarios.masks import regions_of
 from tests.studies.robustness.drawn import drawn, drawn_object
 
 PATH = Path(__file__).with_name("digests.tsv")
@@ -40,12 +40,12 @@ def corruption_rows() -> Iterator[Row]:
 
 def perturbation_rows() -> Iterator[Row]:
     for name in ALL_PERTURBATIONS:
-        for frame, image in enumerate(perturbed(drawn(256, 300), name, SEED)):
+        for frame, image in enumerate(perturbed_frames(drawn(256, 300), name, SEED)):
             yield "perturbation", name, frame, digest(image)
 
 
 def scenario_rows() -> Iterator[Row]:
-    for definition in get_args(Definition):
+    for definition in get_args(ScenarioDefinition):
         for name in SCENARIOS:
             image = scenario_image(
                 drawn(), regions_of(drawn_object()), name, SEED, definition=definition,

@@ -13,13 +13,23 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness import digests as module
 from cleanset.studies.robustness.changed_images import StudyFile
-from cleanset.studies.robustness.digests import DIGESTS, NAMED_DIGESTS, VERSIONS, DigestRun, read_versions
-from cleanset.studies.robustness.families import Family, Sources, family_of
+from cleanset.studies.robustness.digests import (
+    DIGESTS,
+    MAX_SHOWN,
+    NAMED_DIGESTS,
+    VERSIONS,
+    Different,
+    DigestRun,
+    Verification,
+    read_versions,
+    verify,
+)
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan, family_named
+from cleanset.studies.robustness.family import Changing
 from cleanset.studies.robustness.provenance import installed_versions
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.stages import digests, images
-from cleanset.studies.robustness.study import FAMILIES, Study
-from cleanset.studies.robustness.verifying import MAX_SHOWN, Different, Verification, verify
+from cleanset.studies.robustness.study import Study
 from cleanset.tables import write_table
 from tests.checkouts import Checkout
 from tests.studies.robustness.drawn import drawn
@@ -48,7 +58,7 @@ def sources(tmp_path: Path) -> Sources:
 
 def digest_run(sources: Sources, workers: int, jpeg: int | None = 85) -> DigestRun:
     wanted = StudyParams.model_validate({"jpeg": jpeg, "seed": 3, "corruptions": CHANGES})
-    return DigestRun([family_of("corruptions", sources, wanted)], sources, wanted, workers)
+    return DigestRun([change_plan(family_named("corruptions"), sources, wanted)], sources, wanted, workers)
 
 
 def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +139,7 @@ def test_every_library_is_there() -> None:
 
 
 def test_families_have_their_columns() -> None:
-    assert set(DIGESTS) == set(FAMILIES)
+    assert set(DIGESTS) == {family.name for family in FAMILIES}
     assert [table.key for table in DIGESTS.values()] == [
         ("file", "change", "severity"), ("file", "change", "frame"), ("file", "change"),
     ]  # fmt: skip
@@ -137,8 +147,10 @@ def test_families_have_their_columns() -> None:
 
 def test_a_familys_names() -> None:
     images = pd.DataFrame({"file": ["b.JPEG", "a.JPEG"]})
-    family = Family("perturbations", images, [("scale", 0), ("scale", 10)], lambda *_: drawn(), {})
-    assert family.names() == [
+    family = ChangePlan(
+        family_named("perturbations"), images, [("scale", 0), ("scale", 10)], Changing(lambda *_: drawn(), {})
+    )
+    assert list(map(str, family.names())) == [
         "a.JPEG scale 00", "a.JPEG scale 10", "a.JPEG unchanged 00",
         "b.JPEG scale 00", "b.JPEG scale 10", "b.JPEG unchanged 00",
     ]  # fmt: skip

@@ -21,27 +21,19 @@ from rich.console import Console
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.evaluate.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import evaluation, predicting
 from cleanset.studies.robustness.changed_images import ChangeName
-from cleanset.studies.robustness.evaluation import Evaluated, Wanted
-from cleanset.studies.robustness.families import Family, Sources, family_of
+from cleanset.studies.robustness.evaluation import Evaluated, as_text
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan, family_named
 from cleanset.studies.robustness.image_sets import open_images
-from cleanset.studies.robustness.printing import as_text
-from cleanset.studies.robustness.published_benchmarks import PublishedBenchmark
-from cleanset.studies.robustness.results import Line
+from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.stages import (
-    answering,
-    corruptions,
-    further,
-    images,
-    measure,
-    pages,
-    perturbations,
-)
-from cleanset.studies.robustness.study import FAMILIES, AnswerFiles, Study
+from cleanset.studies.robustness.stages import answers as answering
+from cleanset.studies.robustness.stages import images, measure, pages
+from cleanset.studies.robustness.study import AnswerFiles, Study
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import soup
@@ -78,9 +70,9 @@ def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Editio
     study = Study(clone.folder / "studies" / "robustness")
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"further_models": {OTHER: models["norm_robust"]}}))
     images.run(study)
-    corruptions.run(study, "standard")
-    further.run(study, OTHER)
-    for family in FAMILIES:
+    answering.run(study, "standard", "corruptions")
+    answering.run(study, OTHER)
+    for family in (each.name for each in FAMILIES):
         files = study.answers
         for role in ("norm_robust", "corruption_robust", "standard"):
             if not files.predictions(family, role).exists():
@@ -106,7 +98,7 @@ def params_file(folder: Path, **others: object) -> Path:
     return path
 
 
-def values(lines: list[Line], selection: str, model: str) -> dict[tuple[str, str], float]:
+def values(lines: list[MeasureLine], selection: str, model: str) -> dict[tuple[str, str], float]:
     found = {(line.measure, line.change): line for line in lines if (line.selection, line.model) == (selection, model)}
     return {key: line.value for key, line in found.items()}
 
@@ -115,8 +107,8 @@ def values(lines: list[Line], selection: str, model: str) -> dict[tuple[str, str
 def evaluated(edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluated, Path]:
     """Two roles on the whole edition."""
     out = tmp_path_factory.mktemp("out")
-    wanted = Wanted(["standard", "norm_robust"], str(edition.folder), out / "a", params_file(out))
-    return evaluation.run(edition, wanted), out / "a"
+    wanted = Wanted(str(edition.folder), ["standard", "norm_robust"]), out / "a", params_file(out)
+    return evaluation.run(edition, *wanted), out / "a"
 
 
 def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
@@ -151,11 +143,11 @@ def test_what_is_finished_is_not_computed_again(
         predict(target, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(predicting, "predict", counted)
-    wanted = Wanted(["standard", "norm_robust"], str(edition.folder), out, params_file(tmp_path))
-    evaluation.run(edition, wanted)
+    wanted = Wanted(str(edition.folder), ["standard", "norm_robust"]), out, params_file(tmp_path)
+    evaluation.run(edition, *wanted)
     assert computed == []
     shutil.copy(out / "corruptions" / "norm_robust.parquet", out / "corruptions" / "standard.parquet")
-    evaluation.run(edition, wanted)
+    evaluation.run(edition, *wanted)
     assert computed == ["standard"]
     path = Path("corruptions", "standard.parquet")
     assert (out / path).read_bytes() == (evaluated[1] / path).read_bytes()
@@ -169,9 +161,9 @@ def test_stored_scores_are_compared(edition: Edition, tmp_path: Path) -> None:
     shutil.copy(scores / "norm_robust.parquet", scores / "standard.parquet")
     params = params_file(tmp_path, corruptions={"names": ["contrast"], "severities": [1]})
     with pytest.raises(CleansetError, match=r"the stored scores .* expected the same bits"):
-        evaluation.run(Edition(other), Wanted(["standard"], "standard", tmp_path / "out", params))
+        evaluation.run(Edition(other), Wanted("standard", ["standard"]), tmp_path / "out", params)
     export = str(other / "data" / "export" / "standard")
-    found = evaluation.run(Edition(other), Wanted(["standard"], export, tmp_path / "out", params))
+    found = evaluation.run(Edition(other), Wanted(export, ["standard"]), tmp_path / "out", params)
     assert values(found.lines["corruptions"], "all", "standard")["error_clean", ""] == 0
 
 
@@ -188,8 +180,8 @@ def test_a_folder_per_wnid(edition: Edition, tmp_path: Path) -> None:
     assert found.images["image_id"].tolist()[-1 if wnid == chosen[-1].parent.name else 2] == f"{wnid}/mine.png"
     assert set(found.images["image_id"]) >= {path.name[:23] for path in chosen[1:]}
     assert list(found.classes) == sorted(set(found.images["class_index"]))
-    wanted = Wanted(["norm_robust"], str(tmp_path / "set"), tmp_path / "out", params_file(tmp_path))
-    result = evaluation.run(edition, wanted)
+    wanted = Wanted(str(tmp_path / "set"), ["norm_robust"]), tmp_path / "out", params_file(tmp_path)
+    result = evaluation.run(edition, *wanted)
     assert values(result.lines["corruptions"], "all", "norm_robust").keys() >= {("error", "contrast")}
     out = StringIO()
     Console(file=out, width=80).print(as_text(result), highlight=False)
@@ -227,7 +219,7 @@ def test_one_image_is_too_few(edition: Edition, tmp_path: Path) -> None:
     names.write_text(pd.read_parquet(study_of(edition).images)["image_id"].iloc[0] + "\n")
     path = params_file(tmp_path, corruptions={"names": ["fog"], "severities": [1]})
     with pytest.raises(CleansetError, match="corruptions: images to measure on: 1; expected two or more"):
-        evaluation.run(edition, Wanted(["standard"], str(names), tmp_path / "out", path))
+        evaluation.run(edition, Wanted(str(names), ["standard"]), tmp_path / "out", path)
 
 
 def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluated, Path]) -> None:
@@ -248,6 +240,18 @@ def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluate
     assert list(metrics) == ["standard", "norm_robust", "corruption_robust", OTHER]
     pages.run(study)
     assert OTHER in soup(study.report / "index.html").select_one("#models").get_text()  # type: ignore[union-attr]
+
+
+def test_pages_of_measures_that_lack_rows(edition: Edition) -> None:
+    """One line that names the folder, and the report of before stays."""
+    study = study_of(edition)
+    path, before = study.measures / "corruption_errors.csv", (study.report / "index.html").read_bytes()
+    text = path.read_text()
+    path.write_text("".join(text.splitlines(keepends=True)[:5]))
+    with pytest.raises(CleansetError, match=r"measures: rows are missing \(.*\); expected tables of one run of stage"):
+        pages.run(study)
+    path.write_text(text)
+    assert (study.report / "index.html").read_bytes() == before
 
 
 def test_a_study_without_masks_has_no_scenarios(edition: Edition) -> None:
@@ -273,9 +277,19 @@ def test_the_documented_lines(edition: Edition, repository: Path) -> None:
         ([], "standard", None, "no --model"),
         (["vgg"], "standard", None, "--model 'vgg': no such model"),
         (["standard"], "nowhere", None, "nowhere: no set; expected one of the edition's roles"),
-        (["standard"], "standard", {"perturbations": {"reference": "robust"}}, "robust is no model; expected standard"),
+        (
+            ["standard"],
+            "standard",
+            {"perturbations": {"reference": "robust"}},
+            "unknown model 'robust'; expected one of standard",
+        ),
         (["standard"], "standard", {"scenarios": {"names": ["blur"]}}, "scenarios need masks"),
-        (["standard"], "standard", {"corruptions": {"trained_on": {"x": ["fog"]}}}, "x is no model; expected standard"),
+        (
+            ["standard"],
+            "standard",
+            {"corruptions": {"trained_on": {"x": ["fog"]}}},
+            "unknown model 'x'; expected one of standard",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(
@@ -283,14 +297,17 @@ def test_what_is_wrong_is_named(
 ) -> None:
     path = params_file(tmp_path, **params) if params else None
     with pytest.raises(CleansetError) as error:
-        evaluation.run(edition, Wanted(models, images_of, tmp_path / "out", path))
+        evaluation.run(edition, Wanted(images_of, models), tmp_path / "out", path)
     assert message in str(error.value)
 
 
 def test_the_defaults() -> None:
-    params = evaluation._params(Wanted(["a"], "b", Path("out")), ["a"], [])
-    assert (len(params.corruptions.changes()), len(params.perturbations.changes())) == (75, 9 * 31 + 41)
-    assert params.scenarios.changes() == []
+    params = evaluation._params(None, ["a"], [])
+    assert (len(params.section("corruptions").changes()), len(params.section("perturbations").changes())) == (
+        75,
+        9 * 31 + 41,
+    )
+    assert params.section("scenarios").changes() == []
 
 
 def test_a_damaged_image(tmp_path: Path) -> None:
@@ -305,8 +322,8 @@ def test_below_float64_the_record_says_how_far(
     edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a sample of the changed images, here all of them; and it is not computed again."""
-    wanted = Wanted(["standard"], "standard", tmp_path / "out", params_file(tmp_path), precision="float32")
-    evaluation.run(edition, wanted)
+    wanted = Wanted("standard", ["standard"], precision="float32"), tmp_path / "out", params_file(tmp_path)
+    evaluation.run(edition, *wanted)
     found = json.loads((tmp_path / "out" / "corruptions" / "standard.json").read_text())["against_float64"]
     answers, exact = (
         pd.read_parquet(folder / "corruptions" / "standard.parquet") for folder in (tmp_path / "out", evaluated[1])
@@ -325,7 +342,7 @@ def test_below_float64_the_record_says_how_far(
     assert 0 < largest <= found["largest_difference"] * 1.01
     assert found["largest_difference"] < 1e-3
     monkeypatch.setattr(predicting, "predict", None)
-    evaluation.run(edition, wanted)
+    evaluation.run(edition, *wanted)
 
 
 def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,8 +353,8 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
     one.params_yaml.write_text(yaml.safe_dump(params))
     images.run(one)
     shutil.copytree(one.folder, three.folder)
-    perturbations.run(one, "standard")
-    names, settings_for = Family.names, engine.settings_for
+    answering.run(one, "standard", "perturbations")
+    names, settings_for = ChangePlan.names, engine.settings_for
     used: list[engine.Settings] = []
 
     def settings(score: Score) -> engine.Settings:
@@ -346,9 +363,9 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
 
     monkeypatch.setattr(engine, "available_cores", lambda: 3)
     monkeypatch.setattr(answering, "settings_for", settings)
-    monkeypatch.setattr(Family, "names", lambda self: names(self)[::-1])
+    monkeypatch.setattr(ChangePlan, "names", lambda self: names(self)[::-1])
     monkeypatch.setattr(predicting, "Shards", partial(Shards, min_images=40))
-    perturbations.run(three, "standard")
+    answering.run(three, "standard", "perturbations")
     assert [each.workers for each in used] == [3]
     for path_of in (AnswerFiles.predictions, AnswerFiles.record):
         found = [path_of(study.answers, "perturbations", "standard").read_bytes() for study in studies]
@@ -359,7 +376,7 @@ def answer_in_small_shards(study: Study) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predicting, "Shards", partial(Shards, min_images=64))
         patch.setattr(engine, "available_cores", lambda: 1)
-        corruptions.run(study, "standard")
+        answering.run(study, "standard", "corruptions")
 
 
 def test_shards_of_other_code_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,7 +457,7 @@ def test_published_images_give_the_answers_of_made_ones(
     table, folder = pd.read_parquet(made.images), study.folder / "images of the benchmark"
     params = read_study_params(made.params_yaml, ["standard", "norm_robust", "corruption_robust"])
     sources = Sources.read(made)
-    family = family_of("corruptions", sources, params)
+    family = change_plan(family_named("corruptions"), sources, params)
     changed, whole = family.changed_images(sources.files, params), table[table["crop"].isna()]
     for file in whole["file"]:
         for change, severity in family.changes:
@@ -450,7 +467,7 @@ def test_published_images_give_the_answers_of_made_ones(
     published = {"corruptions": PARAMS["corruptions"] | {"published": folder.name}, "jpeg": 85}  # type: ignore[operator]
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | published))
     images.run(study)
-    corruptions.run(study, "standard")
+    answering.run(study, "standard", "corruptions")
     stored, found = (pd.read_parquet(each.answers.predictions("corruptions", "standard")) for each in (made, study))
     is_made = stored["file"].isin(whole["file"]) & (stored["change"] != "unchanged")
     is_read = found["change"] != "unchanged"  # which has the JPEG step
@@ -472,9 +489,9 @@ def test_published_images_give_the_answers_of_made_ones(
     )
     few = PARAMS | {"corruptions": {"names": ["contrast"], "severities": [2], "published": str(folder.resolve())}}
     params_file(tmp_path, **few)
-    wanted = Wanted(["standard"], "standard", tmp_path / "out", tmp_path / "wanted.yaml")
+    wanted = Wanted("standard", ["standard"]), tmp_path / "out", tmp_path / "wanted.yaml"
     printed = StringIO()
-    Console(file=printed, width=80).print(as_text(evaluation.run(edition, wanted)), highlight=False)
+    Console(file=printed, width=80).print(as_text(evaluation.run(edition, *wanted)), highlight=False)
     answers = pd.read_parquet(tmp_path / "out" / "corruptions" / "standard.parquet")
     both = answers.merge(stored, on=["file", "change", "severity"])
     assert len(both) == len(answers) == 3 * sum("standard" in each for each in whole["sets"])
@@ -482,8 +499,8 @@ def test_published_images_give_the_answers_of_made_ones(
     assert "no official numbers" in " ".join(printed.getvalue().split())
     assert "own implementation" not in printed.getvalue()
     for is_official, expected in ((False, "no"), (True, "yes")):
-        monkeypatch.setattr(PublishedBenchmark, "is_official", is_official)
-        evaluation.run(edition, wanted)
+        monkeypatch.setattr(ChangePlan, "is_official", is_official)
+        evaluation.run(edition, *wanted)
         for name in ("corruptions", "corruption_differences", "corruption_errors", "errors_by_severity"):
             table = pd.read_csv(tmp_path / "out" / "measures" / f"{name}.csv")
             assert set(table["official"]) <= {expected}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.corruptions import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted
 from cleanset.studies.robustness.exact import brightness, saturate, zoom_blur
 from cleanset.studies.robustness.frost import enlarged
 from cleanset.studies.robustness.kernels import disk

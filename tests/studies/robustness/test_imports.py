@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-LIGHT = {"cleanset.statistics.seeds"}
-"""What others may import of robustness."""
+ROBUSTNESS = "cleanset.studies.robustness"
 HEAVY = {"cv2", "foolbox", "imagecorruptions", "numba", "skimage", "statsmodels"}
+"""Libraries that only the extra robustness installs."""
 
 
 def imported(node: ast.AST) -> Iterator[str]:
@@ -29,12 +29,8 @@ def test_only_robustness_imports_its_libraries(repository: Path) -> None:
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()
         modules = set(imported(ast.parse(path.read_text(encoding="utf-8"))))
-        if not name.startswith(("robustness/", "attacks/")):
+        if not name.startswith(("studies/robustness/", "studies/attacks/")):
             found += [f"{name}: {module}" for module in sorted(modules) if module.split(".")[0] in HEAVY]
-        if "robustness" not in name and not name.startswith("attacks"):
-            found += [
-                f"{name}: {module}"
-                for module in sorted(modules)
-                if module.startswith("cleanset.studies.robustness") and module not in LIGHT
-            ]
+        if not name.startswith("studies/"):
+            found += [f"{name}: {module}" for module in sorted(modules) if module.startswith(f"{ROBUSTNESS}.")]
     assert found == []

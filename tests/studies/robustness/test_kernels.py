@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from skimage import filters
 
-from cleanset.studies.robustness.corruptions import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted
 from cleanset.studies.robustness.kernels import exact_kernels, gaussian, rounded_exp
-from cleanset.studies.robustness.perturbations import perturbed
+from cleanset.studies.robustness.perturbations.changes import perturbed_frames
 from tests.studies.robustness.digests import SEED, digest, stored
 from tests.studies.robustness.drawn import drawn
 from tests.studies.robustness.other_exp import other_exp, wrong
@@ -42,7 +42,7 @@ def test_a_corruption_does_not_depend_on_numpys_exp(name: str) -> None:
 @pytest.mark.usefixtures("wrong_digits")
 @pytest.mark.parametrize("name", ["gaussian_blur", "motion_blur", "snow", "spatter"])
 def test_a_perturbation_does_not_depend_on_numpys_exp(name: str) -> None:
-    assert [digest(image) for image in perturbed(drawn(256, 300), name, SEED)] == of_table("perturbation", name)
+    assert [digest(image) for image in perturbed_frames(drawn(256, 300), name, SEED)] == of_table("perturbation", name)
 
 
 def test_known_values() -> None:

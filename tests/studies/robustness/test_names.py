@@ -46,5 +46,5 @@ def test_groups_are_replaced_by_their_members_in_the_order_of_the_benchmark() ->
 )
 def test_unknown_names_are_refused_with_the_list(call: object, what: str) -> None:
     assert callable(call)
-    with pytest.raises(CleansetError, match=f"'nois' is no {what}; expected one of .*, or a group: "):
+    with pytest.raises(CleansetError, match=f"unknown {what} 'nois'; expected one of .*, or a group: "):
         call(["brightness" if what != "scenario" else "blur", "nois"])

@@ -16,20 +16,24 @@ from cleanset.edition.models import models_from_texts
 from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.studies.robustness.changed_images import Change, ChangedImages, ChangeName, files_of
-from cleanset.studies.robustness.changes import PerturbedImage, corrupted_image
-from cleanset.studies.robustness.families import Sources, scene_images
-from cleanset.studies.robustness.image_masks import MASKS
+from cleanset.studies.robustness.corruptions.changes import corrupted_image
+from cleanset.studies.robustness.corruptions.family import CORRUPTIONS
+from cleanset.studies.robustness.corruptions.published import PUBLISHED_MODELS
+from cleanset.studies.robustness.families import FAMILIES, Sources
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
-from cleanset.studies.robustness.measures.published import PUBLISHED_MODELS
-from cleanset.studies.robustness.measuring import Studied, corruption_study
+from cleanset.studies.robustness.measuring import Studied, study_of
+from cleanset.studies.robustness.perturbations.changes import PerturbedImage
+from cleanset.studies.robustness.scenarios.image_masks import MASKS
+from cleanset.studies.robustness.scenarios.scenes import scene_images
 from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.study import FAMILIES, Study
+from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 from tests.report.pages import opened, soup, tables, violations
 
+NAMES = [family.name for family in FAMILIES]
 STUDY, ATTACKS = "studies/robustness", "studies/attacks"
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
@@ -85,7 +89,7 @@ def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, 
     params = read_study_params(tmp_path / "params.yaml", ROLES)
     images, masks = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
     of_all = Studied(images, masks, params, {role: role for role in ROLES}, ROLES, ["union"], study.answers)
-    lines = {(line.measure, line.model): line for line in corruption_study(of_all, images).lines()}
+    lines = {(line.measure, line.model): line for line in study_of(CORRUPTIONS, of_all).lines()}
     standard, norm_robust, corruption_robust = (lines["mce", role].value for role in ROLES)
     assert standard == 1
     assert norm_robust < corruption_robust < 1
@@ -177,13 +181,14 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
             [("frost", 2), ("impulse_noise", 5), ("glass_blur", 1), ("elastic_transform", 3), ("unchanged", 0)],
         ),
         "perturbations": (PerturbedImage({name: 1 for name, _ in frames}), frames),
-        "scenarios": (scene_images(Sources.read(study), params.scenarios), params.scenarios.changes()),
+        "scenarios": (
+            scene_images(Sources.read(study), params.section("scenarios")),
+            params.section("scenarios").changes(),
+        ),
     }
 
 
-@pytest.mark.parametrize(
-    "family", [*(pytest.param(name, marks=pytest.mark.long) for name in FAMILIES[:2]), "scenarios"]
-)
+@pytest.mark.parametrize("family", [*(pytest.param(name, marks=pytest.mark.long) for name in NAMES[:2]), "scenarios"])
 def test_order_and_processes_change_no_pixel(studied: Checkout, family: str) -> None:
     study = Study(studied.folder / STUDY)
     files = files_of(study.edition, read_table(study.images, STUDY_IMAGES))
@@ -222,7 +227,7 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
     columns = {f"measures/{path.name}": path.read_text("utf-8").partition("\n")[0] for path in folder.iterdir()}
     assert columns == {name: ",".join(of) for name, of in MEASURE_FILES.items() if name.startswith("measures/")}
     assert set(MEASURE_COLUMNS) == {column for of in MEASURE_FILES.values() for column in of}
-    for family in FAMILIES:
+    for family in NAMES:
         for path in folder.glob(f"{family.removesuffix('s')}*.csv"):
             table = pd.read_csv(path)
             assert set(table["official"]) == {"no"}, path.name
@@ -399,8 +404,8 @@ def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     make_edition(tmp_path / "mine", models_from_texts(["mine=timm:resnet18.a1_in1k"]))
     study = Study(tmp_path / "mine" / STUDY)
     params = read_study_params(study.params_yaml, ["mine"])
-    assert params.corruptions.trained_on == {}
-    assert params.perturbations.reference is None
+    assert params.section("corruptions").trained_on == {}
+    assert params.section("perturbations").reference is None
     assert all((folder / "README.md").is_file() for folder in (study.masks, study.backgrounds, study.generated.parent))
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
     kinds = ["none", "random_spatial", "spatial_grid", "spsa", "boundary", "common_corruptions", "pgd", "autoattack"]

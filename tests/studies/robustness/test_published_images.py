@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness import names, published_benchmarks
-from cleanset.studies.robustness.changed_images import ChangedImages, StudyFile
+from cleanset.studies.robustness import names, published_images
+from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.digests import DigestRun
-from cleanset.studies.robustness.families import Family, Sources, family_of
-from cleanset.studies.robustness.measured_images import measured_images
-from cleanset.studies.robustness.notices import notice
+from cleanset.studies.robustness.families import ChangePlan, Sources, change_plan, family_named, measured_images, notice
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.study import Study
 from tests.studies.robustness.drawn import drawn
@@ -61,8 +59,8 @@ def wanted(jpeg: int | None = None, **sections: Any) -> StudyParams:
     return StudyParams.model_validate({"jpeg": jpeg, "seed": 5, **sections})
 
 
-def made(sources: Sources, family: str, params: StudyParams) -> tuple[Family, ChangedImages]:
-    found = family_of(family, sources, params)
+def made(sources: Sources, family: str, params: StudyParams) -> tuple[ChangePlan, ChangedImages]:
+    found = change_plan(family_named(family), sources, params)
     return found, found.changed_images(sources.files_in(found.images), params)
 
 
@@ -83,7 +81,7 @@ def lossless(image: Image.Image, path: Path) -> None:
     image.save(path, format="PNG")
 
 
-def read(sources: Sources, family: str = "corruptions", /, **section: Any) -> tuple[Family, ChangedImages]:
+def read(sources: Sources, family: str = "corruptions", /, **section: Any) -> tuple[ChangePlan, ChangedImages]:
     defaults: dict[str, Any] = {"corruptions": CORRUPTIONS, "perturbations": PERTURBATIONS, "scenarios": {}}
     return made(sources, family, wanted(85, **{family: defaults[family] | {"published": "published"} | section}))
 
@@ -92,11 +90,11 @@ def told(images: pd.DataFrame, family: str = "corruptions", **given: bool) -> st
     """The notice of published images."""
     answers = {"answers": "restricted"} if family == "scenarios" else {}
     params = StudyParams.model_validate({family: {"published": "published", **answers}})
-    return notice(family, params, images, **given)
+    return notice(family_named(family), params, images, **given)
 
 
-def pixels(changed: ChangedImages, name: str) -> NDArray[np.uint8]:
-    return np.array(changed(name))
+def pixels(changed: ChangedImages, name: ChangeName | str) -> NDArray[np.uint8]:
+    return np.array(changed(str(name)))
 
 
 def test_lossless_images_are_those_that_were_made(sources: Sources) -> None:
@@ -107,7 +105,7 @@ def test_lossless_images_are_those_that_were_made(sources: Sources) -> None:
     _, with_jpeg = made(sources, "corruptions", wanted(85, corruptions=CORRUPTIONS))
     assert len(family.names()) == 2 * 5
     for name in family.names():
-        expected = (with_jpeg if "unchanged" in name else without_jpeg)(name)
+        expected = (with_jpeg if "unchanged" in name else without_jpeg)(str(name))
         np.testing.assert_array_equal(pixels(changed, name), np.array(expected))
 
 
@@ -119,7 +117,7 @@ def test_a_jpeg_of_the_benchmarks_quality_is_the_jpeg_step(sources: Sources) -> 
     family, changed = read(sources)
     _, with_jpeg = made(sources, "corruptions", wanted(85, corruptions=CORRUPTIONS))
     for name in family.names():
-        np.testing.assert_array_equal(pixels(changed, name), np.array(with_jpeg(name)))
+        np.testing.assert_array_equal(pixels(changed, name), np.array(with_jpeg(str(name))))
 
 
 def test_digests_are_of_the_published_pixels(sources: Sources) -> None:
@@ -229,7 +227,9 @@ def test_cropped_images_are_left_out(sources: Sources) -> None:
     with pytest.raises(CleansetError, match=r"corruptions\.published: all 1 images are cropped"):
         read(cropped)
     params = wanted(perturbations={"names": ["noise"], "max_images": 1, "published": "any"})
-    assert measured_images("perturbations", sources.images[1:], sources.masks, params)["class_index"].tolist() == [1]
+    assert measured_images(family_named("perturbations"), sources.images[1:], sources.masks, params)[
+        "class_index"
+    ].tolist() == [1]
 
 
 def test_official_numbers_are_those_of_the_whole_benchmark(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_official_numbers_are_those_of_the_whole_benchmark(sources: Sources, mon
     whole = Sources(sources.images[:2], sources.masks[:2], sources.files, sources.study)
     assert not read(whole, **all_of_it)[0].is_official
     assert told(whole.images).endswith("but not all of ImageNet-C: no official numbers.")
-    monkeypatch.setattr(published_benchmarks, "VALIDATION_IMAGES", 2)
+    monkeypatch.setattr(published_images, "VALIDATION_IMAGES", 2)
     official = read(whole, **all_of_it, severities=[1, 2, 3, 4, 5])[0]
     assert official.is_official
     assert told(whole.images, is_official=official.is_official) == "Published images: all of ImageNet-C."

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap, Resamples
-from cleanset.studies.robustness.measures.sampled import constant, sampled_means
-from cleanset.studies.robustness.results import Chosen, Line, Measure, StudiedImages
+from cleanset.studies.robustness.results import Chosen, MeasureLine, SampledMeasure, StudiedImages
+from cleanset.studies.robustness.sampled import constant, sampled_means
 
 ROLES = ["a", "b", "c"]
 
 
-def lines(*sets: tuple[str, ...]) -> list[Line]:
+def lines(*sets: tuple[str, ...]) -> list[MeasureLine]:
     """The only measure, of the images 0, 1, ... their number, of images in these sets."""
     images = StudiedImages(np.zeros(len(sets), np.int64), sets, ROLES, Bootstrap(resamples=20))
 
-    def measured(role: str, chosen: Chosen, resamples: Resamples) -> Iterator[Measure]:
+    def measured(role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
         found = sampled_means(np.arange(len(sets))[chosen][:, None], ["fog"], resamples)
-        yield Measure("number", "fog", found["fog"])
+        yield SampledMeasure("number", "fog", found["fog"])
 
     return list(images.lines(measured))
 
@@ -39,7 +39,9 @@ def test_a_selection_with_fewer_than_two_images() -> None:
 
 def test_a_model_without_a_set() -> None:
     images = StudiedImages(np.zeros(2, np.int64), [["a"], ["a"]], ["a", "other"], Bootstrap(resamples=20), owners=["a"])
-    found = images.lines(lambda _role, _chosen, resamples: iter([Measure("number", "fog", constant(1.0, resamples))]))
+    found = images.lines(
+        lambda _role, _chosen, resamples: iter([SampledMeasure("number", "fog", constant(1.0, resamples))])
+    )
     assert [(each.selection, each.model, each.images) for each in found] == [
         ("union", "a", 2), ("union", "other", 2), ("own", "a", 2), ("common", "a", 2), ("common", "other", 2),
     ]  # fmt: skip

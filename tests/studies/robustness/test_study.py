@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, by_name
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.clean import check_clean
-from cleanset.studies.robustness.images import first_images, images_for, joined
+from cleanset.studies.robustness.images import first_images, images_for, join_sets
 from cleanset.studies.robustness.names import (
     ALL_CORRUPTIONS,
     ALL_PERTURBATIONS,
@@ -20,7 +20,8 @@ from cleanset.studies.robustness.names import (
     SCENARIO_GROUPS,
     SCENARIOS,
 )
-from cleanset.studies.robustness.settings import Perturbations, read_study_params
+from cleanset.studies.robustness.perturbations.family import Perturbations
+from cleanset.studies.robustness.settings import read_study_params
 from tests.documents import blocks
 from tests.studies.robustness.entries import entry
 
@@ -36,13 +37,15 @@ def study(tmp_path: Path, text: str) -> Path:
 def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
     params = read_study_params(study(tmp_path, "seed: 7\n"), ROLES)
     assert (params.images, params.jpeg, params.seed) == ("union", 85, 7)
-    assert len(params.corruptions.changes()) == 75
-    assert params.corruptions.changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [("shot_noise", 1)]
+    assert len(params.section("corruptions").changes()) == 75
+    assert params.section("corruptions").changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [
+        ("shot_noise", 1)
+    ]
 
 
 def test_groups_stand_for_their_members(tmp_path: Path) -> None:
     text = "corruptions: {names: [digital, snow], severities: [3, 1]}\n"
-    changes = read_study_params(study(tmp_path, text), ROLES).corruptions.changes()
+    changes = read_study_params(study(tmp_path, text), ROLES).section("corruptions").changes()
     names = ["snow", "contrast", "elastic_transform", "pixelate", "jpeg_compression"]
     assert changes == [(name, severity) for name in names for severity in (1, 3)]
 
@@ -50,45 +53,63 @@ def test_groups_stand_for_their_members(tmp_path: Path) -> None:
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     (text,) = blocks(repository, "yaml", "docs/robustness.md")
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
-    assert params.corruptions.trained_on == {"corruption_robust": ["noise"]}
-    assert len(params.corruptions.changes()) == 40
+    assert params.section("corruptions").trained_on == {"corruption_robust": ["noise"]}
+    assert len(params.section("corruptions").changes()) == 40
 
 
 def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
     text = "{further_models: {more: {source: timm, name: a}}, perturbations: {reference: more}}\n"
     params = read_study_params(study(tmp_path, text), ROLES)
     assert params.models(ROLES) == ["standard", "robust", "more"]
-    with pytest.raises(CleansetError, match="more is no model; expected standard, robust"):
+    with pytest.raises(CleansetError, match="unknown model 'more'; expected one of standard, robust"):
         read_study_params(study(tmp_path, text), ROLES, further=False)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("corruptions: {names: [fogg]}", "corruptions.names: 'fogg' is no corruption; expected one of gaussian_noise"),
+        (
+            "corruptions: {names: [fogg]}",
+            "corruptions.names: unknown corruption 'fogg'; expected one of gaussian_noise",
+        ),
         ("corruptions: {names: []}", "corruptions.names"),
         ("corruptions: {severities: [6]}", "corruptions.severities"),
-        ("corruptions: {reference: vgg}", "corruptions.reference: vgg is no model; expected alexnet, standard, robust"),
-        ("corruptions: {trained_on: {vgg: [noise]}}", "corruptions.trained_on: vgg is no model; expected standard"),
-        ("corruptions: {trained_on: {robust: [grain]}}", "'grain' is no corruption"),
+        (
+            "corruptions: {reference: vgg}",
+            "corruptions.reference: unknown model 'vgg'; expected one of alexnet, standard, robust",
+        ),
+        (
+            "corruptions: {trained_on: {vgg: [noise]}}",
+            "corruptions.trained_on: unknown model 'vgg'; expected one of standard",
+        ),
+        ("corruptions: {trained_on: {robust: [grain]}}", "unknown corruption 'grain'"),
         ("{images: own, corruptions: {reference: robust}}", "sees other images than the models"),
         ("jpeg: 0", "jpeg"),
-        ("perturbations: {names: [fog]}", "perturbations.names: 'fog' is no perturbation; expected one of gaussian_n"),
+        (
+            "perturbations: {names: [fog]}",
+            "perturbations.names: unknown perturbation 'fog'; expected one of gaussian_n",
+        ),
         ("perturbations: {difficulty: 4}", "perturbations.difficulty"),
-        ("perturbations: {reference: vgg}", "perturbations.reference: vgg is no model; expected standard, robust"),
+        (
+            "perturbations: {reference: vgg}",
+            "perturbations.reference: unknown model 'vgg'; expected one of standard, robust",
+        ),
         ("{images: own, perturbations: {reference: robust}}", "expected no reference, or images: union"),
         ("masks: [{folder: ../a, origin: person}]", "masks.0.folder"),
         ("masks: [{folder: a, format: gif, origin: person}]", "unknown mask format 'gif'; expected one of png, coco"),
         ("masks: [{folder: a, origin: nobody}]", "masks.0.origin"),
-        ("scenarios: {names: [image_pink]}", "scenarios.names: 'image_pink' is no scenario"),
+        ("scenarios: {names: [image_pink]}", "scenarios.names: unknown scenario 'image_pink'"),
         ("scenarios: {names: [blur]}", "scenarios.names: scenarios need masks"),
         ("scenarios: {published: a, names: [In Rain]}", "scenarios.names: 'In Rain' cannot name a scenario"),
         ("scenarios: {published: a, names: [clean]}", "scenarios.names: 'clean' cannot name a scenario"),
         ("corruptions: {published: ''}", "corruptions.published"),
-        ("corruptions: {published: a, names: [rain]}", "corruptions.names: 'rain' is no corruption"),
-        ("scenarios: {matte: pink}", "'pink' is no matte; expected one of black, white, grey, mean"),
+        ("corruptions: {published: a, names: [rain]}", "corruptions.names: unknown corruption 'rain'"),
+        ("scenarios: {matte: pink}", "unknown matte 'pink'; expected one of black, white, grey, mean"),
         ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected a smallest above 0"),
-        ("scenarios: {baselines: {model: vgg}}", "scenarios.baselines.model: vgg is no model; expected standard"),
+        (
+            "scenarios: {baselines: {model: vgg}}",
+            "scenarios.baselines.model: unknown model 'vgg'; expected one of standard",
+        ),
         ("further_models: {robust: {source: timm, name: a}}", "further_models.robust: the edition has this role"),
         ("further_models: {alexnet: {source: timm, name: a}}", "alexnet names the published table"),
         (
@@ -129,7 +150,7 @@ def test_an_unknown_name_is_told_with_the_whole_list(
 
 def test_the_sets_are_joined() -> None:
     first, both, cropped = entry(1), entry(2), entry(3, crop=(0, 0, 50, 40))
-    table = joined({"standard": [both, first], "robust": [cropped, both]})
+    table = join_sets({"standard": [both, first], "robust": [cropped, both]})
     assert table["file"].tolist() == [
         "n01440764/ILSVRC2012_val_00000001.JPEG",
         "n01440764/ILSVRC2012_val_00000002.JPEG",
@@ -143,12 +164,12 @@ def test_the_sets_are_joined() -> None:
 
 def test_one_file_that_is_two_images() -> None:
     with pytest.raises(CleansetError, match="another image in the set of robust than in that of standard"):
-        joined({"standard": [entry(1)], "robust": [entry(1, digest="b" * 64)]})
+        join_sets({"standard": [entry(1)], "robust": [entry(1, digest="b" * 64)]})
 
 
 def test_no_images() -> None:
     with pytest.raises(CleansetError, match="the sets of standard, robust have no images"):
-        joined({"standard": [], "robust": []})
+        join_sets({"standard": [], "robust": []})
 
 
 def test_what_is_read_off() -> None:
@@ -183,8 +204,8 @@ def test_a_logit_that_is_no_number(broken: float) -> None:
 def test_names_become_columns(family: str, keys: list[str]) -> None:
     name = ChangeName("n01440764/ILSVRC2012_val_00000001.JPEG", "fog", 4)
     assert ChangeName.parsed(str(name)) == name
-    answers = pd.DataFrame({"image_id": [str(name)]} | {key: [values[0]] for key, values in read().items()})
-    table = by_name(answers, PREDICTIONS[family])
+    answers = pd.DataFrame({key: [values[0]] for key, values in read().items()})
+    table = with_keys(answers, [name], PREDICTIONS[family])
     assert table.columns.tolist()[: len(keys) + 1] == [*keys, "top5_class"]
     assert tuple(table.iloc[0][keys]) == name[: len(keys)]
 

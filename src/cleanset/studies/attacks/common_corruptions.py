@@ -59,7 +59,7 @@ class CommonCorruptions:
         return Result(corrupted[worst], len(corrupted))
 
     def _corrupted(self, subject: Subject, name: str) -> Pixels:
-        from cleanset.studies.robustness.corruptions import corrupted
+        from cleanset.studies.robustness.corruptions.changes import corrupted
 
         image = np.ascontiguousarray(subject.pixels.transpose(1, 2, 0))
         (changed,) = corrupted(image, name, [self.severity], image_seed(self.seed, subject.image_id))

@@ -83,7 +83,7 @@ def guess_of(study: "Study", params: "StudyParams", target: "Target") -> Guess:
     from cleanset.images.base import Resized
     from cleanset.studies.robustness.answers import PREDICTIONS
     from cleanset.studies.robustness.changed_images import ChangeName
-    from cleanset.studies.robustness.families import Sources, family_of
+    from cleanset.studies.robustness.families import Sources, change_plan, family_named
     from cleanset.studies.robustness.names import CLEAN, UNCHANGED
     from cleanset.tables import read_table
 
@@ -95,7 +95,7 @@ def guess_of(study: "Study", params: "StudyParams", target: "Target") -> Guess:
 
     @cache
     def changed(family: str) -> "ChangedImages":
-        return family_of(family, Sources.read(study), params).changed_images(target.files, params)
+        return change_plan(family_named(family), Sources.read(study), params).changed_images(target.files, params)
 
     @lru_cache(maxsize=16)  # the images of a class, which follow each other, share a mistake
     def pixels(file: str, name: str, severity: int) -> Pixels:

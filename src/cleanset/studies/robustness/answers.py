@@ -1,4 +1,4 @@
-"""What is kept of a model's answer to a changed image: everything that the measures need, and no more."""
+"""The stored answer of a model to a changed image: all that the measures need, and no more."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +9,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cleanset.scoring.logits import Columns, top5
+from cleanset.studies.robustness.changed_images import ChangeName
+from cleanset.studies.robustness.families import FAMILIES
+from cleanset.studies.robustness.family import Family
 from cleanset.tables import (
     CLASS,
     FILE,
-    FRAME,
     LOG_ODDS,
     LOGIT,
     NAME,
-    SEVERITY,
     TOP5_CLASSES,
     TOP5_PROBABILITIES,
     Table,
@@ -33,12 +34,15 @@ ANSWERS: dict[str, Any] = {
 }
 NAMED_ANSWERS = Table(image_id=FILE, **ANSWERS)
 """By the name of a changed image."""
-PREDICTIONS = {
-    "corruptions": Table(key=("file", "change", "severity"), file=FILE, change=NAME, severity=SEVERITY, **ANSWERS),
-    "perturbations": Table(key=("file", "change", "frame"), file=FILE, change=NAME, frame=FRAME, **ANSWERS),
-    "scenarios": Table(key=("file", "change"), file=FILE, change=NAME, **ANSWERS),
-}
-"""By family: by image, change, and severity or frame."""
+
+
+def predictions_table(family: Family) -> Table:
+    """The table of answers to a family: by image, change, and severity or frame."""
+    return Table(key=("file", "change", *family.steps), file=FILE, change=NAME, **family.steps, **ANSWERS)
+
+
+PREDICTIONS = {family.name: predictions_table(family) for family in FAMILIES}
+"""The tables of answers by family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,8 @@ class ReadAnswers:
         }
 
 
-def by_name(answers: pd.DataFrame, table: Table) -> pd.DataFrame:
-    """The columns of one of PREDICTIONS, from answers by the text of a ChangeName."""
-    parts = pd.DataFrame([name.rsplit(" ", 2) for name in answers["image_id"]], columns=range(3))
-    keys = [parts[0], parts[1], parts[2].astype("int8")]
-    named = dict(zip(table.key, keys, strict=False))
-    return answers.drop(columns="image_id").reset_index(drop=True).assign(**named)[table.names]
+def with_keys(columns: pd.DataFrame, names: Sequence[ChangeName], table: Table) -> pd.DataFrame:
+    """The columns of a table by image, change and step, from rows in the order of `names`."""
+    keys = pd.DataFrame(list(names), columns=[*ChangeName._fields]).astype({"step": "int8"})
+    keys = keys.rename(columns={"step": table.key[2]} if len(table.key) > 2 else {})
+    return columns.reset_index(drop=True).assign(**{name: keys[name] for name in table.key})[table.names]

@@ -24,7 +24,10 @@ FORMATS = ("JPEG", "PNG")
 
 
 class ChangeName(NamedTuple):
-    """A changed image: the file that it is made of, the change, and its step, a severity or a frame; 0 for neither."""
+    """A changed image: the file that it is made of, the change, and its step, a severity or a frame; 0 for neither.
+
+    Its text is the image's id where the engine that runs models takes one: in shards, and in what workers are sent.
+    """
 
     file: str
     change: str

@@ -19,9 +19,10 @@ ModelRole = Annotated[str, typer.Option("--model", help="Role of the model in th
 
 def _study(folder: Path) -> "Study":
     from cleanset.files import remove_abandoned
-    from cleanset.studies.robustness.study import FAMILIES, Study
+    from cleanset.studies.robustness.families import FAMILIES
+    from cleanset.studies.robustness.study import Study
 
-    for each in (folder, folder / "data", *(folder / "data" / family for family in FAMILIES)):
+    for each in (folder, folder / "data", *(folder / "data" / family.name for family in FAMILIES)):
         remove_abandoned(each)
     return Study(folder)
 
@@ -36,7 +37,7 @@ def images(study: StudyFolder = HERE) -> None:
 
 @app.command()
 def digests(study: StudyFolder = HERE) -> None:
-    """Keep the SHA-256 of every changed image."""
+    """Store the SHA-256 of every changed image."""
     from cleanset.studies.robustness.stages import digests as stage
 
     stage.run(_study(study))
@@ -44,26 +45,26 @@ def digests(study: StudyFolder = HERE) -> None:
 
 @app.command()
 def corruptions(model: ModelRole, study: StudyFolder = HERE) -> None:
-    """Keep one model's answers to the corrupted images."""
-    from cleanset.studies.robustness.stages import corruptions as stage
+    """Store one model's answers to the corrupted images."""
+    from cleanset.studies.robustness.stages import answers as stage
 
-    stage.run(_study(study), model)
+    stage.run(_study(study), model, "corruptions")
 
 
 @app.command()
 def perturbations(model: ModelRole, study: StudyFolder = HERE) -> None:
-    """Keep one model's answers to the frames of perturbation sequences."""
-    from cleanset.studies.robustness.stages import perturbations as stage
+    """Store one model's answers to the frames of perturbation sequences."""
+    from cleanset.studies.robustness.stages import answers as stage
 
-    stage.run(_study(study), model)
+    stage.run(_study(study), model, "perturbations")
 
 
 @app.command()
 def scenarios(model: ModelRole, study: StudyFolder = HERE) -> None:
-    """Keep one model's answers to images with another background or object."""
-    from cleanset.studies.robustness.stages import scenarios as stage
+    """Store one model's answers to images with another background or object."""
+    from cleanset.studies.robustness.stages import answers as stage
 
-    stage.run(_study(study), model)
+    stage.run(_study(study), model, "scenarios")
 
 
 @app.command()
@@ -71,8 +72,8 @@ def further(
     model: Annotated[str, typer.Option("--model", help="Role of the model in further_models of the study.")],
     study: StudyFolder = HERE,
 ) -> None:
-    """Keep the answers of a model that is not one of the edition's."""
-    from cleanset.studies.robustness.stages import further as stage
+    """Store the answers of a model that is not one of the edition's."""
+    from cleanset.studies.robustness.stages import answers as stage
 
     stage.run(_study(study), model)
 
@@ -102,7 +103,7 @@ def generate(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")] = "cpu",
     study: StudyFolder = HERE,
 ) -> None:
-    """Make the images with generated backgrounds that are missing."""
+    """Generate the missing images with generated backgrounds."""
     from cleanset.studies.robustness.stages import generate as stage
 
     made = stage.run(_study(study), pipeline, prompts, steps, guidance, device)
@@ -111,11 +112,11 @@ def generate(
 
 @app.command()
 def verify(study: StudyFolder = HERE) -> None:
-    """Make every changed image again; exit code 1 if one is not as it was.
+    """Make every changed image again and compare digests; exit code 1 if one differs.
 
-    Names each that differs, and the versions of the libraries that make them.
+    Lists the images that differ, and the versions of the libraries that make them.
     """
-    from cleanset.studies.robustness.verifying import verify as tool
+    from cleanset.studies.robustness.digests import verify as tool
 
     found = tool(_study(study))
     for line in found.lines():
@@ -143,20 +144,20 @@ def evaluate(
     params: Annotated[
         Path | None,
         typer.Option(
-            help="What is measured, as in a study's params.yaml; masks, backgrounds and generated lie beside it. "
+            help="File with the keys of a study's params.yaml; masks, backgrounds and generated lie beside it. "
             "Without it: 15 corruptions at five severities and 10 perturbations."
         ),
     ] = None,
     architecture: Annotated[
         str | None,
-        typer.Option(help="Of a file of weights: timm's name of the network."),
+        typer.Option(help="timm architecture of the weights file."),
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(help="float64 (as a rule), float32, tf32 or bfloat16.", show_default=False)
+        str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
     ] = None,
-    device: Annotated[str | None, typer.Option(help="auto (as a rule), cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
     edition: Annotated[
-        Path, typer.Option(help="Folder of the edition whose roles are meant.", show_default="the current one")
+        Path, typer.Option(help="Folder of the edition that the roles belong to.", show_default="the current one")
     ] = HERE,
 ) -> None:
     """Measure any models on any images, outside DVC, as a study does.
@@ -167,27 +168,32 @@ def evaluate(
     from rich.console import Console
 
     from cleanset.edition.paths import Edition
-    from cleanset.studies.robustness import evaluation, printing
+    from cleanset.evaluate.command import Wanted
+    from cleanset.studies.robustness import evaluation
 
-    wanted = evaluation.Wanted(model, images, out, params, architecture, precision, device)
-    Console().print(printing.as_text(evaluation.run(Edition(edition), wanted)), highlight=False)
+    wanted = Wanted(images, model, architecture, precision=precision, device=device)
+    Console().print(evaluation.as_text(evaluation.run(Edition(edition), wanted, out, params)), highlight=False)
 
 
 @app.command()
 def masks(
     one: Annotated[Path, typer.Argument(help="Folder of masks, named by image id.")],
-    other: Annotated[Path, typer.Argument(help="Another one.")],
-    mask_format: Annotated[str, typer.Option("--format", help="png, coco, labelme or imagenet_s.")] = "png",
-    other_format: Annotated[str, typer.Option(help="Of the other folder.")] = "png",
-    out: Annotated[Path | None, typer.Option(help="CSV with the value of each image.")] = None,
+    other: Annotated[Path, typer.Argument(help="Folder of masks to compare with.")],
+    mask_format: Annotated[
+        str, typer.Option("--format", help="Format of the first folder: png, coco, labelme or imagenet_s.")
+    ] = "png",
+    other_format: Annotated[
+        str, typer.Option(help="Format of the other folder: png, coco, labelme or imagenet_s.")
+    ] = "png",
+    out: Annotated[Path | None, typer.Option(help="Write the IoU of each image to this CSV file.")] = None,
     study: StudyFolder = HERE,
 ) -> None:
     """Compare two folders of masks by intersection over union."""
-    from cleanset.studies.robustness.mask_agreement import MaskFolder, agreement
+    from cleanset.studies.robustness.scenarios.image_masks import ComparedMasks, agreement
     from cleanset.studies.robustness.stages.images import wnids_of
     from cleanset.studies.robustness.study import Study
 
-    found = agreement(MaskFolder(one, mask_format), MaskFolder(other, other_format), wnids_of(Study(study)))
+    found = agreement(ComparedMasks(one, mask_format), ComparedMasks(other, other_format), wnids_of(Study(study)))
     if out is not None:
         from cleanset.files import write_text
 

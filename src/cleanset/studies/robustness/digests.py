@@ -1,46 +1,58 @@
-"""The SHA-256 of every changed image of a study: which of them another machine, or another library, makes otherwise.
+"""The SHA-256 of every changed image of a study, to find images that another machine or library makes differently.
 
 A digest is that of the pixels that models are shown, after the JPEG step where there is one: uint8 of shape
 (224, 224, 3), red first, row by row. No model runs.
 """
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from PIL import Image
 
+from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256
 from cleanset.images.base import BASE_SIZE, Resized
+from cleanset.machine import available_cores
 from cleanset.parsing import parse_json
+from cleanset.progress import tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, fingerprint
-from cleanset.studies.robustness.answers import by_name
-from cleanset.studies.robustness.changed_images import ChangedImages
-from cleanset.studies.robustness.families import Family, Sources
+from cleanset.studies.robustness.answers import with_keys
+from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan
+from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
-from cleanset.studies.robustness.settings import StudyParams
-from cleanset.tables import FILE, FRAME, NAME, SEVERITY, SHA256, Table
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import FILE, NAME, SHA256, Table, read_table
 
 BATCH_SIZE = 128
 """Changed images that are in memory at a time, five times over."""
 
 NAMED_DIGESTS = Table(image_id=FILE, sha256=SHA256)
 """By the family and name of a changed image."""
-DIGESTS = {
-    "corruptions": Table(key=("file", "change", "severity"), file=FILE, change=NAME, severity=SEVERITY, sha256=SHA256),
-    "perturbations": Table(key=("file", "change", "frame"), file=FILE, change=NAME, frame=FRAME, sha256=SHA256),
-    "scenarios": Table(key=("file", "change"), file=FILE, change=NAME, sha256=SHA256),
-}
-"""By family: by image, change, and severity or frame."""
+
+
+def digests_table(family: Family) -> Table:
+    """The table of a family's digests: by image, change, and severity or frame."""
+    return Table(key=("file", "change", *family.steps), file=FILE, change=NAME, **family.steps, sha256=SHA256)
+
+
+DIGESTS = {family.name: digests_table(family) for family in FAMILIES}
+"""The tables of digests by family."""
 
 VERSIONS = "versions.json"
 """Beside the tables: the versions of LIBRARIES that made them."""
+
+MAX_SHOWN = 20
+"""Maximum number of differing images that are listed; the rest is counted."""
+SHOWN_DIGITS = 12
 
 OnProgress = Callable[[int, float], None]
 
@@ -70,21 +82,21 @@ class FamilyImages:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigestRun:
-    """The making of the digests of some families, in so many worker processes for all of them."""
+    """Computes the digests of some families in `workers` processes."""
 
-    families: Sequence[Family]
+    plans: Sequence[ChangePlan]
     sources: Sources
     wanted: StudyParams
     workers: int
 
     def names(self) -> list[str]:
         """Family and name of every changed image, family by family, sorted within each."""
-        return [f"{family.name} {name}" for family in self.families for name in family.names()]
+        return [f"{plan.name} {name}" for plan in self.plans for name in plan.names()]
 
     def record(self) -> dict[str, Any]:
-        """What the digests depend on."""
+        """Everything that the digests depend on."""
         return {
-            **{family.name: family.as_record() for family in self.families},
+            **{plan.name: plan.as_record() for plan in self.plans},
             "jpeg": self.wanted.jpeg,
             "seed": self.wanted.seed,
             "versions": installed_versions(),
@@ -116,13 +128,80 @@ class DigestRun:
 
     def _images(self) -> FamilyImages:
         files = self.sources.files_in
-        return FamilyImages({each.name: each.changed_images(files(each.images), self.wanted) for each in self.families})
+        return FamilyImages({each.name: each.changed_images(files(each.images), self.wanted) for each in self.plans})
+
+    def tables(self, digests: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        """The table of each family, from rows of NAMED_DIGESTS in the order of `names`."""
+        found, start = {}, 0
+        for plan in self.plans:
+            names = plan.names()
+            rows = digests.iloc[start : start + len(names)].drop(columns="image_id")
+            found[plan.name] = with_keys(rows, names, digests_table(plan.family))
+            start += len(names)
+        return found
 
 
-def tables_of(digests: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The columns of DIGESTS by family, from rows of NAMED_DIGESTS."""
-    families = digests["image_id"].str.partition(" ")
-    return {
-        name: by_name(digests.assign(image_id=families[2])[families[0] == name], table)
-        for name, table in DIGESTS.items()
-    }
+class Different(NamedTuple):
+    """A changed image whose pixels differ, by family and name, with the SHA-256 found and expected."""
+
+    name: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.found[:SHOWN_DIGITS]}...; expected {self.expected[:SHOWN_DIGITS]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The number of images made again, those that differ, and the versions of the libraries, then and now."""
+
+    images: int
+    different: list[Different]
+    made_with: dict[str, str]
+    installed: dict[str, str]
+
+    def lines(self) -> Iterator[str]:
+        """For people: each difference, at most MAX_SHOWN of them, then what was compared, then the libraries."""
+        yield from map(str, self.different[:MAX_SHOWN])
+        if len(self.different) > MAX_SHOWN:
+            yield f"and {len(self.different) - MAX_SHOWN:,} more"
+        found = f"{len(self.different):,} of {self.images:,} changed images differ"
+        yield found if self.different else f"all {self.images:,} changed images are the same"
+        for library in sorted({*self.made_with, *self.installed}):
+            then, now = self.made_with.get(library, "unknown"), self.installed.get(library, "unknown")
+            yield f"{library} {now}" + (f"; the digests were made with {then}" if then != now else "")
+
+
+def verify(study: Study, workers: int | None = None) -> Verification:
+    """Make every changed image of a study again, in `workers` processes, else one for each core.
+
+    Raises CleansetError where there are no digests, where they are of other images or changes than the study has, and
+    for an image whose bytes are not those of the manifest.
+    """
+    wanted = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
+    if not study.digests.is_dir():
+        raise CleansetError(f"{study.digests}: missing; expected what stage digests writes: {REMEDY}")
+    sources, expected = Sources.read(study), dict[str, str]()
+    made_with = read_versions(study.digests / VERSIONS)
+    plans = [change_plan(family, sources, wanted) for family in FAMILIES]
+    run = DigestRun(plans, sources, wanted, workers or available_cores())
+    for plan in plans:
+        path = study.digests / f"{plan.name}.parquet"
+        of_family = read_digests(path, plan.family)
+        if list(of_family) != plan.names():
+            raise CleansetError(f"{path}: of other images or changes than the study has; expected the same: {REMEDY}")
+        expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
+    found = tracked(run.digests(run.names()), len(expected), "verify")
+    pairs = zip(expected.items(), found, strict=True)
+    different = [Different(name, now, then) for (name, then), now in pairs if now != then]
+    return Verification(len(expected), different, made_with, installed_versions())
+
+
+def read_digests(path: Path, family: Family) -> dict[ChangeName, str]:
+    """The digests in a table by changed image, sorted by its text. Raises CleansetError as `read_table`."""
+    table = digests_table(family)
+    rows = read_table(path, table)
+    steps = rows[table.key[2]].tolist() if len(table.key) > 2 else [0] * len(rows)
+    names = map(ChangeName, rows["file"], rows["change"], steps)
+    return dict(sorted(zip(names, rows["sha256"], strict=True), key=lambda each: str(each[0])))

@@ -2,114 +2,104 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError
-from cleanset.evaluate.command import score_settings
-from cleanset.evaluate.specs import Spec, ZooModel, parse_specs
+from cleanset.evaluate.command import Wanted
+from cleanset.evaluate.specs import Spec, ZooModel
 from cleanset.files import remove_abandoned, sha256, write_text
-from cleanset.machine import cache_folder
 from cleanset.studies.robustness.clean import StoredScores
-from cleanset.studies.robustness.families import Family, Sources, family_of, masks_found
+from cleanset.studies.robustness.families import (
+    FAMILIES,
+    ChangePlan,
+    Sources,
+    change_plan,
+    families_in,
+    family_named,
+    notice,
+)
+from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import ImageSet, open_images
 from cleanset.studies.robustness.measuring import Studied, measure
-from cleanset.studies.robustness.names import CORRUPTION_GROUPS, PERTURBATION_GROUPS
-from cleanset.studies.robustness.notices import notice
-from cleanset.studies.robustness.results import Line
-from cleanset.studies.robustness.settings import StudyParams, families_of, read_study_params
-from cleanset.studies.robustness.study import FAMILIES, AnswerFiles, Study
+from cleanset.studies.robustness.results import MeasureLine
+from cleanset.studies.robustness.scenarios.image_masks import masks_found
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.study import AnswerFiles, Study
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings
 
-DEFAULTS: dict[str, Any] = {
-    "corruptions": {"names": list(CORRUPTION_GROUPS)},
-    "perturbations": {"names": list(PERTURBATION_GROUPS)},
-}
+
+DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} for family in FAMILIES}
 """Without a params file: the 15 corruptions at five severities, the 10 perturbations, and no scenarios."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be measured: models, as they are named, on images; `params`: a file as a study's params.yaml."""
-
-    models: Sequence[str]
-    images: str
-    out: Path
-    params: Path | None = None
-    architecture: str | None = None
-    precision: str | None = None
-    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """The images, the params, and by family the lines, and what a reader of them has to know."""
+    """The images, the params, and by family the lines and the notice beside them."""
 
     images: ImageSet
     params: StudyParams
-    lines: dict[str, list[Line]]
+    lines: dict[str, list[MeasureLine]]
     notices: dict[str, str]
 
 
-def run(edition: Edition, wanted: Wanted) -> Evaluated:
-    """Measure the models; write their answers, CSV files and metrics into the folder `wanted.out`.
+def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = None) -> Evaluated:
+    """Measure the models; write their answers, CSV files and metrics into the folder `out`.
 
-    What an earlier run has finished there is not computed again. Names are checked and all images are read before
-    torch is imported. Raises CleansetError that says what to do.
+    `params_file`: as a study's params.yaml. What an earlier run has finished in `out` is not computed again. Names are
+    checked and all images are read before torch is imported. Raises CleansetError that says what to do.
     """
-    edition_params = read_params(edition.folder) if edition.params_yaml.is_file() else None
-    roles = edition_params.models if edition_params else {}
-    weights = edition.folder if edition_params else cache_folder()
-    specs = parse_specs(wanted.models, wanted.architecture, roles, edition.folder, weights)
-    score = score_settings(edition_params, wanted.precision, wanted.device)
-    params = _params(wanted, [spec.text for spec in specs], list(roles))
-    _check_out(wanted.out)
-    images = open_images(wanted.images, edition, list(roles))
-    study = Study((wanted.params or wanted.out / "params.yaml").parent)
-    masks = masks_found(images.images, images.files, study, params)
+    wanted = replace(wanted, out=out)
+    asked = wanted.models_to_run(edition)
+    specs = asked.specs
+    params = _params(params_file, [spec.text for spec in specs], asked.roles)
+    _remove_abandoned(out)
+    images = open_images(str(wanted.name), edition, asked.roles)
+    study = Study((params_file or out / "params.yaml").parent)
+    masks = masks_found(images.images, images.files, study.masks, params)
     sources = Sources(images.images, masks, images.files, study, images.edition)
-    families = [family_of(name, sources, params) for name in families_of(params)]
+    plans = [change_plan(family, sources, params) for family in families_in(params)]
 
     from cleanset.evaluate.run import check, file_stems
     from cleanset.scoring.engine import settings_for
 
-    for spec in specs:  # what is known to be missing shows before hours are spent on another
+    for spec in specs:  # report a missing weights file before spending hours on another model
         check(spec)
-    answers, settings, stems = AnswerFiles(wanted.out), settings_for(score), file_stems(specs)
+    answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems(specs)
     for spec, stem in zip(specs, stems, strict=True):
-        _Answering(spec, stem, images, params, answers, edition).run(families, settings)
+        _Answering(spec, stem, images, params, answers, edition).run(plans, settings)
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
-    notices = {
-        family.name: notice(family.name, params, images.images, is_official=family.is_official) for family in families
-    }
-    official = [family.name for family in families if family.is_official]
-    lines = measure(studied, notices, wanted.out / "measures", wanted.out / "metrics", official)
+    notices = {plan.name: notice(plan.family, params, images.images, is_official=plan.is_official) for plan in plans}
+    official = [plan.name for plan in plans if plan.is_official]
+    lines = measure(studied, notices, out / "measures", out / "metrics", official)
     return Evaluated(images, params, lines, notices)
 
 
-def _params(wanted: Wanted, names: list[str], roles: list[str]) -> StudyParams:
-    if wanted.params is None:
+def _params(path: Path | None, names: Sequence[str], roles: Sequence[str]) -> StudyParams:
+    if path is None:
         return StudyParams.model_validate(DEFAULTS)
     # every model sees all images
-    return read_study_params(wanted.params, names, roles, further=False).model_copy(update={"images": "union"})
+    return read_study_params(path, names, roles, further=False).model_copy(update={"images": "union"})
 
 
-def _check_out(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise CleansetError(f"{out}: a file; expected a folder, new or of an earlier evaluation")
-    for folder in (out, *(out / family for family in FAMILIES)):
+def _remove_abandoned(out: Path) -> None:
+    for folder in (out, *(out / family.name for family in FAMILIES)):
         remove_abandoned(folder)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Answering:
-    """One model that is asked, and where its answers are kept; torch is imported when it runs."""
+    """One model, and where its answers are kept; torch is imported when it runs."""
 
     spec: Spec
     stem: str
@@ -118,7 +108,7 @@ class _Answering:
     answers: AnswerFiles
     edition: Edition
 
-    def run(self, families: Sequence[Family], settings: "Settings") -> None:
+    def run(self, plans: Sequence[ChangePlan], settings: "Settings") -> None:
         """Write the answers to each family that are not there yet."""
         from cleanset.evaluate.run import load
         from cleanset.studies.robustness.predicting import Target, predict
@@ -127,14 +117,14 @@ class _Answering:
         check = self._stored() if settings.precision == "float64" else None
         classes, identity = self.images.classes, loaded.identity
         target = Target(self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem)
-        for family in families:
-            record = target.record(self.params, family)
+        for plan in plans:
+            record = target.record(self.params, plan)
             record["fingerprint"] = target.label(record)
-            path = self.answers.predictions(family.name, self.stem)
+            path = self.answers.predictions(plan.name, self.stem)
             if not _is_finished(path, record):
-                files = {file: self.images.files[file] for file in family.images["file"]}
-                predict(target, self.params, family, files)
-                written = self.answers.record(family.name, self.stem)
+                files = {file: self.images.files[file] for file in plan.images["file"]}
+                predict(target, self.params, plan, files)
+                written = self.answers.record(plan.name, self.stem)
                 record |= json.loads(written.read_bytes())  # below float64 it has more
                 record["predictions_sha256"] = sha256(path.read_bytes())
                 write_text(written, json.dumps(record, indent=2) + "\n")
@@ -154,10 +144,68 @@ def _roles(edition: Edition) -> list[str]:
 
 
 def _is_finished(path: Path, record: dict[str, Any]) -> bool:
-    """Whether answers are there that were computed with what the record says, and have not changed since."""
+    """Whether there are answers that match the record and have not been modified since."""
     try:
         stored = json.loads(path.with_suffix(".json").read_bytes())
         expected = record | {"predictions_sha256": sha256(path.read_bytes())}
         return bool({**stored, **json.loads(json.dumps(expected))} == stored)
     except (OSError, TypeError, ValueError):
         return False
+
+
+WITHOUT_INTERVAL = ("clean", "unchanged")
+
+MEANING = "Intervals of 95 % by bootstrap over images."
+
+
+def as_text(evaluated: Evaluated) -> Group:
+    """The name of the image set, and a table for each family; fits into 80 columns."""
+    images = evaluated.images
+    count, classes = len(images.images), images.images["class_index"].nunique()
+    parts: list[RenderableType] = [Text(f"{images.name}: {count:,} images of {classes:,} classes")]
+    parts += map(Text, images.notes)
+    for name, lines in evaluated.lines.items():
+        family = family_named(name)
+        chosen = [line for line in lines if line.selection == images.selections[0] and not line.change]
+        if shown_measures(family, chosen):
+            parts += [Text(), Text(f"{name}, {chosen[0].images:,} images: {family.unit}"), _table(family, chosen)]
+            parts += map(Text, dict.fromkeys(each.problem for each in chosen if _is_shown_missing(family, each)))
+        else:  # the means need all changes
+            parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has those of each")]
+        parts.append(Text(evaluated.notices[name]))
+    return Group(*parts, Text(), Text(MEANING))
+
+
+def _is_shown_missing(family: Family, line: MeasureLine) -> bool:
+    return bool(line.problem) and line.measure in family.summary
+
+
+def shown_measures(family: Family, lines: Sequence[MeasureLine]) -> dict[str, str]:
+    """The measures of the summary that a model has."""
+    measures = {line.measure for line in lines}
+    return {name: title for name, title in family.summary.items() if name in measures}
+
+
+def _table(family: Family, lines: Sequence[MeasureLine]) -> Table:
+    """A row for each model, in the order in which they were named."""
+    found = {(line.model, line.measure): line for line in lines}
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("model", overflow="fold", min_width=12, vertical="top")
+    titles = shown_measures(family, lines)
+    for title in titles.values():
+        table.add_column(title, justify="right", no_wrap=True)
+    for model in dict.fromkeys(line.model for line in lines):
+        cells = (
+            _cell(found.get((model, name)), family, is_alone=title in WITHOUT_INTERVAL)
+            for name, title in titles.items()
+        )
+        table.add_row(Text(model), *cells)
+    return table
+
+
+def _cell(line: MeasureLine | None, family: Family, *, is_alone: bool) -> str:
+    if line is None or not np.isfinite(line.value):
+        return "–"
+    factor, digits = (1, 3) if line.measure.startswith(family.not_shares) else (100, 1)
+    value, low, high = (f"{factor * each:.{digits}f}" for each in (line.value, line.low, line.high))
+    return value if is_alone else f"{value} ({low}–{high})"

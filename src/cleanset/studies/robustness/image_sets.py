@@ -16,7 +16,7 @@ from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import MANIFEST
 from cleanset.files import read_text
 from cleanset.studies.robustness.changed_images import StudyFile, files_of
-from cleanset.studies.robustness.images import STUDY_IMAGES, joined
+from cleanset.studies.robustness.images import STUDY_IMAGES, join_sets
 from cleanset.studies.robustness.results import ALL, SELECTIONS
 from cleanset.validation import shown
 
@@ -27,7 +27,7 @@ _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 class ImageSet:
     """Images with the columns of STUDY_IMAGES, sorted by file, and where each lies.
 
-    `image_id` is a file's path where its name is no image id. `owners`: the roles in whose sets the images are;
+    `image_id` is a file's path where its name is not an image id. `owners`: the roles in whose sets the images are;
     `selections`: what is measured. `edition`: the one that the images are of, where its scores are, too; None: not
     known. `notes`: what a reader of the measures has to know.
     """
@@ -59,7 +59,7 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> ImageSet:
     if found.kind == "folder":
         return _of_folder(found, folder)
     export = edition.export(name) if name in roles else folder
-    images = joined({name: read_entries(export)})
+    images = join_sets({name: read_entries(export)})
     files = _files(images, export)
     if name in roles:
         classes = read_params(edition.folder).dataset.class_list()
@@ -72,7 +72,7 @@ def _of_edition(name: str, edition: Edition) -> ImageSet:
     roles = list(params.models)
     for role in roles:
         open_set(role, edition, roles)  # checks the bytes
-    images = joined({role: read_entries(edition.export(role)) for role in roles})
+    images = join_sets({role: read_entries(edition.export(role)) for role in roles})
     files, classes = files_of(edition, images), params.dataset.class_list()
     return ImageSet(name, images, files, classes, roles, SELECTIONS, edition, ["the sets of all models, joined"])
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import Entry
+from cleanset.files import sha256
 from cleanset.tables import (
     BOX,
     CLASS,
@@ -31,7 +32,7 @@ STUDY_IMAGES = Table(
 )
 
 
-def joined(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
+def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
     """The columns of STUDY_IMAGES, from the manifests by role.
 
     Raises CleansetError where one file is another image in two sets, and where there is none.
@@ -72,3 +73,8 @@ def first_images(images: pd.DataFrame, count: int | None) -> pd.DataFrame:
     rounds = images.groupby("class_index").cumcount().to_numpy()
     order = np.lexsort((images["file"], images["class_index"], rounds))
     return images.iloc[np.sort(order[:count])].reset_index(drop=True)
+
+
+def images_sha256(images: pd.DataFrame) -> str:
+    """A digest of the files of some rows of STUDY_IMAGES and of their bytes, in their order."""
+    return sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode())

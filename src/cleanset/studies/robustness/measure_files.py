@@ -1,15 +1,31 @@
-"""The CSV files of a study's measures, in its folder `data`, and what their columns are."""
+"""The CSV files of a study's measures, in its folder `data`: their columns, and their reading."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from cleanset.studies.robustness.results import Difference, Line
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
-OFFICIAL, ANSWERS = "official", "answers"
-"""The columns that say of all numbers of a table what they are not, and what counts as correct."""
+from cleanset.errors import CleansetError, reason
+from cleanset.studies.robustness.families import FAMILIES
+from cleanset.studies.robustness.family import Family
+from cleanset.studies.robustness.results import MeasureDifference, MeasureLine
+from cleanset.validation import shown
+
+OFFICIAL = "official"
+"""The column that says whether a table's numbers are a benchmark's official ones."""
+
+REMEDY = "run dvc checkout measure to restore it, or dvc repro measure"
+
+TEXTS = frozenset((
+    "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL, "other",
+    "part", "problem", "scenario", "selection", "source", "stars",
+))  # fmt: skip
+"""The columns of text; all others hold numbers."""
 
 MEASURE_COLUMNS: Mapping[str, str] = {
     "accuracy": "share of correct images",
-    ANSWERS: "what counts as correct: the highest of `all` classes, or `restricted`, of those of the edition",
+    "answers": "what counts as correct: the highest of `all` classes, or `restricted`, of those of the edition",
     "change": "a change or a group of them; nothing where the measure is over all",
     "class_index": "a class index",
     "correct": "number of correct images",
@@ -20,7 +36,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "estimate": "a coefficient",
     "f": "F",
     "factor": "`intercept`, `model`, `scenario` or `class_index`",
-    "family": "`corruptions`, `perturbations` or `scenarios`",
+    "family": "a family of changes: " + ", ".join(f"`{family.name}`" for family in FAMILIES),
     "fitted": "the accuracy that the regression gives",
     "flips": "number of images whose prediction differs from that to the frame compared with; by frame their share",
     "frame": "a frame, counted from 0",
@@ -49,29 +65,50 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "t": "estimate by standard error",
     "value": "the measure, or of a difference the first model's minus the other's",
 }
-"""What a column is, by its name."""
+"""Descriptions of the columns, by name."""
 
 MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
     "measures/notices.csv": ("family", "notice"),
     "measures/models.csv": ("model", "parameters"),
-    "measures/corruptions.csv": (*Line._fields, OFFICIAL),
-    "measures/perturbations.csv": (*Line._fields, OFFICIAL),
-    "measures/scenarios.csv": (*Line._fields, OFFICIAL, ANSWERS),
-    "measures/corruption_differences.csv": (*Difference._fields, OFFICIAL),
-    "measures/perturbation_differences.csv": (*Difference._fields, OFFICIAL),
-    "measures/scenario_differences.csv": (*Difference._fields, OFFICIAL, ANSWERS),
-    "measures/corruption_errors.csv": ("model", "change", "severity", "class_index", "images", "errors", OFFICIAL),
-    "measures/errors_by_severity.csv": ("model", "change", "severity", "error", OFFICIAL),
-    "measures/perturbation_frames.csv": ("model", "change", "definition", "frame", "images", "flips", OFFICIAL),
-    "measures/flips_by_frame.csv": ("model", "change", "frame", "flips", OFFICIAL),
-    "measures/scenario_accuracies.csv": (
-        "model", "scenario", "class_index", "images", "correct", "accuracy", OFFICIAL, ANSWERS,
-    ),
-    "measures/scenario_scores.csv": ("model", "part", "level", "accuracy", "squared_deviation", OFFICIAL, ANSWERS),
-    "measures/scenario_regression.csv": (
-        "factor", "level", "estimate", "standard_error", "low", "high", "t", "p", "stars", OFFICIAL, ANSWERS,
-    ),
-    "measures/scenario_anova.csv": ("source", "ss", "df", "ms", "f", "p", OFFICIAL, ANSWERS),
-    "measures/scenario_fitted.csv": ("model", "scenario", "class_index", "accuracy", "fitted", OFFICIAL, ANSWERS),
-}  # fmt: skip
+    **{
+        f"measures/{stem}.csv": (*columns, OFFICIAL, *family.label_columns)
+        for family in FAMILIES
+        for stem, columns in {
+            family.name: MeasureLine._fields,
+            f"{family.singular}_differences": MeasureDifference._fields,
+            **family.files,
+        }.items()
+    },
+}
 """The columns of each file, by its path in `data`."""
+
+
+def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """The tables in the folder `measures` by stem. Raises CleansetError for one that stage measure did not write so."""
+    tables = {path.stem: _read(path, models) for path in sorted(folder.glob("*.csv"))}
+    for family in families:
+        details = family.files.keys() - set(family.optional_files)
+        for stem in ("models", family.name, f"{family.singular}_differences", *sorted(details)):
+            if stem not in tables:
+                raise CleansetError(f"{folder / stem}.csv: missing; expected what stage measure writes: {REMEDY}")
+        if tables[family.name].empty:
+            raise CleansetError(f"{folder / family.name}.csv: no rows; expected a row for each measure: {REMEDY}")
+    return tables
+
+
+def _read(path: Path, models: Sequence[str]) -> pd.DataFrame:
+    try:
+        table = pd.read_csv(path)
+    except (OSError, ValueError) as error:  # ValueError: what pandas and the decoding of UTF-8 raise
+        raise CleansetError(f"{path}: cannot be read ({reason(error)}); expected a CSV table: {REMEDY}") from None
+    columns = MEASURE_FILES.get(f"measures/{path.name}", tuple(table.columns))
+    if tuple(table.columns) != columns:
+        found = ", ".join(map(str, table.columns))
+        raise CleansetError(f"{path}: columns {found}; expected {', '.join(columns)}: {REMEDY}")
+    for name in columns:
+        if name not in TEXTS and len(table) and not is_numeric_dtype(table[name]):
+            raise CleansetError(f"{path}: column {name} has a value that is not a number; expected numbers: {REMEDY}")
+    for model in table["model"].unique() if "model" in columns else ():
+        if model not in models:
+            raise CleansetError(f"{path}: unknown model {shown(model)}; expected one of {', '.join(models)}: {REMEDY}")
+    return table

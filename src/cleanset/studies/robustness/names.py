@@ -4,7 +4,7 @@ Corruptions and perturbations: Hendrycks and Dietterich, "Benchmarking Neural Ne
 and Perturbations" (ICLR 2019), ImageNet-C and ImageNet-P; scenarios: XIMAGENET-12. The order is that of their tables.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from cleanset.errors import CleansetError
 from cleanset.validation import check_known, shown
@@ -46,13 +46,13 @@ ALL_PERTURBATIONS: tuple[str, ...] = PERTURBATIONS + VALIDATION_PERTURBATIONS
 """The 10 test perturbations and then the 4 validation ones."""
 
 NOISE_PERTURBATIONS: tuple[str, ...] = ("gaussian_noise", "shot_noise", "speckle_noise")
-"""Those that the published code of ImageNet-P compares with frame 1 and whose difficulty is in the frames."""
+"""Perturbations that the published code of ImageNet-P compares with frame 1; their frames depend on difficulty."""
 
 LEVELS = (1, 2, 3)
 """Difficulties at which noise is made; for all others the difficulty is a step between frames."""
 
 FRAMES, TRANSLATE_FRAMES, FRAMES_IN_TEXT = 31, 41, 30
-"""Of a sequence as published, of translate, and of every sequence as the paper's text has it."""
+"""Frames of a published sequence, of translate, and of every sequence in the paper's text."""
 
 SCENARIO_GROUPS: dict[str, tuple[str, ...]] = {
     "blur": ("blur_background", "blur_object"),
@@ -103,6 +103,15 @@ def scenarios_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
     return _expanded("scenario", names_or_groups, SCENARIO_GROUPS, SCENARIOS)
 
 
+def known_names(names: list[str], expanded: Callable[[list[str]], object]) -> list[str]:
+    """The names, as pydantic's validators take them: ValueError for one that `expanded` does not know."""
+    try:
+        expanded(names)
+    except CleansetError as error:
+        raise ValueError(str(error)) from None
+    return names
+
+
 def _expanded(
     what: str, wanted: Iterable[str], groups: Mapping[str, tuple[str, ...]], known: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -112,7 +121,7 @@ def _expanded(
     for name in wanted:
         if name not in groups and name not in known:
             raise CleansetError(
-                f"{shown(name)} is no {what}; expected one of {', '.join(known)}, or a group: {', '.join(groups)}"
+                f"unknown {what} {shown(name)}; expected one of {', '.join(known)}, or a group: {', '.join(groups)}"
             )
         found.update(groups.get(name, (name,)))
     return tuple(name for name in known if name in found)

@@ -16,9 +16,9 @@ from cleanset.scoring.engine import Settings, score_few, score_shards
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint
-from cleanset.studies.robustness.answers import NAMED_ANSWERS, PREDICTIONS, ReadAnswers, by_name
+from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, predictions_table, with_keys
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
-from cleanset.studies.robustness.families import Family
+from cleanset.studies.robustness.families import ChangePlan
 from cleanset.studies.robustness.names import CLEAN
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
 from cleanset.studies.robustness.settings import StudyParams
@@ -32,7 +32,7 @@ from stored ones."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A model that is asked, how, and where its answers are kept.
+    """A model, how it is run, and where its answers are kept.
 
     `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
     where there are stored ones. `identity`: what the answers depend on beside the weights, for a model of one's own.
@@ -48,15 +48,15 @@ class Target:
     identity: str = ""
     stem: str = ""
 
-    def record(self, wanted: StudyParams, family: Family) -> dict[str, Any]:
-        """What the answers depend on; nothing in it depends on the machine."""
+    def record(self, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
+        """Everything that the answers depend on; nothing in it depends on the machine."""
         return {
             "role": self.name,
             "weights_sha256": self.model.weights_sha256,
             "parameters": sum(each.numel() for each in self.model.network.parameters()),
             **({"identity": self.identity} if self.identity else {}),
             "precision": self.settings.precision,
-            **family.as_record(),
+            **plan.as_record(),
             "jpeg": wanted.jpeg,
             "seed": wanted.seed,
             "versions": library_versions(),
@@ -69,7 +69,7 @@ class Target:
         return fingerprint(json.dumps(record), *facts)
 
 
-def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[str, StudyFile]) -> None:
+def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mapping[str, StudyFile]) -> None:
     """Write the model's answers to the images of a family, and what they were computed with.
 
     `files`: where these images lie, by file. Finished shards are kept beside the answers until the end, so that an
@@ -80,31 +80,31 @@ def predict(target: Target, wanted: StudyParams, family: Family, files: Mapping[
     clean = pd.DataFrame(columns=NAMED_ANSWERS.names)
     if files:
         clean = score_few(target.model, SetImages(files), target.settings, list(files), read_off=read_off)
-    if target.check is not None:
-        target.check(family.images, clean)
+    if target.check is not None:  # first, since a wrong model or preprocessing shows here within seconds
+        target.check(plan.images, clean)
     settings = replace(target.settings, in_processes=True)  # making changed images holds Python's lock
-    names, record, stem = family.names(), target.record(wanted, family), target.stem or target.name
-    folder = target.answers.partial(family.name, stem)
-    shards = Shards(folder, target.label(record), names, settings.batch_size, table=NAMED_ANSWERS)
-    changed = family.changed_images(files, wanted)
-    with rate_bar(len(names), f"{family.name} {target.name}") as done:
+    names, record, stem = plan.names(), target.record(wanted, plan), target.stem or target.name
+    folder, texts = target.answers.partial(plan.name, stem), list(map(str, names))
+    shards = Shards(folder, target.label(record), texts, settings.batch_size, table=NAMED_ANSWERS)
+    changed = plan.changed_images(files, wanted)
+    with rate_bar(len(names), f"{plan.name} {target.name}") as done:
         done(shards.finished_images(), 0.0)
         score_shards(_of_squares(target.model), changed, settings, shards, done, print_notice, read_off)
     if settings.precision != "float64" and names:
         record["against_float64"] = _against_float64(target, changed, settings, shards.table(), read_off)
-        print_notice(f"{family.name} {target.name}: {settings.precision} against float64: {record['against_float64']}")
-    clean["image_id"] = [str(ChangeName(file, CLEAN, 0)) for file in clean["image_id"]]
-    table = PREDICTIONS[family.name]
-    answers = by_name(pd.concat([clean, shards.table()]), table)
-    write_table(target.answers.predictions(family.name, stem), answers, table)
-    write_text(target.answers.record(family.name, stem), json.dumps(record, indent=2) + "\n")
+        print_notice(f"{plan.name} {target.name}: {settings.precision} against float64: {record['against_float64']}")
+    table = predictions_table(plan.family)
+    clean_names = [ChangeName(file, CLEAN, 0) for file in clean["image_id"]]
+    answers = with_keys(pd.concat([clean, shards.table()]), [*clean_names, *names], table)
+    write_table(target.answers.predictions(plan.name, stem), answers, table)
+    write_text(target.answers.record(plan.name, stem), json.dumps(record, indent=2) + "\n")
     shards.remove()
 
 
 def _against_float64(
     target: Target, changed: ChangedImages, settings: Settings, answers: pd.DataFrame, read_off: ReadAnswers
 ) -> dict[str, Any]:
-    """How far answers to changed images are from those in float64, on a sample drawn with a fixed seed."""
+    """The differences of answers to changed images from float64, on a sample drawn with a fixed seed."""
     names = answers["image_id"].tolist()
     drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
     exact_settings = replace(settings, precision="float64")

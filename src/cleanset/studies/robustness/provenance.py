@@ -1,40 +1,21 @@
-"""What changed images depend on beside images and params: code and libraries."""
+"""The code and the libraries that changed images depend on."""
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from cleanset.images import (
-    base,
-    boxes,
-    codec,
-    jpeg,
-    preprocessing,
-)
-from cleanset.scoring.shards import source_code
-from cleanset.statistics import seeds
-from cleanset.studies.robustness import (
-    changed_images,
-    changes,
-    corruptions,
-    exact,
-    frost,
-    geometry,
-    image_masks,
-    imagenet_s,
-    kernels,
-    mask_formats,
-    masks,
-    names,
-    perturbations,
-    published_images,
-    scenarios,
-)
+from cleanset.files import sha256
+from cleanset.pipelines.modules import Definition, path_of, reached
+from cleanset.studies.robustness.families import FAMILIES
 
-CHANGING = (
-    base, boxes, changed_images, changes, codec, corruptions, exact, frost, geometry, image_masks, imagenet_s, jpeg,
-    kernels, mask_formats, masks, names, perturbations, preprocessing, published_images, scenarios, seeds,
+PLUMBING = (
+    "cleanset.dataset", "cleanset.edition", "cleanset.errors", "cleanset.exports", "cleanset.files",
+    "cleanset.parsing", "cleanset.progress", "cleanset.tables", "cleanset.validation",
 )  # fmt: skip
-"""The modules that decide a changed image's pixels."""
+"""Modules and packages that read, check and report, and decide no pixel."""
+
+CALLER = "cleanset.studies.robustness.changed_images"
+"""Calls what makes a changed image, and stores it as a JPEG."""
 
 LIBRARIES = {
     "imagecorruptions-imaug": ("imagecorruptions-imaug",),
@@ -48,9 +29,16 @@ LIBRARIES = {
 """The libraries that make the pixels, and under which names each is installed."""
 
 
+@cache
+def changing_modules() -> tuple[str, ...]:
+    """The modules that turn an image into a changed one: those that families name, and what these use."""
+    roots = {CALLER, *(module for family in FAMILIES for module in family.changing_modules)}
+    return tuple(reached(map(Definition, sorted(roots)), PLUMBING))
+
+
 def changing_code() -> str:
     """A digest of the source files that turn an image into a changed one."""
-    return source_code(CHANGING)
+    return sha256("".join(sha256(path_of(module).read_bytes()) for module in changing_modules()).encode())
 
 
 def installed_versions() -> dict[str, str]:

@@ -11,33 +11,31 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from cleanset.dataset.ilsvrc import VALIDATION_IMAGES
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_regular_file
 from cleanset.images.base import BASE_SIZE, base_image
 from cleanset.images.codec import decode
 from cleanset.progress import tracked
 from cleanset.studies.robustness.changed_images import FORMATS, StudyFile
-from cleanset.studies.robustness.scenarios import MATTES
+from cleanset.studies.robustness.scenarios.changes import MATTES
+
+if TYPE_CHECKING:
+    from cleanset.studies.robustness.family import Family
 
 Pixels = NDArray[np.uint8]
 
 IMAGES, VIDEOS = (".jpeg", ".jpg", ".png"), (".mp4",)
 """Suffixes, in lower case."""
 
-LAYOUTS = {
-    "corruptions": "<corruption>/<severity>/<wnid>/<image id>.JPEG",
-    "perturbations": "<perturbation>/<wnid>/<image id>.mp4",
-    "scenarios": "<scenario>/<wnid>/<image>",
-}
-"""By family; of noise at difficulty 2 and 3 the perturbation's folder ends in _2 and _3."""
-
-# what cannot be read is told once, below; -8 is FFmpeg's AV_LOG_QUIET, which OpenCV reads when it first opens a video
+# this module reports what cannot be read; -8 is FFmpeg's AV_LOG_QUIET, which OpenCV reads when it first opens a video
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
@@ -71,15 +69,27 @@ class PublishedFiles:
             found.update(f"{place}/{name} {sha256(data).hexdigest()}\n".encode())
         return found.hexdigest()
 
+    def settings(self) -> dict[str, str]:
+        """The entry of the record: a digest of all files."""
+        return {"published_sha256": self.digest()}
+
+    def has_all_images(self) -> bool:
+        """Whether every place holds all validation images, and all of them are measured."""
+        return {*self.counts.values(), *map(len, self.of_place.values())} == {VALIDATION_IMAGES}
+
 
 def find_published(
-    folder: Path, family: str, places: Sequence[str], images: Sequence[StudyFile], suffixes: tuple[str, ...] = IMAGES
+    folder: Path,
+    family: "Family",
+    places: Sequence[str],
+    images: Sequence[StudyFile],
+    suffixes: tuple[str, ...] = IMAGES,
 ) -> PublishedFiles:
     """The published files of images, in each of the places.
 
     Raises CleansetError for a place or a file of an image that is missing or there twice.
     """
-    layout, key = LAYOUTS[family], f"{family}.published"
+    layout, key = family.layout, f"{family.name}.published"
     of_place, counts = {}, {}
     if not folder.is_dir():
         raise CleansetError(f"{folder}: no folder; expected one with {layout}: correct {key} in params.yaml")
@@ -87,12 +97,12 @@ def find_published(
     for place in places:
         if not (folder / place).is_dir():
             raise CleansetError(
-                f"{folder / place}: missing; expected {layout} for all that {family} names in params.yaml: add it, or "
-                f"correct {key}"
+                f"{folder / place}: missing; expected {layout} for all that {family.name} names in params.yaml: "
+                f"add it, or correct {key}"
             )
         names, counts[place] = _files_in(folder / place, suffixes)
         found = {image.path: _file_of(image, names, folder / place, layout) for image in images}
-        # places have the same names as a rule: kept once, and sent to worker processes once
+        # places usually have the same names: kept once, and sent to worker processes once
         of_place[place] = first = first if found == first else found
     return PublishedFiles(folder, of_place, counts)
 
@@ -175,7 +185,8 @@ class PublishedFrames:
 def video(path: Path, count: int) -> list[Pixels]:
     """All frames of a video, red first.
 
-    Raises CleansetError for a video that cannot be read, has not so many frames, or is of another size than 224 x 224.
+    Raises CleansetError for a video that cannot be read, or has another number of frames or another size than
+    224 x 224.
     """
     frames: list[Pixels] = []
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)

@@ -1,32 +1,95 @@
-"""What is measured of every model on three selections of the images, with intervals: the lines of a family's tables."""
+"""Measures of every model on selections of the images, with intervals, from answers as arrays."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
+from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples
-from cleanset.studies.robustness.measures.sampled import Sampled
+from cleanset.studies.robustness.sampled import Sampled
+from cleanset.validation import shown
+
+SHOWN_CELLS = 3
+"""Maximum number of cells that a message names."""
+
+
+def cube(
+    rows: pd.DataFrame, axes: Mapping[str, Sequence[object]], value: str | list[str], what: str = "predictions"
+) -> npt.NDArray[Any]:
+    """The values of the rows as an array with one axis for each column of `axes`, in the order of its values.
+
+    With several value columns the last axis is theirs. There must be exactly one row for each combination; raises
+    CleansetError, naming some, for combinations that are missing or there twice, and for a value that is not in `axes`;
+    `what` begins its message.
+    """
+    shape = tuple(len(values) for values in axes.values())
+    codes = [_codes(rows, column, values, what) for column, values in axes.items()]
+    places = np.ravel_multi_index(codes, shape) if len(rows) else np.empty(0, np.int64)
+    counts = np.bincount(places, minlength=int(np.prod(shape)))
+    _refuse(axes, np.flatnonzero(counts == 0), shape, what, "missing")
+    _refuse(axes, np.flatnonzero(counts > 1), shape, what, "there more than once")
+    values = rows[value].to_numpy()
+    ordered = np.empty_like(values)
+    ordered[places] = values
+    return ordered.reshape(shape + values.shape[1:])
+
+
+def _codes(rows: pd.DataFrame, column: str, values: Sequence[object], what: str) -> npt.NDArray[np.int64]:
+    """The position in `values` of each row's value."""
+    column_values = rows[column].to_numpy()
+    known = pd.Index(list(values), dtype=object)
+    codes = known.get_indexer(pd.Index(column_values, dtype=object)).astype(np.int64)
+    if (codes < 0).any():
+        found = column_values[codes < 0][:1].tolist()[0]
+        raise CleansetError(
+            f"{what}, column {column}: found {shown(found)}; expected one of {len(values):,} values, "
+            f"{shown(values[0]) if len(values) else 'none'} first; leave these rows out or add the value"
+        )
+    return codes
+
+
+def _refuse(
+    axes: Mapping[str, Sequence[object]], places: npt.NDArray[np.int64], shape: tuple[int, ...], what: str, how: str
+) -> None:
+    """Raise CleansetError naming the first of the cells that are missing or there more than once."""
+    if not len(places):
+        return
+    indices = np.unravel_index(places[:SHOWN_CELLS], shape)
+    names = [
+        " ".join(f"{axis} {values[int(index)]}" for (axis, values), index in zip(axes.items(), cell, strict=True))
+        for cell in zip(*indices, strict=True)
+    ]
+    more = ", ..." if len(places) > SHOWN_CELLS else ""
+    raise CleansetError(
+        f"{what}: {len(places):,} of {int(np.prod(shape)):,} cells are {how}: {', '.join(names)}{more}; "
+        "expected one row for each; make the predictions again, or leave out what lacks some"
+    )
+
 
 Chosen = npt.NDArray[np.bool_]
-"""Which images are measured."""
+"""A flag for each image: whether it is measured."""
+
+SeenAnswers = Iterable[tuple[str, Chosen, pd.DataFrame, pd.DataFrame]]
+"""By model: its name, which of the images it saw, these, and its answers."""
 
 SELECTIONS = ("union", "own", "common")
 """The images of all sets, those of the model's own set, and those that are in every set."""
 ALL = "all"
-"""Instead of these: the images of a folder, which is no edition's."""
+"""The selection of an image folder that belongs to no edition; it replaces SELECTIONS."""
 MIN_IMAGES = 2
-"""Of which a model is measured: one alone has no interval."""
+"""Minimum number of images; an interval cannot be computed from one."""
 
 
-class Line(NamedTuple):
-    """One measure of a model on a selection of so many `images`; the ends of its interval, NaN where there is none.
+class MeasureLine(NamedTuple):
+    """One measure of a model on a selection of images, with the ends of its interval; NaN for a measure without one.
 
-    `change` is a change or a group of them, empty where the measure is over all; the value is NaN where it is not
-    defined, and `problem` then says why.
+    `change` is a change or a group of them, and empty for a measure over all changes. An undefined value is NaN, and
+    `problem` gives the reason. `images`: the size of the selection.
     """
 
     selection: str
@@ -40,10 +103,10 @@ class Line(NamedTuple):
     problem: str = ""
 
 
-class Difference(NamedTuple):
+class MeasureDifference(NamedTuple):
     """A measure of a model minus that of another on the same images, with the interval of the paired difference.
 
-    `change` is as in Line.
+    `change` is as in MeasureLine.
     """
 
     selection: str
@@ -56,8 +119,8 @@ class Difference(NamedTuple):
     high: float
 
 
-class Measure(NamedTuple):
-    """A measure with its values in the resamples, and why it is missing, then NaN."""
+class SampledMeasure(NamedTuple):
+    """A measure with its values in the resamples; if it is NaN, `problem` gives the reason."""
 
     measure: str
     change: str
@@ -65,13 +128,13 @@ class Measure(NamedTuple):
     problem: str = ""
 
 
-Measured = Callable[[str, Chosen, Resamples], Iterator[Measure]]
-"""From a role, the chosen images and resamples of these to the measures of a family."""
+Measured = Callable[[str, Chosen, Resamples], Iterator[SampledMeasure]]
+"""Yields the measures of a family for a role, the chosen images and their resamples."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudiedImages:
-    """The images that a family is measured on, in one order: class index, and the roles in whose sets each is.
+    """The images that a family is measured on: the class index of each, and the roles whose sets contain it.
 
     `roles`: the models. `selections`: those of SELECTIONS whose images every model has seen that is measured on them,
     or ALL. `owners`: the roles that have sets; None: all models.
@@ -89,10 +152,10 @@ class StudiedImages:
         wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(self._with_sets)}[selection]
         return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
 
-    def lines(self, measured: Measured) -> Iterator[Line]:
-        """Every measure of every model on every selection; NaN and why, where this has fewer than MIN_IMAGES.
+    def lines(self, measured: Measured) -> Iterator[MeasureLine]:
+        """Yield every measure of every model on every selection; NaN and the reason below MIN_IMAGES images.
 
-        No line at all where every selection has fewer, and none on its own set of a model that has no set.
+        Nothing is yielded if all selections are too small, or for the own set of a model without one.
         """
         chosen = {
             (selection, role): self.selected(selection, role)
@@ -113,16 +176,16 @@ class StudiedImages:
     def _with_sets(self) -> Sequence[str]:
         return self.roles if self.owners is None else self.owners
 
-    def _measured(self, selection: str, role: str, chosen: Chosen, measured: Measured) -> Iterator[Line]:
+    def _measured(self, selection: str, role: str, chosen: Chosen, measured: Measured) -> Iterator[MeasureLine]:
         """Every measure of a model on a selection, whose images are `chosen`."""
         for each in measured(role, chosen, self.bootstrap.resample(self.classes[chosen])):
             value = each.sampled.value
             interval = each.sampled.interval() if np.isfinite(value) else Interval(np.nan, np.nan)
             ends = interval.low, interval.high
-            yield Line(selection, role, each.measure, each.change, int(chosen.sum()), value, *ends, each.problem)
+            yield MeasureLine(selection, role, each.measure, each.change, int(chosen.sum()), value, *ends, each.problem)
 
-    def differences(self, measured: Measured, measures: Sequence[str]) -> Iterator[Difference]:
-        """Some measures, by change and over all changes, of each two models on the same images, where defined."""
+    def differences(self, measured: Measured, measures: Sequence[str]) -> Iterator[MeasureDifference]:
+        """Yield the paired differences between every two models, for the given measures."""
         for selection in self.selections:
             chosen = self.selected(selection, self.roles[0])
             if selection == "own" or chosen.sum() < MIN_IMAGES:  # own: other images for each model
@@ -141,27 +204,40 @@ class StudiedImages:
                     if (right := found[other].get(key)) is not None:
                         difference = left - right
                         low, high = _ends(difference.interval())
-                        yield Difference(selection, *key, one, other, difference.value, low, high)
+                        yield MeasureDifference(selection, *key, one, other, difference.value, low, high)
 
 
-def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[Line]:
-    """The measures, by name and change, of a model that has so few images of a selection."""
+def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[MeasureLine]:
+    """The measures of a model whose selection has too few images, by name and change."""
     problem = f"{count} image{'' if count == 1 else 's'}; intervals need {MIN_IMAGES} or more"
     for measure, change in names:
-        yield Line(selection, role, measure, change, count, np.nan, np.nan, np.nan, problem)
+        yield MeasureLine(selection, role, measure, change, count, np.nan, np.nan, np.nan, problem)
 
 
 def _ends(interval: Interval) -> tuple[float, float]:
     return interval.low, interval.high
 
 
-def spread(values: npt.NDArray[Any], seen: Chosen) -> npt.NDArray[Any]:
-    """Values of the images that were seen, as values of all: 0 where no model looked."""
+def over_all_images(values: npt.NDArray[Any], seen: Chosen) -> npt.NDArray[Any]:
+    """Values of the images that a model saw as an array over all images, 0 for the others."""
     found = np.zeros((len(seen), *values.shape[1:]), values.dtype)
     found[seen] = values
     return found
 
 
-def missing(measure: str, change: str, problem: str, resamples: Resamples) -> Measure:
-    """A measure that is not defined."""
-    return Measure(measure, change, Sampled(float("nan"), np.full(len(resamples.counts), np.nan)), problem)
+def undefined_measure(measure: str, change: str, problem: str, resamples: Resamples) -> SampledMeasure:
+    """An undefined measure and the reason."""
+    return SampledMeasure(measure, change, Sampled(float("nan"), np.full(len(resamples.counts), np.nan)), problem)
+
+
+def shares(cells: pd.DataFrame, step: str, counted: str, name: str) -> pd.DataFrame:
+    """The share of counted images by model, change and step, 0 to 1, for `dvc plots`."""
+    sums = cells.groupby(["model", "change", step], sort=False)[["images", counted]].sum().reset_index()
+    return sums[["model", "change", step]].assign(**{name: (sums[counted] / sums["images"]).round(6)})
+
+
+def percentages(table: pd.DataFrame, keys: list[str], counted: str) -> dict[tuple[Any, ...], float]:
+    """A count's share of the images in percent, by the keys."""
+    sums = table.groupby(keys, sort=False)[[counted, "images"]].sum().reset_index()
+    named = zip(*(sums[key].tolist() for key in keys), strict=True)
+    return dict(zip(named, (100 * sums[counted] / sums["images"]).tolist(), strict=True))

@@ -1,26 +1,23 @@
-"""Where a robustness study keeps what."""
+"""The files and folders of a robustness study."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
 
-FAMILIES = ("corruptions", "perturbations", "scenarios")
-"""The kinds of changes, each a stage and a folder of answers."""
-
 
 @dataclass(frozen=True, slots=True)
 class AnswerFiles:
-    """Where the answers of models are kept, in a folder with one for each of FAMILIES."""
+    """The files with the answers of models, in a folder with one for each family."""
 
     folder: Path
 
     def predictions(self, family: str, name: str) -> Path:
-        """The answers of a model to one of FAMILIES."""
+        """The answers of a model to a family."""
         return self.folder / family / f"{name}.parquet"
 
     def record(self, family: str, name: str) -> Path:
-        """What the answers were computed with: weights, seed, precision, versions."""
+        """The record of the answers: weights, seed, precision, versions."""
         return self.folder / family / f"{name}.json"
 
     def partial(self, family: str, name: str) -> Path:
@@ -94,5 +91,5 @@ class Study:
         return self.folder / "generated" / "images"
 
     def predictions(self, family: str, role: str) -> Path:
-        """The answers of a model to one of FAMILIES."""
+        """The answers of a model to a family."""
         return self.answers.predictions(family, role)

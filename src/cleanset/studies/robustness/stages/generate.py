@@ -8,18 +8,18 @@ from cleanset.errors import CleansetError
 from cleanset.progress import rate_bar
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.changed_images import base_pixels, files_of
-from cleanset.studies.robustness.changes import regions_of_mask
-from cleanset.studies.robustness.families import Sources, masks_found, masks_of
-from cleanset.studies.robustness.generating import (
-    Options,
+from cleanset.studies.robustness.families import Sources
+from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.scenarios.generating import (
+    PaintOptions,
+    generation_record,
     load_pipeline,
-    made_with,
-    painted,
+    paint_background,
     read_prompts,
     save_missing,
 )
-from cleanset.studies.robustness.image_masks import has_scenarios
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, masks_found
+from cleanset.studies.robustness.scenarios.scenes import masks_of, regions_of_mask
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table
@@ -33,7 +33,7 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
     params = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
     everything = read_table(study.images, STUDY_IMAGES)
     of_all = files_of(study.edition, everything)
-    masks = masks_found(everything, of_all, study, params, is_placed=True)
+    masks = masks_found(everything, of_all, study.masks, params, is_placed=True)
     images = has_scenarios(everything, masks)
     if images.empty:
         raise CleansetError(
@@ -41,12 +41,12 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
         )
     names = wnids()
     prompts = read_prompts(prompts_folder, [names[class_index] for class_index in images["class_index"]])
-    options = Options(params.seed, steps, guidance, device)
+    options = PaintOptions(params.seed, steps, guidance, device)
     pipeline = load_pipeline(pipeline_folder, device)
     sources = Sources(everything, masks, of_all, study)
     files, scene_masks = sources.files_in(images), masks_of(sources, images)
     paint = {
-        file.image_id: lambda file=file: painted(
+        file.image_id: lambda file=file: paint_background(
             pipeline,
             base_pixels(file),
             regions_of_mask(scene_masks[file.path]),
@@ -58,7 +58,7 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
     }
     made = 0
     with rate_bar(len(paint), "generate") as done:
-        for _ in save_missing(study.generated, paint, made_with(pipeline_folder, prompts, options)):
+        for _ in save_missing(study.generated, paint, generation_record(pipeline_folder, prompts, options)):
             made += 1
             done(1, 0.0)
     return made

@@ -4,9 +4,8 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.exports.folder import read_entries, read_image
 from cleanset.studies.robustness.changed_images import files_of
-from cleanset.studies.robustness.families import masks_found
-from cleanset.studies.robustness.image_masks import MASKS
-from cleanset.studies.robustness.images import STUDY_IMAGES, joined
+from cleanset.studies.robustness.images import STUDY_IMAGES, join_sets
+from cleanset.studies.robustness.scenarios.image_masks import MASKS, masks_found
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table, write_table
@@ -24,14 +23,14 @@ def run(study: Study) -> None:
     for role, entries in sets.items():
         for entry in entries:
             read_image(edition.export(role), entry)
-    images = joined(sets)
-    masks = masks_found(images, files_of(edition, images), study, wanted)
+    images = join_sets(sets)
+    masks = masks_found(images, files_of(edition, images), study.masks, wanted)
     write_table(study.images, images, STUDY_IMAGES)
     write_table(study.masks_table, masks, MASKS)
 
 
 def wnids_of(study: Study) -> dict[str, str]:
-    """The class of each of the study's images, by image id; none where the stage has not run."""
+    """The class of each of the study's images, by image id; empty before the stage has run."""
     if not study.images.is_file():
         return {}
     images, names = read_table(study.images, STUDY_IMAGES), wnids()

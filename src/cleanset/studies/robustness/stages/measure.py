@@ -1,12 +1,12 @@
 """Stage measure: all measures of every model, with intervals. No model runs, no image is read."""
 
 from cleanset.edition.params import read_params
-from cleanset.studies.robustness.image_masks import MASKS
+from cleanset.studies.robustness.families import families_in, notice
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.measuring import Studied, measure
-from cleanset.studies.robustness.notices import notice
 from cleanset.studies.robustness.results import SELECTIONS
-from cleanset.studies.robustness.settings import families_of, read_study_params
+from cleanset.studies.robustness.scenarios.image_masks import MASKS
+from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table
 
@@ -28,5 +28,5 @@ def run(study: Study) -> None:
         files=study.answers,
         weights={name: model.sha256 for name, model in known.items() if model.sha256 is not None},
     )
-    notices = {family: notice(family, params, images) for family in families_of(params)}
+    notices = {family.name: notice(family, params, images) for family in families_in(params)}
     measure(studied, notices, study.measures, study.metrics)

@@ -5,23 +5,23 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from jinja2 import UndefinedError
 from PIL import Image
 
 from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import read_params
+from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.base import jpeg
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
-from cleanset.studies.robustness.families import Family, Sources, family_of
-from cleanset.studies.robustness.image_masks import unsuitable_counts
+from cleanset.studies.robustness.families import ChangePlan, Sources, change_plan, families_in, notice
+from cleanset.studies.robustness.measure_files import REMEDY, read_measures
 from cleanset.studies.robustness.names import UNCHANGED
-from cleanset.studies.robustness.notices import notice
 from cleanset.studies.robustness.pages import PagesData, SheetImage, pages
-from cleanset.studies.robustness.settings import StudyParams, families_of, read_study_params
+from cleanset.studies.robustness.scenarios.image_masks import unsuitable_counts
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import Study
 
-SHEET_CLASSES, SHEET_SEQUENCES = 3, 1
-"""Images of a family on the page of changed images, each of another class; the latter of perturbations."""
 SHOWN_PIXELS, QUALITY = 112, 85
 
 
@@ -32,40 +32,46 @@ def run(study: Study) -> None:
     params = read_study_params(study.params_yaml, roles)
     sources = Sources.read(study)
     masks = sources.masks
-    tables = {path.stem: pd.read_csv(path) for path in sorted(study.measures.glob("*.csv"))}
+    families, models = families_in(params), params.models(roles)
+    tables = read_measures(study.measures, families, models)
     usable = masks[masks["left_out"].isna()]
-    families = [family_of(name, sources, params) for name in families_of(params)]
-    notices = {family.name: notice(family.name, params, sources.images) for family in families}
+    plans = [change_plan(family, sources, params) for family in families]
+    notices = {plan.name: notice(plan.family, params, sources.images) for plan in plans}
     with replacing(study.report) as folder:
-        sheets = save_sheets(families, sources, params, folder)
+        sheets = save_sheets(plans, sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
         left_out = unsuitable_counts(masks)
-        data = PagesData(params.models(roles), params, tables, sheets, notices, origins, left_out, top1)
-        for name, text in pages(data).items():
+        data = PagesData(models, params, tables, sheets, notices, origins, left_out, top1)
+        try:
+            texts = pages(data)
+        except (IndexError, KeyError, UndefinedError) as error:  # each table is whole, but not the set of them
+            raise CleansetError(
+                f"{study.measures}: rows are missing ({error}); expected tables of one run of stage measure: {REMEDY}"
+            ) from None
+        for name, text in texts.items():
             write_text(folder / name, text)
 
 
 def save_sheets(
-    families: Sequence[Family], sources: Sources, params: StudyParams, folder: Path
+    plans: Sequence[ChangePlan], sources: Sources, params: StudyParams, folder: Path
 ) -> dict[str, list[SheetImage]]:
     """Write small copies of some images with the changes of each family."""
     found = {}
-    for family in families:
-        name = family.name
-        rows = spread(family.images, SHEET_SEQUENCES if name == "perturbations" else SHEET_CLASSES)
+    for plan in plans:
+        rows = spread_over_classes(plan.images, plan.family.sheet.images)
         if len(rows):
-            changed = family.changed_images(sources.files_in(rows), params)
-            found[name] = save_sheet(changed, rows, shown_changes(family), folder, f"images/{name}")
+            changed = plan.changed_images(sources.files_in(rows), params)
+            found[plan.name] = save_sheet(changed, rows, shown_changes(plan), folder, f"images/{plan.name}")
     return found
 
 
-def shown_changes(family: Family) -> list[tuple[str, int]]:
+def shown_changes(plan: ChangePlan) -> list[tuple[str, int]]:
     """The changes of a family that are on the page of changed images."""
-    return [*([] if family.name == "perturbations" else [(UNCHANGED, 0)]), *family.changes]
+    return [*([(UNCHANGED, 0)] if plan.family.sheet.has_unchanged else []), *plan.changes]
 
 
-def spread(images: pd.DataFrame, count: int) -> pd.DataFrame:
-    """The first image of so many classes, spread over all of them."""
+def spread_over_classes(images: pd.DataFrame, count: int) -> pd.DataFrame:
+    """The first image of each of `count` classes, spread over all classes."""
     first = images.drop_duplicates("class_index").sort_values("class_index")
     count = min(count, len(first))
     return first.iloc[[place * len(first) // count for place in range(count)]]

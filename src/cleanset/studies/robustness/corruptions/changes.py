@@ -1,0 +1,81 @@
+"""The corruptions of ImageNet-C, as the library imagecorruptions (imagecorruptions-imaug 1.1.5) makes them.
+
+An own implementation of the benchmark: frost, elastic_transform, motion_blur, snow and others differ from the
+published images, so that no error measured on these is an official number.
+"""
+
+from collections.abc import Callable, Iterable
+
+import imagecorruptions
+import imagecorruptions.corruptions
+import numpy as np
+from numpy.typing import NDArray
+
+from cleanset.statistics.seeds import change_seed, numpy_seeded
+from cleanset.studies.robustness.changed_images import StudyFile, base_pixels
+from cleanset.studies.robustness.exact import brightness, keep_compiled, saturate, zoom_blur
+from cleanset.studies.robustness.frost import frost
+from cleanset.studies.robustness.kernels import exact_kernels
+from cleanset.studies.robustness.names import ALL_CORRUPTIONS, SEVERITIES
+from cleanset.validation import check_known
+
+keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)  # else seconds in each process
+
+KIND = "corruption"
+"""The kind of change, from which seeds are derived."""
+
+MIN_SIDE = 32
+"""Pixels; the library takes no smaller image."""
+
+_SEEDED = ("impulse_noise", "glass_blur")
+"""Those that draw from a generator of their own, which takes a seed; all others draw from numpy's global one."""
+
+_EXACT: dict[str, Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]] = {
+    "zoom_blur": zoom_blur,
+    "brightness": brightness,
+    "saturate": saturate,
+}
+
+
+def corrupted(
+    image: NDArray[np.uint8], name: str, severities: Iterable[int] = SEVERITIES, seed: int = 0
+) -> list[NDArray[np.uint8]]:
+    """The image with one corruption at each of the severities, in their order.
+
+    `image` is uint8 of shape (height, width, 3), red first, with sides of at least 32 pixels, and stays as it is; so
+    are the results. `seed` is the image's (`seeds.image_seed`); what each severity draws follows from it, the name and
+    the severity alone. Raises CleansetError for an unknown corruption, ValueError for a severity other than 1 to 5 and
+    for another array.
+    """
+    check_known("corruption", name, ALL_CORRUPTIONS)
+    check_image(image)
+    return [_at_severity(image, name, severity, seed) for severity in severities]
+
+
+def check_image(image: NDArray[np.uint8]) -> None:
+    """Raise ValueError unless the array is an image that can be corrupted."""
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or min(image.shape[:2]) < MIN_SIDE:
+        raise ValueError(
+            f"array of {image.dtype} and shape {image.shape}; "
+            f"expected uint8 of shape (height, width, 3) with sides of at least {MIN_SIDE}"
+        )
+
+
+def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) -> NDArray[np.uint8]:
+    if severity not in SEVERITIES:
+        raise ValueError(f"severity {severity}; expected one of {', '.join(map(str, SEVERITIES))}")
+    if name in _EXACT:
+        return _EXACT[name](image, severity)
+    own = change_seed(seed, KIND, name, severity)
+    if name == "frost":
+        return frost(image, severity, np.random.RandomState(own))
+    options = {"seed": own} if name in _SEEDED else {}
+    with numpy_seeded(own), exact_kernels():
+        result = imagecorruptions.corrupt(image, severity, name, **options)
+    return np.ascontiguousarray(result, dtype=np.uint8)
+
+
+def corrupted_image(file: StudyFile, change: str, step: int, seed: int) -> NDArray[np.uint8]:
+    """The base image with a corruption; `step` is its severity."""
+    (pixels,) = corrupted(base_pixels(file), change, [step], seed)
+    return pixels

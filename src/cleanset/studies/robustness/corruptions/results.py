@@ -1,0 +1,213 @@
+"""Measures of every model on corrupted images, with intervals.
+
+An image is misclassified where the model's top-1 class is not the class that the image has in the set.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cleanset.statistics.bootstrap import Resamples
+from cleanset.studies.robustness.corruptions.measures import (
+    ALEXNET,
+    Reference,
+    corruption_errors,
+    error_table,
+    mean_corruption_error,
+    relative_corruption_errors,
+    sampled_ces,
+    unseen_corruptions,
+)
+from cleanset.studies.robustness.names import (
+    CLEAN,
+    CORRUPTION_GROUPS,
+    CORRUPTIONS,
+    SEVERITIES,
+    UNCHANGED,
+    corruptions_of,
+)
+from cleanset.studies.robustness.results import (
+    Chosen,
+    MeasureDifference,
+    MeasureLine,
+    SampledMeasure,
+    SeenAnswers,
+    StudiedImages,
+    cube,
+    over_all_images,
+    shares,
+    undefined_measure,
+)
+from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, sampled_means
+
+if TYPE_CHECKING:
+    from cleanset.studies.robustness.corruptions.family import Corruptions
+    from cleanset.studies.robustness.settings import StudyParams
+
+Misclassified = npt.NDArray[np.bool_]
+
+COMPARED = ("error", "group_error", "mean_error", "ce", "mce", "relative_mce")
+"""The measures that models are compared by."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CorruptionAnswers:
+    """One model's misclassified images: images x corruptions x severities; `nulls` by CLEAN and UNCHANGED: images."""
+
+    corrupted: Misclassified
+    nulls: Mapping[str, Misclassified]
+
+    def of_all(self, seen: Chosen) -> "CorruptionAnswers":
+        """Answers to the seen images as answers to all images; the others count as not misclassified."""
+        return CorruptionAnswers(
+            over_all_images(self.corrupted, seen),
+            {name: over_all_images(each, seen) for name, each in self.nulls.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CorruptionStudy:
+    """The answers of all models, and the reference that CE is relative to.
+
+    `reference`: the published table or a role; `trained_on`: by role, corruptions or groups.
+    """
+
+    images: StudiedImages
+    corruptions: Sequence[str]
+    severities: Sequence[int]
+    answers: Mapping[str, CorruptionAnswers]
+    reference: str
+    trained_on: Mapping[str, Sequence[str]]
+
+    def lines(self) -> Iterator[MeasureLine]:
+        """Every measure of every model on every selection."""
+        return self.images.lines(self.measured)
+
+    def differences(self) -> Iterator[MeasureDifference]:
+        """Differences in errors, CEs and mCE between every two models."""
+        return self.images.differences(self.measured, COMPARED)
+
+    def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
+        """The errors by severity and class."""
+        cells = by_severity(self)
+        return {"corruption_errors": cells, "errors_by_severity": shares(cells, "severity", "errors", "error")}
+
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+        """The errors of a model on the chosen images and, if all five severities were measured, CE."""
+        for name in (CLEAN, UNCHANGED):
+            yield SampledMeasure(f"error_{name}", "", _null(self.answers[role], name, chosen, resamples))
+        errors = self._mean_errors(role, chosen, resamples)
+        for name in self.corruptions:
+            yield SampledMeasure("error", name, errors[name])
+        for group, members in CORRUPTION_GROUPS.items():
+            if set(members) <= set(self.corruptions):
+                yield SampledMeasure("group_error", group, mean_of(errors, members))
+        yield SampledMeasure("mean_error", "", mean_of(errors, self.corruptions))
+        if tuple(self.severities) == SEVERITIES:
+            yield from self._ratios(role, chosen, resamples, errors)
+        else:
+            found = ", ".join(map(str, self.severities))
+            yield undefined_measure("mce", "", f"no mCE: severities {found}; CE needs 1 to 5", resamples)
+
+    def _mean_errors(self, role: str, chosen: Chosen, resamples: Resamples) -> dict[str, Sampled]:
+        """The mean error over the severities, by corruption."""
+        wrong = self.answers[role].corrupted[chosen]
+        # sums of whole numbers first: they are exact on any machine
+        sums = sampled_means(wrong.sum(axis=2, dtype=np.int64), self.corruptions, resamples)
+        return {name: each.scaled(1 / wrong.shape[2]) for name, each in sums.items()}
+
+    def _ratios(
+        self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
+    ) -> Iterator[SampledMeasure]:
+        """CE by corruption, mCE over the 15 and over those that the model was not trained on, relative mCE."""
+        reference, reference_errors, reference_clean = self._reference(chosen, resamples)
+        table = self._table(role, chosen)
+        found = corruption_errors(table, reference)
+        ratios = sampled_ces(errors, reference_errors, found)
+        for name in self.corruptions:
+            problem = "" if np.isfinite(found[name]) else "the reference makes too few errors"
+            yield SampledMeasure("ce", name, ratios[name], problem)
+        if not set(CORRUPTIONS) <= set(self.corruptions):
+            return
+        unseen = unseen_corruptions(self.trained_on.get(role, ()))
+        for measure, over in (("mce", CORRUPTIONS), ("mce_unseen", unseen)):
+            if lacking := mean_corruption_error(found, over).problem:
+                yield undefined_measure(measure, "", lacking, resamples)
+            else:
+                yield SampledMeasure(measure, "", mean_of(ratios, over))
+        clean = _null(self.answers[role], UNCHANGED, chosen, resamples)
+        relative = relative_corruption_errors(table, clean.value, reference)
+        if lacking := mean_corruption_error(relative).problem:
+            yield undefined_measure("relative_mce", "", lacking, resamples)
+            return
+        own = {name: each - clean for name, each in errors.items()}
+        others = {name: each - reference_clean for name, each in reference_errors.items()}
+        yield SampledMeasure("relative_mce", "", mean_of(sampled_ces(own, others, relative), CORRUPTIONS))
+
+    def _table(self, role: str, chosen: Chosen) -> pd.DataFrame:
+        return error_table(self.answers[role].corrupted[chosen], self.corruptions, self.severities)
+
+    def _reference(self, chosen: Chosen, resamples: Resamples) -> tuple[Reference, dict[str, Sampled], Sampled]:
+        """The reference, its mean errors by corruption, and its error on unchanged images."""
+        if self.reference == ALEXNET.name:
+            means = ALEXNET.errors.loc[list(self.corruptions)].mean(axis=1)
+            errors = {name: constant(float(means[name]), resamples) for name in self.corruptions}
+            return ALEXNET, errors, constant(float(ALEXNET.clean_error or 0), resamples)
+        unchanged = _null(self.answers[self.reference], UNCHANGED, chosen, resamples)
+        table = self._table(self.reference, chosen)
+        reference = Reference(self.reference, table, unchanged.value, int(chosen.sum()))
+        return reference, self._mean_errors(self.reference, chosen, resamples), unchanged
+
+
+def _null(answers: CorruptionAnswers, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
+    """The error on clean or unchanged images."""
+    return sampled_means(answers.nulls[name][chosen][:, np.newaxis], [name], resamples)[name]
+
+
+def read_study(wanted: "Corruptions", answers: SeenAnswers, images: StudiedImages) -> CorruptionStudy:
+    """The corruptions of the params, with the answers to them."""
+    names, severities = corruptions_of(wanted.names), wanted.sorted_severities()
+    found = {
+        name: read_answers(seen_images, predictions, names, severities).of_all(seen)
+        for name, seen, seen_images, predictions in answers
+    }
+    return CorruptionStudy(images, names, severities, found, wanted.reference, wanted.trained_on)
+
+
+def read_answers(
+    images: pd.DataFrame, predictions: pd.DataFrame, corruptions: Sequence[str], severities: Sequence[int]
+) -> CorruptionAnswers:
+    """The misclassified images of a model, from rows of STUDY_IMAGES and of PREDICTIONS.
+
+    Raises CleansetError if a row is missing, there twice, or of another image.
+    """
+    classes = dict(zip(images["file"], images["class_index"], strict=True))
+    wrong = predictions["top5_class"].str[0] != predictions["file"].map(classes)
+    rows = predictions[["file", "change", "severity"]].assign(wrong=wrong)
+    is_null = rows["change"].isin([CLEAN, UNCHANGED])
+    files = images["file"].tolist()
+    axes = {"file": files, "change": list(corruptions), "severity": list(severities)}
+    nulls = cube(rows[is_null], {"file": files, "change": [CLEAN, UNCHANGED]}, "wrong")
+    return CorruptionAnswers(cube(rows[~is_null], axes, "wrong"), {CLEAN: nulls[:, 0], UNCHANGED: nulls[:, 1]})
+
+
+def by_severity(study: CorruptionStudy) -> pd.DataFrame:
+    """The misclassified images by model, corruption, severity and class, of the first of the study's selections."""
+    images, parts = study.images, []
+    classes, places = np.unique(images.classes, return_inverse=True)
+    for role, answers in study.answers.items():
+        chosen = images.selected(images.selections[0], role)
+        errors = np.zeros((len(classes), *answers.corrupted.shape[1:]), np.int64)
+        np.add.at(errors, places[chosen], answers.corrupted[chosen])
+        cells = pd.MultiIndex.from_product(
+            [[role], classes, study.corruptions, study.severities], names=["model", "class_index", "change", "severity"]
+        ).to_frame(index=False)
+        counts = np.bincount(places[chosen], minlength=len(classes))
+        cells["images"] = np.repeat(counts, errors[0].size)
+        cells["errors"] = errors.ravel()
+        parts.append(cells[["model", "change", "severity", "class_index", "images", "errors"]])
+    return pd.concat(parts, ignore_index=True)

@@ -1,0 +1,1 @@
+"""The perturbations of ImageNet-P."""

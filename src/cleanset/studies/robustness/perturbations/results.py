@@ -1,0 +1,223 @@
+"""Measures of every model on perturbation sequences, with intervals: flips and top-5 distances.
+
+`fp` and `t5d` compare consecutive frames, as the text of source 003 has it; for noise, `fp_as_published` and
+`t5d_as_published` compare each frame with the first one, as the benchmark's published code does.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cleanset.statistics.bootstrap import Resamples
+from cleanset.studies.robustness.names import CLEAN, NOISE_PERTURBATIONS, PERTURBATIONS, UNCHANGED, perturbations_of
+from cleanset.studies.robustness.perturbations.measures import (
+    Ints,
+    Pairs,
+    flips,
+    flips_by_pair,
+    mean_ratio,
+    pairs,
+    ratios,
+    top5_distances,
+)
+from cleanset.studies.robustness.results import (
+    Chosen,
+    MeasureDifference,
+    MeasureLine,
+    SampledMeasure,
+    SeenAnswers,
+    StudiedImages,
+    cube,
+    over_all_images,
+    shares,
+    undefined_measure,
+)
+from cleanset.studies.robustness.sampled import DEFINITIONS, Definition, Sampled, mean_of, sampled_means
+
+if TYPE_CHECKING:
+    from cleanset.studies.robustness.perturbations.family import Perturbations
+    from cleanset.studies.robustness.settings import StudyParams
+
+Top5 = npt.NDArray[np.int64]
+"""The five most probable classes, best first: images x frames x 5."""
+
+COMPARED = (
+    "fp", "fp_as_published", "mean_fp", "mean_fp_as_published", "mfr", "mfr_as_published",
+    "t5d", "t5d_as_published", "mean_t5d", "mean_t5d_as_published", "mt5d", "mt5d_as_published",
+)  # fmt: skip
+"""The measures that models are compared by."""
+
+SUFFIXES: dict[Definition, str] = {"as_written": "", "as_published": "_as_published"}
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbationStudy:
+    """The answers of all models, and how their frames are compared.
+
+    `answers`: by role and perturbation. `difficulty`: the step between compared frames, except for noise.
+    `reference`: the role that FR and mT5D are relative to; None: neither is measured.
+    """
+
+    images: StudiedImages
+    perturbations: Sequence[str]
+    answers: Mapping[str, Mapping[str, Top5]]
+    difficulty: int
+    reference: str | None
+
+    def lines(self) -> Iterator[MeasureLine]:
+        """Every measure of every model on every selection."""
+        return self.images.lines(self.measured)
+
+    def differences(self) -> Iterator[MeasureDifference]:
+        """Differences in FP, T5D and their means between every two models."""
+        return self.images.differences(self.measured, COMPARED)
+
+    def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
+        """The flips by frame."""
+        frames = by_frame(self)
+        as_written = frames[frames["definition"] == "as_written"]
+        return {"perturbation_frames": frames, "flips_by_frame": shares(as_written, "frame", "flips", "flips")}
+
+    @property
+    def has_all(self) -> bool:
+        """Whether all ten test perturbations were measured; the means need them."""
+        return set(PERTURBATIONS) <= set(self.perturbations)
+
+    def pairs(self, name: str, definition: Definition) -> Pairs:
+        """The frames of a perturbation that are compared."""
+        first = next(iter(self.answers.values()))
+        return pairs(name, first[name].shape[1], definition, self.difficulty)
+
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+        """FP and T5D of a model on the chosen images by both definitions and, with a reference, their ratios to it."""
+        for definition in DEFINITIONS_IN_ORDER:
+            for kind in ("fp", "t5d"):
+                means = self._means(role, kind, definition, chosen, resamples)
+                for name in self.perturbations:
+                    if definition == "as_written" or name in NOISE_PERTURBATIONS:
+                        yield SampledMeasure(kind + SUFFIXES[definition], name, means[name])
+                if self.has_all:
+                    yield SampledMeasure(f"mean_{kind}{SUFFIXES[definition]}", "", mean_of(means, PERTURBATIONS))
+                if self.reference is not None:
+                    yield from self._ratios(role, kind, definition, means, chosen, resamples)
+
+    def _ratios(
+        self,
+        role: str,
+        kind: str,
+        definition: Definition,
+        means: Mapping[str, Sampled],
+        chosen: Chosen,
+        resamples: Resamples,
+    ) -> Iterator[SampledMeasure]:
+        """FR by perturbation and, of all ten, mFR; or of T5D the mean of its ratios, mT5D."""
+        others = self._means(str(self.reference), kind, definition, chosen, resamples)
+        comparisons = {name: int(chosen.sum()) * len(self.pairs(name, definition)) for name in self.perturbations}
+        found = ratios(_values(means), _values(others), comparisons)
+        relative = {name: means[name] / others[name] for name in self.perturbations}
+        if kind == "fp":
+            for name in self.perturbations:
+                if definition == "as_published" and name not in NOISE_PERTURBATIONS:
+                    continue
+                measure = "fr" + SUFFIXES[definition]
+                if np.isfinite(found[name]):
+                    yield SampledMeasure(measure, name, relative[name])
+                else:
+                    yield undefined_measure(measure, name, "the reference's predictions flip too rarely", resamples)
+        if not self.has_all:
+            return
+        mean, name = mean_ratio(found), {"fp": "mfr", "t5d": "mt5d"}[kind] + SUFFIXES[definition]
+        if mean.lacking:
+            problem = f"{len(mean.lacking)} of {len(mean.over)} perturbations have no ratio: {', '.join(mean.lacking)}"
+            yield undefined_measure(name, "", problem, resamples)
+        else:
+            yield SampledMeasure(name, "", mean_of(relative, mean.over))
+
+    def _means(
+        self, role: str, kind: str, definition: Definition, chosen: Chosen, resamples: Resamples
+    ) -> dict[str, Sampled]:
+        """FP or T5D by perturbation."""
+        counts = self._counts[role, kind, definition][chosen]
+        found = sampled_means(counts, self.perturbations, resamples)
+        return {name: each.scaled(1 / len(self.pairs(name, definition))) for name, each in found.items()}
+
+    @cached_property
+    def _counts(self) -> dict[tuple[str, str, Definition], Ints]:
+        """Flips, or sums of T5D, of each image: images x perturbations."""
+        found: dict[tuple[str, str, Definition], Ints] = {}
+        for role, answers in self.answers.items():
+            for definition in DEFINITIONS_IN_ORDER:
+                for kind in ("fp", "t5d"):
+                    # the definitions differ for noise alone
+                    columns = [
+                        found[role, kind, "as_written"][:, place]
+                        if definition != "as_written" and name not in NOISE_PERTURBATIONS
+                        else _counted(kind, answers[name], self.pairs(name, definition))
+                        for place, name in enumerate(self.perturbations)
+                    ]
+                    found[role, kind, definition] = np.stack(columns, axis=1)
+        return found
+
+
+def _counted(kind: str, top5: Top5, compared: Pairs) -> Ints:
+    """Flips, or the sum of T5D, of each image."""
+    return flips(top5[..., 0], compared) if kind == "fp" else top5_distances(top5, compared)
+
+
+DEFINITIONS_IN_ORDER: tuple[Definition, ...] = ("as_written", "as_published")
+assert set(DEFINITIONS_IN_ORDER) == set(DEFINITIONS)
+
+
+def _values(sampled: Mapping[str, Sampled]) -> dict[str, float]:
+    return {name: each.value for name, each in sampled.items()}
+
+
+def read_study(wanted: "Perturbations", answers: SeenAnswers, images: StudiedImages) -> PerturbationStudy:
+    """The perturbations of the params, with the answers to them."""
+    frames = wanted.frame_counts()
+    found = {
+        name: read_answers(seen_images, predictions, frames, seen) for name, seen, seen_images, predictions in answers
+    }
+    return PerturbationStudy(images, perturbations_of(wanted.names), found, wanted.difficulty, wanted.reference)
+
+
+def read_answers(
+    images: pd.DataFrame, predictions: pd.DataFrame, frames: Mapping[str, int], seen: Chosen
+) -> dict[str, Top5]:
+    """The answers of a model by perturbation, from rows of STUDY_IMAGES that it saw and of PREDICTIONS.
+
+    `frames`: how many frames each perturbation has; `seen`: which of all images it saw. Raises CleansetError if a row
+    is missing, there twice, or of another image.
+    """
+    rows = predictions[~predictions["change"].isin([CLEAN, UNCHANGED])]
+    files = images["file"].tolist()
+    found = {}
+    for name, count in frames.items():
+        of_name = rows[rows["change"] == name]
+        places = of_name[["file", "frame"]].assign(row=np.arange(len(of_name)))
+        order = cube(places, {"file": files, "frame": range(count)}, "row", f"predictions of {name}")
+        classes = np.array(of_name["top5_class"].tolist(), np.int64).reshape(-1, 5)
+        found[name] = over_all_images(classes[order], seen)
+    return found
+
+
+def by_frame(study: PerturbationStudy) -> pd.DataFrame:
+    """The images whose prediction flips, by model, perturbation and frame, of the first of the study's selections."""
+    images = study.images
+    rows = []
+    for role, answers in study.answers.items():
+        chosen = images.selected(images.selections[0], role)
+        for name in study.perturbations:
+            for definition in DEFINITIONS_IN_ORDER:
+                if definition == "as_published" and name not in NOISE_PERTURBATIONS:
+                    continue
+                compared = study.pairs(name, definition)
+                flipped = flips_by_pair(answers[name][chosen][..., 0], compared)
+                for frame, count in zip(compared.frames.tolist(), flipped.tolist(), strict=True):
+                    rows.append((role, name, definition, frame, int(chosen.sum()), count))
+    return pd.DataFrame(rows, columns=["model", "change", "definition", "frame", "images", "flips"])

@@ -1,0 +1,154 @@
+"""Accuracy by model, scenario and class, and the robustness score of XIMAGENET-12.
+
+Formulas: "XIMAGENET-12: An Explainable AI Benchmark Dataset for Model Robustness Evaluation", section 4 and table 3.
+The text and the published numbers differ: the text takes standard deviations with n (`as_written`), table 3 follows
+from variances with n - 1 (`as_published`).
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cleanset.errors import CleansetError
+from cleanset.statistics.bootstrap import Resamples
+from cleanset.studies.robustness.names import UNCHANGED
+from cleanset.studies.robustness.sampled import DEFINITIONS, Definition, Sampled
+from cleanset.validation import shown
+
+Floats = npt.NDArray[np.float64]
+Inner = Literal["classes", "trained"]
+INNERS: tuple[str, ...] = get_args(Inner)
+"""The inner part of the score: over classes (the text), or over models trained on each scenario (table 3)."""
+
+SHOWN_CELLS = 3
+CELL = ["model", "scenario", "class_index"]
+
+
+@dataclass(frozen=True, slots=True)
+class RobustnessScore:
+    """The robustness score of a model and its parts; 1 is best, and it can be negative.
+
+    `external` and `internal` are standard deviations `as_written`, variances `as_published`. Without an inner part,
+    `internal` and `score` are NaN.
+    """
+
+    definition: Definition
+    inner: Inner
+    external: float
+    internal: float
+    score: float
+
+
+def accuracy_by_cell(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Images, correct ones and accuracy by model, scenario and class_index, sorted; `correct` is a column of bools."""
+    return _accuracy(predictions, CELL)
+
+
+def accuracy_by_scenario(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Images, correct ones and accuracy by model and scenario, sorted; `correct` is a column of bools."""
+    return _accuracy(predictions, CELL[:2])
+
+
+def squared_deviations(accuracies: Floats, mu: float | Floats) -> Floats:
+    """The squares of accuracies minus mu; accuracies have one axis more than mu, the last."""
+    squares: Floats = (accuracies - np.asarray(mu, np.float64)[..., np.newaxis]) ** 2
+    return squares
+
+
+def class_squares(accuracies: Floats, mu: float | Floats) -> Floats:
+    """The squared deviations by class of accuracies with classes and scenarios as the last axes: of scenario means."""
+    return squared_deviations(accuracies.mean(axis=-1), mu)
+
+
+def spread(squares: Floats, definition: Definition) -> Floats:
+    """The spread of squared deviations on the last axis: sqrt(sum / n) `as_written`, sum / (n - 1) `as_published`.
+
+    Raises CleansetError for an unknown definition, and for fewer than two values.
+    """
+    n = squares.shape[-1]
+    if definition not in DEFINITIONS:
+        raise CleansetError(f"score: found definition {shown(definition)}; expected {' or '.join(DEFINITIONS)}")
+    if n < 2:
+        raise CleansetError(f"score: found {n} accuracies to take a variance of; expected 2 or more; leave Score out")
+    total = squares.sum(axis=-1)
+    found: Floats = np.sqrt(total / n) if definition == "as_written" else total / (n - 1)
+    return found
+
+
+def score_of_squares(external: Floats, internal: Floats, definition: Definition) -> Floats:
+    """Score of squared deviations, by scenario and of the inner part, each on the last axis: 1 - sum of both spreads.
+
+    Axes in front of the last are bootstrap draws; Score's intervals are `reflected_interval`s.
+    """
+    scores: Floats = 1 - (spread(external, definition) + spread(internal, definition))
+    return scores
+
+
+def score(
+    cells: pd.DataFrame, definition: Definition, inner: Inner = "classes", trained: tuple[Floats, float] | None = None
+) -> RobustnessScore:
+    """Score of one model from its rows of `accuracy_by_cell`, one of whose scenarios is `unchanged`.
+
+    mu is the accuracy on `unchanged`; accuracies by scenario are over all images. The inner part `classes` is over the
+    means of each class's accuracies in the scenarios; `trained` is over the accuracies of models that were trained on
+    the scenarios, which are given with their own mu, and NaN without them. Raises CleansetError for missing cells.
+    """
+    if inner not in INNERS:
+        raise CleansetError(f"score: found inner part {shown(inner)}; expected {' or '.join(INNERS)}")
+    by_class = _by_class(cells)
+    sums = cells.groupby("scenario")[["correct", "images"]].sum()
+    overall = sums["correct"] / sums["images"]
+    mu = float(overall[UNCHANGED])
+    external = float(spread(squared_deviations(overall.drop(UNCHANGED).to_numpy("float64"), mu), definition))
+    if inner == "classes":
+        squares = class_squares(by_class.drop(columns=UNCHANGED).to_numpy("float64"), mu)
+    else:
+        squares = squared_deviations(*trained) if trained is not None else np.full(2, np.nan)
+    internal = float(spread(squares, definition))
+    return RobustnessScore(definition, inner, external, internal, 1 - (external + internal))
+
+
+def _by_class(cells: pd.DataFrame) -> pd.DataFrame:
+    """The accuracy with classes as the index and scenarios as columns; refuses cells missing or there twice."""
+    if twice := _named(cells[cells.duplicated(CELL[1:])]):
+        raise CleansetError(f"score: more than one accuracy of {twice}; expected one model's accuracies")
+    by_class = cells.pivot(index="class_index", columns="scenario", values="accuracy")
+    if UNCHANGED not in by_class.columns:
+        raise CleansetError(f"score: found no scenario {UNCHANGED}; expected its accuracy as mu; predict it too")
+    rows = by_class.reset_index().melt("class_index", var_name="scenario", value_name="accuracy")
+    if missing := _named(rows[rows["accuracy"].isna()]):
+        raise CleansetError(f"score: no accuracy of {missing}; expected every class in every scenario")
+    return by_class
+
+
+def _named(rows: pd.DataFrame) -> str:
+    """The first cells of rows with scenario and class_index, as text; empty for none."""
+    named = [f"{scenario} class {index}" for scenario, index in zip(rows["scenario"], rows["class_index"], strict=True)]
+    return ", ".join(named[:SHOWN_CELLS]) + (f", ... ({len(named):,})" if len(named) > SHOWN_CELLS else "")
+
+
+def _accuracy(predictions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The number of rows, the sum of `correct` and their ratio, by the keys, sorted."""
+    grouped = predictions.groupby(keys, sort=True)["correct"]
+    table = pd.DataFrame({"images": grouped.size(), "correct": grouped.sum().astype("int64")})
+    table["accuracy"] = table["correct"] / table["images"]
+    return table.reset_index()
+
+
+def sampled_score(
+    correct: npt.NDArray[np.bool_], unchanged: npt.NDArray[np.bool_], definition: Definition, resamples: Resamples
+) -> Sampled:
+    """Score whose inner part is over the classes; `correct` is images x scenarios, `unchanged` by image."""
+    classes = np.unique(resamples.classes)
+    by_class = np.stack([correct[resamples.classes == each].mean(axis=0) for each in classes])
+    mu, mus = float(unchanged.mean()), resamples.means(unchanged)
+    value = score_of_squares(squared_deviations(correct.mean(axis=0), mu), class_squares(by_class, mu), definition)
+    draws = score_of_squares(
+        squared_deviations(resamples.means(correct), mus),
+        class_squares(resamples.class_means(correct), mus),
+        definition,
+    )
+    return Sampled(float(value), draws, shifted=True)

@@ -1,0 +1,187 @@
+"""Measures of every model in the scenarios of source 002, with intervals, on the images that have a mask."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cleanset.statistics.bootstrap import Resamples
+from cleanset.studies.robustness.names import CLEAN, UNCHANGED
+from cleanset.studies.robustness.results import (
+    Chosen,
+    MeasureDifference,
+    MeasureLine,
+    SampledMeasure,
+    SeenAnswers,
+    StudiedImages,
+    cube,
+    over_all_images,
+    undefined_measure,
+)
+from cleanset.studies.robustness.sampled import Definition, mean_of, sampled_means
+from cleanset.studies.robustness.scenarios.measures import accuracy_by_cell, sampled_score
+from cleanset.studies.robustness.scenarios.regression import Regression, regression
+
+if TYPE_CHECKING:
+    from cleanset.studies.robustness.scenarios.family import Baselines, Scenarios
+    from cleanset.studies.robustness.settings import StudyParams
+
+Correct = npt.NDArray[np.bool_]
+
+COMPARED = ("accuracy", "mean_accuracy", "score_as_published", "score_as_written")
+"""The measures that models are compared by."""
+
+_SCORES: tuple[Definition, ...] = ("as_published", "as_written")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScenarioAnswers:
+    """One model's correct predictions: images x scenarios; of clean and unchanged images: images."""
+
+    correct: Correct
+    clean: Correct
+    unchanged: Correct
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScenarioStudy:
+    """The answers of all models in the scenarios."""
+
+    images: StudiedImages
+    scenarios: Sequence[str]
+    answers: Mapping[str, ScenarioAnswers]
+
+    def lines(self) -> Iterator[MeasureLine]:
+        """Every measure of every model on every selection."""
+        return self.images.lines(self.measured)
+
+    def differences(self) -> Iterator[MeasureDifference]:
+        """Differences in accuracies and Score between every two models."""
+        return self.images.differences(self.measured, COMPARED)
+
+    def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
+        """Accuracy by model, scenario and class; the parts of Score; the regression, if all models saw all images."""
+        cells = cells_of(self)
+        found = {"scenario_accuracies": cells}
+        if self.scenarios and len(cells):
+            found["scenario_scores"] = score_parts(self)
+        base: Baselines = params.section("scenarios").baselines
+        regression = None
+        if params.images == "union":
+            regression = regression_of(self, cells, (base.model, base.scenario, base.class_index))
+        if regression is not None:
+            found["scenario_regression"] = regression.estimates
+            found["scenario_anova"] = regression.anova
+            found["scenario_fitted"] = regression.fitted
+        return found
+
+    def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+        """Accuracy by scenario, its mean, and Score by both definitions, of a model on the chosen images."""
+        answers = self.answers[role]
+        correct, unchanged = answers.correct[chosen], answers.unchanged[chosen]
+        nulls = sampled_means(np.stack([answers.clean[chosen], unchanged], axis=1), [CLEAN, UNCHANGED], resamples)
+        for name, each in nulls.items():
+            yield SampledMeasure(f"accuracy_{name}", "", each)
+        if not self.scenarios:
+            return
+        accuracies = sampled_means(correct, self.scenarios, resamples)
+        for name in self.scenarios:
+            yield SampledMeasure("accuracy", name, accuracies[name])
+        yield SampledMeasure("mean_accuracy", "", mean_of(accuracies, self.scenarios))
+        classes = len(np.unique(self.images.classes[chosen]))
+        for definition in _SCORES:
+            name = f"score_{definition}"
+            if len(self.scenarios) < 2 or classes < 2:
+                yield undefined_measure(name, "", "Score needs two scenarios and two classes", resamples)
+            else:
+                yield SampledMeasure(name, "", sampled_score(correct, unchanged, definition, resamples))
+
+
+def read_study(wanted: "Scenarios", answers: SeenAnswers, images: StudiedImages) -> ScenarioStudy:
+    """The scenarios of the params, with the answers to them."""
+    names = wanted.expanded()
+    found = {
+        name: read_answers(seen_images, predictions, names, wanted.answers, seen)
+        for name, seen, seen_images, predictions in answers
+    }
+    return ScenarioStudy(images, names, found)
+
+
+def read_answers(
+    images: pd.DataFrame,
+    predictions: pd.DataFrame,
+    scenarios: Sequence[str],
+    which: Literal["all", "restricted"],
+    seen: Chosen,
+) -> ScenarioAnswers:
+    """The correct predictions of a model, from rows of STUDY_IMAGES that it saw and of PREDICTIONS.
+
+    `which`: the most probable of all 1,000 classes counts, or of the edition's classes (restricted); `seen`: which of
+    all images it saw. Raises CleansetError if a row is missing, there twice, or of another image.
+    """
+    predicted = predictions["top5_class"].str[0] if which == "all" else predictions["class_of_edition"]
+    classes = dict(zip(images["file"], images["class_index"], strict=True))
+    rows = predictions[["file", "change"]].assign(correct=predicted == predictions["file"].map(classes))
+    axes = {"file": images["file"].tolist(), "change": [CLEAN, UNCHANGED, *scenarios]}
+    found = over_all_images(cube(rows, axes, "correct"), seen)
+    return ScenarioAnswers(found[:, 2:], found[:, 0], found[:, 1])
+
+
+def cells_of(study: ScenarioStudy) -> pd.DataFrame:
+    """Images, correct ones and accuracy by model, scenario (unchanged is one) and class_index.
+
+    Of the first of the study's selections.
+    """
+    images, parts = study.images, []
+    for role, answers in study.answers.items():
+        chosen = images.selected(images.selections[0], role)
+        for place, name in enumerate([UNCHANGED, *study.scenarios]):
+            correct = answers.unchanged if name == UNCHANGED else answers.correct[:, place - 1]
+            rows = {"model": role, "scenario": name, "class_index": images.classes[chosen], "correct": correct[chosen]}
+            parts.append(pd.DataFrame(rows))
+    return accuracy_by_cell(pd.concat(parts, ignore_index=True))
+
+
+def score_parts(study: ScenarioStudy) -> pd.DataFrame:
+    """The parts of Score by model: accuracy, and its squared deviation from the accuracy on unchanged images.
+
+    The part `external` has a row for each scenario, `internal` one for each class index, whose accuracy is the mean
+    over the scenarios. Of the first of the study's selections.
+    """
+    images, rows = study.images, list[tuple[str, str, str, float, float]]()
+    for role, answers in study.answers.items():
+        chosen = images.selected(images.selections[0], role)
+        correct, classes = answers.correct[chosen], images.classes[chosen]
+        mu = float(answers.unchanged[chosen].mean())
+        accuracies = [
+            ("external", name, each) for name, each in zip(study.scenarios, correct.mean(axis=0), strict=True)
+        ]
+        accuracies += [("internal", str(each), correct[classes == each].mean()) for each in np.unique(classes)]
+        rows += [(role, part, level, float(each), float((each - mu) ** 2)) for part, level, each in accuracies]
+    return pd.DataFrame(rows, columns=["model", "part", "level", "accuracy", "squared_deviation"])
+
+
+def regression_of(
+    study: ScenarioStudy, cells: pd.DataFrame, baselines: tuple[str | None, str | None, int | None]
+) -> Regression | None:
+    """The regression of the cells' accuracies on model, scenario and class; None where there is nothing to compare.
+
+    `baselines`: model, scenario and class index; None stands for the first model, unchanged, and the first class.
+    Raises CleansetError as `regression` does.
+    """
+    sizes = len(study.answers), len(study.scenarios) + 1, cells["class_index"].nunique()
+    if sum(size > 1 for size in sizes) < 2 or not study.scenarios:
+        return None
+    model, scenario, class_index = baselines
+    first = next(iter(study.answers)), UNCHANGED, int(cells["class_index"].min())
+    return regression(
+        cells,
+        (
+            model if model is not None else first[0],
+            scenario if scenario is not None else first[1],
+            class_index if class_index is not None else first[2],
+        ),
+    )

@@ -1,0 +1,176 @@
+"""The measures of a study, against sums written out; the selections; what is not defined."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.corruptions.published import ALEXNET_ERRORS
+from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, read_answers
+from cleanset.studies.robustness.names import CLEAN, CORRUPTIONS, SEVERITIES, UNCHANGED
+from cleanset.studies.robustness.results import SELECTIONS, MeasureLine, StudiedImages
+
+SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]
+CLASSES = np.array([0, 0, 1, 1, 1, 2, 2, 0])
+
+
+def answers(seed: int, share: float) -> CorruptionAnswers:
+    generator = np.random.default_rng(seed)
+    wrong = generator.random((len(SETS), len(CORRUPTIONS), len(SEVERITIES))) < share
+    nulls = {CLEAN: generator.random(len(SETS)) < 0.2, UNCHANGED: generator.random(len(SETS)) < 0.3}
+    return CorruptionAnswers(wrong, nulls)
+
+
+def study(
+    reference: str = "alexnet",
+    sets: list[list[str]] = SETS,
+    selections: tuple[str, ...] = SELECTIONS,
+    **changed: object,
+) -> CorruptionStudy:
+    values: dict[str, object] = {
+        "images": StudiedImages(CLASSES, sets, ["a", "b"], Bootstrap(resamples=50), selections),
+        "corruptions": CORRUPTIONS,
+        "severities": SEVERITIES,
+        "answers": {"a": answers(1, 0.4), "b": answers(2, 0.6)},
+        "reference": reference,
+        "trained_on": {"b": ["noise", "fog"]},
+    }
+    return CorruptionStudy(**(values | changed))  # type: ignore[arg-type]
+
+
+def line(lines: list[MeasureLine], selection: str, model: str, measure: str, change: str = "") -> MeasureLine:
+    (found,) = [each for each in lines if each[:4] == (selection, model, measure, change)]
+    return found
+
+
+def ce_by_hand(given: CorruptionStudy, model: str, images: list[int], corruption: str) -> float:
+    """CE against the published errors: sums over severities, in plain Python."""
+    place = CORRUPTIONS.index(corruption)
+    wrong = given.answers[model].corrupted
+    errors = [sum(bool(wrong[image, place, s]) for image in images) / len(images) for s in range(5)]
+    return sum(errors) / sum(ALEXNET_ERRORS[corruption])
+
+
+@pytest.mark.parametrize(
+    ("selection", "model", "images"),
+    [
+        ("union", "a", [0, 1, 2, 3, 4, 5, 6, 7]),
+        ("own", "a", [0, 1, 3, 4, 6, 7]),
+        ("own", "b", [1, 2, 3, 5, 6, 7]),
+        ("common", "b", [1, 3, 6, 7]),
+    ],
+)
+def test_every_measure_by_hand(selection: str, model: str, images: list[int]) -> None:
+    given = study()
+    lines = list(given.lines())
+    wrong = given.answers[model].corrupted
+    mean = sum(bool(wrong[i, c, s]) for i in images for c in range(15) for s in range(5)) / (75 * len(images))
+    found = line(lines, selection, model, "mean_error")
+    assert found.images == len(images)
+    assert found.value == pytest.approx(mean)
+    assert found.low <= found.value <= found.high
+    blur = line(lines, selection, model, "group_error", "blur").value
+    assert blur == pytest.approx(
+        sum(line(lines, selection, model, "error", CORRUPTIONS[place]).value for place in range(3, 7)) / 4
+    )
+    ratios = {name: ce_by_hand(given, model, images, name) for name in CORRUPTIONS}
+    for name in ("gaussian_noise", "jpeg_compression"):
+        assert line(lines, selection, model, "ce", name).value == pytest.approx(ratios[name])
+    assert line(lines, selection, model, "mce").value == pytest.approx(sum(ratios.values()) / 15)
+    seen = {"gaussian_noise", "shot_noise", "impulse_noise", "fog"} if model == "b" else set[str]()
+    unseen = [value for name, value in ratios.items() if name not in seen]
+    assert line(lines, selection, model, "mce_unseen").value == pytest.approx(sum(unseen) / len(unseen))
+    unchanged = given.answers[model].nulls[UNCHANGED][images].mean()
+    assert line(lines, selection, model, "error_unchanged").value == pytest.approx(unchanged)
+
+
+def test_a_model_as_the_reference() -> None:
+    lines = list(study("a").lines())
+    assert line(lines, "union", "a", "mce").value == pytest.approx(1)
+    other = study("a")
+    sums = {role: each.corrupted.sum(axis=(0, 2)) for role, each in other.answers.items()}
+    by_hand = float(np.mean([sums["b"][place] / sums["a"][place] for place in range(15)]))
+    assert line(lines, "union", "b", "mce").value == pytest.approx(by_hand)
+
+
+def test_a_reference_with_too_few_errors_is_reported() -> None:
+    sure = answers(1, 0.4)
+    sure.corrupted[:, CORRUPTIONS.index("pixelate")] = False
+    lines = list(study("a", answers={"a": sure, "b": answers(2, 0.6)}).lines())
+    found = line(lines, "union", "b", "ce", "pixelate")
+    assert np.isnan(found.value)
+    assert np.isnan(found.low)
+    assert found.problem == "the reference makes too few errors"
+    mean = line(lines, "union", "b", "mce")
+    assert np.isnan(mean.value)
+    assert mean.problem.startswith("no mCE: 1 of 15 corruptions have no CE: pixelate")
+    assert not [each for each in study("a", answers={"a": sure, "b": sure}).differences() if each.measure == "mce"]
+
+
+def test_differences_are_paired() -> None:
+    found = {(each.selection, each.measure, each.change): each for each in study().differences()}
+    lines = list(study().lines())
+    measures = [(measure, name) for measure in ("error", "ce") for name in CORRUPTIONS]
+    measures += [("group_error", name) for name in ("noise", "blur", "weather", "digital")]
+    measures += [("mean_error", ""), ("mce", ""), ("relative_mce", "")]
+    assert set(found) == {(selection, *each) for selection in ("union", "common") for each in measures}
+    for (selection, measure, change), each in found.items():
+        values = [line(lines, selection, model, measure, change).value for model in "ab"]
+        assert (each.model, each.other) == ("a", "b")
+        assert each.value == pytest.approx(values[0] - values[1])
+        assert each.low <= each.value <= each.high
+    same = list(study(answers={"a": answers(1, 0.4), "b": answers(1, 0.4)}).differences())
+    assert {(each.value, each.low, each.high) for each in same} == {(0.0, 0.0, 0.0)}
+
+
+def test_fewer_severities_give_errors_and_no_ce() -> None:
+    few = {role: CorruptionAnswers(each.corrupted[:, :, :2], each.nulls) for role, each in study().answers.items()}
+    lines = list(study(severities=(1, 2), answers=few).lines())
+    assert {each.measure for each in lines} == {
+        "error_clean", "error_unchanged", "error", "group_error", "mean_error", "mce",
+    }  # fmt: skip
+    mce = line(lines, "union", "a", "mce")
+    assert np.isnan(mce.value)
+    assert mce.problem == "no mCE: severities 1, 2; CE needs 1 to 5"
+
+
+def test_no_image_in_all_sets() -> None:
+    lines = list(study(sets=[["a"], ["b"]] * 4).lines())
+    assert {each.selection for each in lines if np.isfinite(each.value)} == {"union", "own"}
+    assert {each.problem for each in lines if each.selection == "common"} == {"0 images; intervals need 2 or more"}
+
+
+def test_each_model_on_its_own_images_alone() -> None:
+    """The same lines as those of the models that saw all images; what was not seen counts nowhere."""
+    whole = study()
+    part = {}
+    for role, each in whole.answers.items():
+        seen = whole.images.selected("own", role)
+        part[role] = CorruptionAnswers(each.corrupted[seen], {k: v[seen] for k, v in each.nulls.items()}).of_all(seen)
+    alone = study(answers=part, selections=("own",))
+    assert list(alone.lines()) == [each for each in whole.lines() if each.selection == "own"]
+    assert list(alone.differences()) == []
+
+
+def rows(**changed: object) -> pd.DataFrame:
+    cells = [("x", CLEAN, 0, 1), ("x", UNCHANGED, 0, 2), ("x", "fog", 1, 1), ("x", "fog", 2, 7)]
+    table = pd.DataFrame(cells, columns=["file", "change", "severity", "class"])
+    table["top5_class"] = [[each] for each in table.pop("class")]
+    return table.assign(**changed)  # type: ignore[arg-type]
+
+
+IMAGES = pd.DataFrame({"file": ["x"], "class_index": [1]})
+
+
+def test_answers_are_read() -> None:
+    found = read_answers(IMAGES, rows(), ["fog"], [1, 2])
+    assert found.corrupted.tolist() == [[[False, True]]]
+    assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False], [True])
+
+
+def test_answers_of_other_images_or_with_a_gap() -> None:
+    with pytest.raises(CleansetError, match="found 'y'"):
+        read_answers(IMAGES, rows(file="y"), ["fog"], [1, 2])
+    with pytest.raises(CleansetError, match="1 of 2 cells are missing"):
+        read_answers(IMAGES, rows().iloc[:3], ["fog"], [1, 2])

@@ -1,0 +1,106 @@
+"""Photographs that objects are placed on, and finished images with generated backgrounds: what is refused."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.studies.robustness.families import Sources
+from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.scenarios.family import Scenarios
+from cleanset.studies.robustness.scenarios.image_masks import MASKS
+from cleanset.studies.robustness.scenarios.scenes import generated_files, photograph_files, scene_images
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import INDEX, write_table
+from simulation import index_of
+from tests.studies.robustness.drawn import drawn
+
+IMAGE = Image.fromarray(drawn(224, 240))
+
+
+def save(folder: Path, name: str, height: int, width: int) -> None:
+    Image.fromarray(drawn(height, width)).save(folder / name)
+
+
+def photographs(folder: Path, indexed: Mapping[str, str] | None = None) -> list[str]:
+    found = photograph_files(folder, lambda file: IMAGE, {"a.png": "a"}, indexed or {})
+    return [each.path.name for each in found]
+
+
+def test_photographs_sorted_by_name(tmp_path: Path) -> None:
+    for name in ("b.jpg", "a.PNG", "c.jpeg"):
+        save(tmp_path, name, 230, 300)
+    (tmp_path / "README.md").write_text("not one")
+    assert photographs(tmp_path) == ["a.PNG", "b.jpg", "c.jpeg"]
+
+
+def test_no_photographs(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match="no photographs; expected at least one JPEG or PNG"):
+        photographs(tmp_path)
+
+
+def test_one_is_too_small(tmp_path: Path) -> None:
+    save(tmp_path, "a.png", 223, 300)
+    with pytest.raises(CleansetError, match=r"a\.png: background of 300 x 223 pixels; expected at least 224 x 224"):
+        photographs(tmp_path)
+
+
+def test_one_is_an_image_of_the_study(tmp_path: Path) -> None:
+    IMAGE.save(tmp_path / "copy.png")
+    with pytest.raises(CleansetError, match=r"copy\.png: background is image a of the edition"):
+        photographs(tmp_path)
+
+
+def test_one_is_an_image_of_the_index(tmp_path: Path) -> None:
+    """By its pixels, as any lossless file stores them; a cropped one is another."""
+    pixels = drawn(230, 300)
+    indexed = {hashlib.sha256(pixels.tobytes()).hexdigest(): "ILSVRC2012_val_00000007"}
+    Image.fromarray(pixels[1:]).save(tmp_path / "part.png")
+    assert photographs(tmp_path, indexed) == ["part.png"]
+    Image.fromarray(pixels).save(tmp_path / "whole.png")
+    assert photographs(tmp_path) == ["part.png", "whole.png"]
+    with pytest.raises(CleansetError, match=r"whole\.png: background is image ILSVRC2012_val_00000007 of the edition"):
+        photographs(tmp_path, indexed)
+
+
+def test_the_index_need_not_be_there(tmp_path: Path) -> None:
+    """Photographs of a study are compared with all images of its edition's index, and else with those of its sets."""
+    edition = Edition(tmp_path / "edition")
+    study = Study(edition.folder / "studies" / "robustness")
+    study.backgrounds.mkdir(parents=True)
+    save(study.backgrounds, "a.png", 230, 300)
+    write_table(study.images, pd.DataFrame(columns=STUDY_IMAGES.names), STUDY_IMAGES)
+    write_table(study.masks_table, pd.DataFrame(columns=MASKS.names), MASKS)
+    wanted = Scenarios.model_validate({"names": ["random_background"]})
+    sources = Sources.read(study)
+    assert len(scene_images(sources, wanted).photographs) == 1
+    index = index_of([[3], [5]])
+    index.loc[1, "pixels_sha256"] = hashlib.sha256(drawn(230, 300).tobytes()).hexdigest()
+    edition.index.parent.mkdir()
+    write_table(edition.index, index, INDEX)
+    assert len(scene_images(replace(sources, edition=None), wanted).photographs) == 1
+    with pytest.raises(CleansetError, match=r"a\.png: background is image ILSVRC2012_val_00000002 of the edition"):
+        scene_images(sources, wanted)
+
+
+def test_one_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    with pytest.raises(CleansetError, match=r"a\.png: cannot be read .* remove it"):
+        photographs(tmp_path)
+
+
+def test_generated_images(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((224, 224, 3), np.uint8)).save(tmp_path / "a.png")
+    assert list(generated_files(tmp_path, ["a"])) == ["a"]
+    with pytest.raises(CleansetError, match=r"b\.png: missing; expected an image with a generated background"):
+        generated_files(tmp_path, ["a", "b"])
+    save(tmp_path, "b.png", 200, 224)
+    with pytest.raises(CleansetError, match=r"b\.png: 224 x 200 pixels; expected 224 x 224"):
+        generated_files(tmp_path, ["b"])

@@ -1,0 +1,143 @@
+"""The masks of a study's images: found, checked, and why an image is in no scenario."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.images.boxes import Box
+from cleanset.studies.robustness.scenarios.image_masks import (
+    MASKS,
+    MaskedImage,
+    MaskSource,
+    find_masks,
+    has_scenarios,
+    mask_table,
+    read_base_regions,
+    unsuitable_counts,
+)
+from cleanset.studies.robustness.scenarios.mask_formats import imagenet_s_wnids
+from cleanset.tables import read_table, write_table
+
+ID = "ILSVRC2012_val_00000001"
+DRAWN = MaskSource("drawn", "png", "generator")
+SEGMENTED = MaskSource("segmented", "imagenet_s", "person")
+GOLDFISH = "n01443537"
+
+
+def png(values: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(values.astype(np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def mask(box: Box, width: int = 60, height: int = 50) -> np.ndarray:
+    values = np.zeros((height, width))
+    values[box[1] : box[3], box[0] : box[2]] = 255
+    return values
+
+
+def image(crop: Box | None = None, size: tuple[int, int] = (60, 50), wnid: str = GOLDFISH) -> MaskedImage:
+    return MaskedImage(f"{wnid}/{ID}.JPEG", ID, wnid, size, crop)
+
+
+def table(
+    folder: Path, values: np.ndarray, given: MaskedImage, source: MaskSource = DRAWN, *, is_placed: bool = False
+) -> pd.DataFrame:
+    (folder / source.folder).mkdir(parents=True)
+    (folder / source.folder / f"{ID}.png").write_bytes(png(values))
+    return mask_table([given], find_masks(folder, [source]), is_placed=is_placed)
+
+
+@pytest.mark.parametrize(
+    ("box", "crop", "placed", "left_out"),
+    [
+        ((10, 10, 40, 40), None, True, None),
+        ((10, 10, 40, 40), (0, 0, 30, 50), False, None),
+        ((10, 10, 40, 40), (0, 0, 30, 50), True, "cut_off"),
+        ((10, 10, 14, 14), None, True, "too_small"),  # 16 of 3,000 pixels
+        ((10, 10, 14, 14), None, False, None),
+        ((10, 10, 40, 40), (42, 0, 60, 50), False, "no_object"),
+        ((10, 10, 40, 40), (12, 12, 38, 38), False, "no_background"),
+        ((0, 0, 2, 50), None, False, "no_object"),  # outside the central part that models see
+    ],
+)
+def test_why_an_image_is_left_out(
+    tmp_path: Path, box: Box, crop: Box | None, placed: bool, left_out: str | None
+) -> None:
+    size = (60, 50) if crop is None else (crop[2] - crop[0], crop[3] - crop[1])
+    row = table(tmp_path, mask(box), image(crop, size), is_placed=placed).iloc[0]
+    assert row["left_out"] == left_out
+    assert (row["mask"], row["mask_format"], row["origin"]) == (f"drawn/{ID}.png", "png", "generator")
+
+
+def test_the_table_is_written_and_read(tmp_path: Path) -> None:
+    found = table(tmp_path, mask((10, 10, 40, 40)), image())
+    other = mask_table([MaskedImage("n01443537/x.JPEG", "x", GOLDFISH, (5, 5), None)], {}, is_placed=False)
+    assert other["left_out"].tolist() == ["no_mask"]
+    write_table(tmp_path / "masks.parquet", pd.concat([found, other], ignore_index=True), MASKS)
+    again = read_table(tmp_path / "masks.parquet", MASKS)
+    images = pd.DataFrame({"file": again["file"], "class_index": 1})
+    assert has_scenarios(images, again)["image_id" if "image_id" in images else "file"].tolist() == [image().file]
+    assert unsuitable_counts(again) == {"no_mask": 1}
+    with pytest.raises(CleansetError, match="masks of 2 images for 1 other images"):
+        has_scenarios(images.iloc[:1], again)
+
+
+def test_imagenet_s(tmp_path: Path) -> None:
+    """The object is the class that the image has in its set; a mask of another class leaves it out."""
+    values = np.zeros((50, 60, 3))
+    values[10:40, 10:40, 0] = imagenet_s_wnids().index(GOLDFISH) + 1
+    assert table(tmp_path / "one", values, image(), SEGMENTED).iloc[0]["left_out"] is None
+    other = table(tmp_path / "other", values, image(wnid="n01440764"), SEGMENTED).iloc[0]
+    assert (other["left_out"], other["origin"]) == ("other_class", "person")
+
+
+@pytest.mark.parametrize(
+    ("values", "given", "message"),
+    [
+        (mask((10, 10, 40, 40), 61), image(), "mask of 61 x 50 pixels for an image of 60 x 50"),
+        (mask((0, 0, 0, 0)), image(), "empty mask"),
+        (mask((0, 0, 60, 50)), image(), "full mask"),
+        (mask((10, 10, 40, 40)), image((0, 0, 61, 50), (61, 50)), r"in which the crop \[0, 0, 61, 50\] lies"),
+    ],
+)
+def test_a_mask_that_cannot_be_used(tmp_path: Path, values: np.ndarray, given: MaskedImage, message: str) -> None:
+    with pytest.raises(CleansetError, match=message) as error:
+        table(tmp_path, values, given)
+    assert f"{ID}.png" in str(error.value)
+
+
+def test_a_mask_of_no_image(tmp_path: Path) -> None:
+    for name in ("cat.png", "ILSVRC2012_val_00050001.png", "ILSVRC2012_val_00000000.png"):
+        folder = tmp_path / name / "drawn"
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(b"")
+        with pytest.raises(CleansetError, match="mask of an unknown image"):
+            find_masks(folder.parent, [DRAWN])
+
+
+def test_two_masks_of_one_image(tmp_path: Path) -> None:
+    for folder in ("drawn", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{ID}.png").write_bytes(b"")
+    with pytest.raises(CleansetError, match=f"{ID}: two masks; expected one an image"):
+        find_masks(tmp_path, [DRAWN, MaskSource("other", "png", "model")])
+
+
+def test_a_source_without_masks(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=r"drawn: no masks; expected files like ILSVRC2012_val_00000001"):
+        find_masks(tmp_path, [DRAWN])
+
+
+def test_the_regions_that_models_see() -> None:
+    """The crop's left half is object: so is that of the base image."""
+    regions = read_base_regions(png(mask((10, 0, 35, 50))), "png", GOLDFISH, (10, 0, 60, 50), "x")
+    assert regions.object.shape == (224, 224)
+    assert regions.object[:, :111].all()
+    assert not regions.object[:, 113:].any()
+    assert not (regions.object & regions.background).any()

@@ -1,0 +1,93 @@
+"""Two folders of masks for the same images, compared by intersection over union."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from cleanset.errors import CleansetError
+from cleanset.studies.robustness.commands import app
+from cleanset.studies.robustness.scenarios.image_masks import ComparedMasks, agreement
+from cleanset.studies.robustness.scenarios.mask_formats import imagenet_s_wnids
+
+IDS = [f"ILSVRC2012_val_{number:08d}" for number in range(1, 4)]
+
+
+def rectangle(left: int, right: int) -> np.ndarray:
+    """A mask of 20 x 10 pixels, true from one column to another."""
+    mask = np.zeros((10, 20), np.uint8)
+    mask[:, left:right] = 255
+    return mask
+
+
+def png(values: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(values).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[ComparedMasks, ComparedMasks]:
+    """PNG and LabelMe; the first image has a mask in the first folder only."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    for image_id in IDS:
+        (one / f"{image_id}.png").write_bytes(png(rectangle(0, 10)))
+    for image_id, (left, right) in zip(IDS[1:], [(0, 10), (5, 15)], strict=True):
+        corners = [[left, 0], [right, 0], [right, 10], [left, 10]]
+        shapes = [{"shape_type": "polygon", "points": corners}]
+        text = json.dumps({"imageHeight": 10, "imageWidth": 20, "shapes": shapes})
+        (other / f"{image_id}.json").write_text(text)
+    return ComparedMasks(one, "png"), ComparedMasks(other, "labelme")
+
+
+def test_images_in_both(folders: tuple[ComparedMasks, ComparedMasks]) -> None:
+    """The same columns, and 5 of 15 columns."""
+    found = agreement(*folders, {})
+    assert found["image_id"].tolist() == IDS[1:]
+    assert found["iou"].tolist() == pytest.approx([1, 5 / 15])
+    assert agreement(folders[1], folders[0], {})["iou"].tolist() == found["iou"].tolist()
+
+
+def test_imagenet_s_needs_the_class(folders: tuple[ComparedMasks, ComparedMasks], tmp_path: Path) -> None:
+    wnid = imagenet_s_wnids()[6]
+    numbers = np.zeros((10, 20, 3), np.uint8)
+    numbers[:, :5, 0] = 7
+    (tmp_path / "people").mkdir()
+    for image_id in IDS:
+        (tmp_path / "people" / f"{image_id}.png").write_bytes(png(numbers))
+    people = ComparedMasks(tmp_path / "people", "imagenet_s")
+    found = agreement(people, folders[0], {IDS[0]: wnid})
+    assert found.to_numpy().tolist() == [[IDS[0], 0.5]]
+    with pytest.raises(CleansetError, match="no image with a mask in both"):
+        agreement(people, folders[0], {})
+
+
+def test_other_sizes(folders: tuple[ComparedMasks, ComparedMasks]) -> None:
+    (folders[0].folder / f"{IDS[1]}.png").write_bytes(png(rectangle(0, 10)[:5]))
+    with pytest.raises(CleansetError, match=f"{IDS[1]}: masks of 20 x 5 and 20 x 10 pixels"):
+        agreement(*folders, {})
+
+
+def test_the_command(folders: tuple[ComparedMasks, ComparedMasks], tmp_path: Path) -> None:
+    one, other = (str(each.folder) for each in folders)
+    out = tmp_path / "iou.csv"
+    arguments = ["masks", one, other, "--format", "png", "--other-format", "labelme", "--out", str(out)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert done.output == "2 images: mean IoU 0.667, smallest 0.333 (ILSVRC2012_val_00000003)\n"
+    assert out.read_text() == "image_id,iou\nILSVRC2012_val_00000002,1.0\nILSVRC2012_val_00000003,0.3333333333333333\n"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_unknown_format(folders: tuple[ComparedMasks, ComparedMasks], place: int) -> None:
+    given = [each._replace(format="gif") if number == place else each for number, each in enumerate(folders)]
+    with pytest.raises(
+        CleansetError, match="unknown mask format 'gif'; expected one of png, coco, labelme, imagenet_s"
+    ):
+        agreement(given[0], given[1], {})

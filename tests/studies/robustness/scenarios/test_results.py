@@ -1,0 +1,157 @@
+"""The measures of scenarios, against counts written out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.names import CLEAN, UNCHANGED
+from cleanset.studies.robustness.results import MeasureLine, StudiedImages
+from cleanset.studies.robustness.scenarios.results import (
+    ScenarioAnswers,
+    ScenarioStudy,
+    cells_of,
+    read_answers,
+    regression_of,
+    score_parts,
+)
+
+SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a", "b"], ["b"]]
+CLASSES = np.array([0, 0, 7, 7, 9, 9])
+SCENARIOS = ("blur_background", "image_grey", "segmented_image")
+
+
+def answers(seed: int) -> ScenarioAnswers:
+    generator = np.random.default_rng(seed)
+    nulls = generator.random((2, len(SETS))) < 0.8
+    return ScenarioAnswers(generator.random((len(SETS), len(SCENARIOS))) < 0.6, nulls[0], nulls[1])
+
+
+def study(scenarios: tuple[str, ...] = SCENARIOS, classes: np.ndarray = CLASSES) -> ScenarioStudy:
+    images = StudiedImages(classes, SETS, ["a", "b"], Bootstrap(resamples=40))
+    found = {
+        role: ScenarioAnswers(each.correct[:, : len(scenarios)], each.clean, each.unchanged)
+        for role, each in (("a", answers(1)), ("b", answers(2)))
+    }
+    return ScenarioStudy(images, scenarios, found)
+
+
+def line(lines: list[MeasureLine], *key: str) -> MeasureLine:
+    (found,) = [each for each in lines if each[:4] == key]
+    return found
+
+
+def test_accuracy_by_hand() -> None:
+    given, lines = study(), list(study().lines())
+    for selection, images in (("union", range(6)), ("own", (1, 2, 3, 4, 5)), ("common", (1, 3, 4))):
+        correct = given.answers["b"].correct
+        shares = [sum(bool(correct[i, s]) for i in images) / len(images) for s in range(3)]
+        for name, share in zip(SCENARIOS, shares, strict=True):
+            assert line(lines, selection, "b", "accuracy", name).value == pytest.approx(share)
+        assert line(lines, selection, "b", "mean_accuracy", "").value == pytest.approx(sum(shares) / 3)
+        unchanged = sum(bool(given.answers["b"].unchanged[i]) for i in images) / len(images)
+        assert line(lines, selection, "b", "accuracy_unchanged", "").value == pytest.approx(unchanged)
+
+
+def test_score_by_hand() -> None:
+    """Both definitions from plain sums: the text's standard deviations, the table's variances with n - 1."""
+    given, lines = study(), list(study().lines())
+    correct, unchanged = given.answers["a"].correct, given.answers["a"].unchanged
+    mu = sum(map(bool, unchanged)) / 6
+    external = [(correct[:, s].mean() - mu) ** 2 for s in range(3)]
+    internal = [(correct[[i for i in range(6) if CLASSES[i] == c]].mean() - mu) ** 2 for c in (0, 7, 9)]
+    written = 1 - ((sum(external) / 3) ** 0.5 + (sum(internal) / 3) ** 0.5)
+    assert line(lines, "union", "a", "score_as_written", "").value == pytest.approx(written)
+    published = 1 - (sum(external) / 2 + sum(internal) / 2)
+    assert line(lines, "union", "a", "score_as_published", "").value == pytest.approx(published)
+
+
+def test_what_score_is_made_of() -> None:
+    """The deviations by hand, and the Score of the lines from them."""
+    given = study()
+    correct, mu = given.answers["a"].correct, given.answers["a"].unchanged.mean()
+    table = score_parts(given)
+    of_model = table[table["model"] == "a"]
+    rows = {(row.part, row.level): (row.accuracy, row.squared_deviation) for row in of_model.itertuples()}
+    assert list(rows) == [*(("external", name) for name in SCENARIOS), *(("internal", each) for each in "079")]
+    assert rows["external", "image_grey"][0] == pytest.approx(correct[:, 1].sum() / 6)
+    assert rows["internal", "7"][0] == pytest.approx(correct[2:4].sum() / 6)
+    assert all(square == pytest.approx((accuracy - mu) ** 2) for accuracy, square in rows.values())
+    sums = of_model.groupby("part")["squared_deviation"].sum()
+    published = line(list(given.lines()), "union", "a", "score_as_published", "").value
+    assert published == pytest.approx(1 - sums["external"] / 2 - sums["internal"] / 2)
+
+
+def test_differences_are_paired() -> None:
+    lines = list(study().lines())
+    found = {(each.selection, each.measure, each.change): each for each in study().differences()}
+    measures = [("accuracy", name) for name in SCENARIOS]
+    measures += [("mean_accuracy", ""), ("score_as_published", ""), ("score_as_written", "")]
+    assert set(found) == {(selection, *each) for selection in ("union", "common") for each in measures}
+    for (selection, measure, change), each in found.items():
+        values = [line(lines, selection, model, measure, change).value for model in "ab"]
+        assert each.value == pytest.approx(values[0] - values[1])
+
+
+def test_score_needs_two_scenarios_and_two_classes() -> None:
+    for given in (study(SCENARIOS[:1]), study(classes=np.zeros(6, np.int64))):
+        found = line(list(given.lines()), "union", "a", "score_as_written", "")
+        assert np.isnan(found.value)
+        assert found.problem == "Score needs two scenarios and two classes"
+
+
+def test_without_scenarios_only_the_nulls_are_measured() -> None:
+    assert {each.measure for each in study(()).lines()} == {"accuracy_clean", "accuracy_unchanged"}
+    assert regression_of(study(()), cells_of(study(())), (None, None, None)) is None
+
+
+def test_cells_and_regression() -> None:
+    given = study()
+    cells = cells_of(given)
+    assert len(cells) == 2 * 4 * 3
+    row = cells[(cells["model"] == "b") & (cells["scenario"] == "image_grey") & (cells["class_index"] == 7)].iloc[0]
+    assert (row["images"], row["correct"]) == (2, given.answers["b"].correct[2:4, 1].sum())
+    found = regression_of(given, cells, (None, None, None))
+    assert found is not None
+    assert found.baselines == ("a", UNCHANGED, 0)
+    other = regression_of(given, cells, ("b", "image_grey", 9))
+    assert other is not None
+    assert other.baselines == ("b", "image_grey", 9)
+    # another baseline turns the sign of the difference between the models, and nothing else
+    ours, theirs = (
+        dict(zip(e.estimates["factor"], e.estimates["estimate"], strict=True))["model"] for e in (found, other)
+    )
+    assert ours == pytest.approx(-theirs)
+    with pytest.raises(CleansetError, match="unknown baseline 'fog' of scenario"):
+        regression_of(given, cells, ("a", "fog", 0))
+
+
+def rows(**changed: object) -> pd.DataFrame:
+    cells = [("x", CLEAN, 1, 1), ("x", UNCHANGED, 2, 1), ("x", "image_grey", 5, 1), ("x", "image_r", 1, 2)]
+    table = pd.DataFrame(cells, columns=["file", "change", "class", "class_of_edition"])
+    table["top5_class"] = [[each] for each in table.pop("class")]
+    return table.assign(**changed)  # type: ignore[arg-type]
+
+
+IMAGES = pd.DataFrame({"file": ["x"], "class_index": [1]})
+
+
+def test_answers_among_all_classes_and_among_those_of_the_edition() -> None:
+    seen = np.array([True])
+    found = read_answers(IMAGES, rows(), ["image_grey", "image_r"], "all", seen)
+    assert (found.correct.tolist(), found.clean.tolist(), found.unchanged.tolist()) == (
+        [[False, True]],
+        [True],
+        [False],
+    )
+    found = read_answers(IMAGES, rows(), ["image_grey", "image_r"], "restricted", seen)
+    assert (found.correct.tolist(), found.clean.tolist(), found.unchanged.tolist()) == ([[True, False]], [True], [True])
+
+
+def test_answers_of_other_images_or_with_a_gap() -> None:
+    seen = np.array([True])
+    with pytest.raises(CleansetError, match="found 'y'"):
+        read_answers(IMAGES, rows(file="y"), ["image_grey", "image_r"], "all", seen)
+    with pytest.raises(CleansetError, match="1 of 4 cells are missing: file x change image_r"):
+        read_answers(IMAGES, rows().iloc[:3], ["image_grey", "image_r"], "all", seen)
