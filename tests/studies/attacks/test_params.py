@@ -144,7 +144,7 @@ def test_starts_are_images_that_the_model_gets_right(tmp_path: Path) -> None:
     assert list(attack.others) == ["a/2"]
     assert attack.start is None
     found = settings(tmp_path, "attacks: {boundary: {starts: [a/3]}}\n")
-    with pytest.raises(CleansetError, match="a/3 is no image of the study that the model classifies correctly"):
+    with pytest.raises(CleansetError, match="a/3 is not among the images that the model classifies correctly"):
         found.attack("boundary").search(KNOWN)
 
 

@@ -46,9 +46,9 @@ GOLDFISH, BANANA = "n01443537", "n07753592"
         ("{model: standard}", "wrapped.mine: neither wrapper nor groups; expected one of them or both"),
         (
             "{model: vgg, wrapper: uninteresting}",
-            "mine.model: 'vgg' is no model of the edition; expected one of standard",
+            "mine.model: unknown model 'vgg'; expected a role of the edition: standard, robust",
         ),
-        ("{model: more, wrapper: uninteresting}", "mine.model: 'more' is no model of the edition"),
+        ("{model: more, wrapper: uninteresting}", "mine.model: unknown model 'more'"),
         ("{wrapper: uninteresting}", "wrapped.mine.model"),
         ("{model: standard, wrapper: dull}", "wrapped.mine.wrapper"),
         ("{model: standard, groups: {a: [n01443537]}}", "mine.groups: 1 groups; expected 2, each with a name"),

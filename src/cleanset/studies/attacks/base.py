@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # torch is imported when an attack searches, not when its par
     from cleanset.scoring.differentiable import PixelNetwork
 
 Pixels = NDArray[np.uint8]
-"""What a network sees before the division by 255: uint8 of shape (3, size, size), red first."""
+"""The pixels that a network sees, before the division by 255: uint8 of shape (3, size, size), red first."""
 
 Norm = Literal["Linf", "L2"]
 SEED_KIND = "attack"
@@ -91,7 +91,7 @@ class Ball:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """What an attack found for one image: the candidate, successful or not, and the queries that it took.
+    """The result of an attack on one image: the candidate, successful or not, and the queries that it took.
 
     `center`: the image in whose ball it lies, where the attack did not begin with the image itself. `seed`: of what was
     drawn for it, or for its group. `notices`: what an attack's library remarked.
@@ -133,7 +133,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a search may use beside the network: the seed of params.yaml, other images, and the known mistakes.
+    """Everything that a search may use beside the network: the seed of params.yaml, other images, the known mistakes.
 
     `others` and `guess` are called by the attacks that need them only, as both take time.
     """
@@ -146,7 +146,7 @@ class Known:
 class Parameters(Section):
     """The parameters of an attack, a section of `attacks` in params.yaml.
 
-    `images`: on the first so many only.
+    `images`: the largest number of images that it is run on; null: all.
     """
 
     libraries: ClassVar[tuple[str, ...]] = ()

@@ -74,8 +74,8 @@ def chosen_others(starts: list[str] | None, others: Mapping[str, Other]) -> Mapp
     for name in starts:
         if name not in others:
             raise CleansetError(
-                f"attack starts: {name} is no image of the study that the model classifies correctly; "
-                f"expected one of its {len(others)}: correct the name"
+                f"attack starts: {name} is not among the images that the model classifies correctly; "
+                f"expected one of these {len(others)}: correct the name"
             )
     return {name: others[name] for name in starts}
 

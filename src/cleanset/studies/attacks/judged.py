@@ -1,4 +1,4 @@
-"""What counts as a success: the float64 logits of the PNG that holds a candidate, and how far it is from the image.
+"""The verdict on a candidate: the float64 logits of the PNG that holds a candidate, and how far it is from the image.
 
 Whoever has the file gets the same verdict on any machine, whatever the search was computed in.
 """
@@ -26,7 +26,7 @@ from cleanset.studies.attacks.base import (
 )
 
 Logits = NDArray[np.float64]
-"""Of shape (classes,)."""
+"""The logits of one image, of shape (classes,)."""
 PairDistance = Callable[[Pixels, Pixels], float]
 """From two images to how far they are from each other."""
 CPU = torch.device("cpu")
@@ -34,7 +34,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """How far a candidate is from the image: pixels in 0..1, all 0 (and SSIM 1) for the image itself.
+    """The distances of a candidate from the image: pixels in 0..1, all 0 (and SSIM 1) for the image itself.
 
     `l0`: the places where any color differs. `ssim`: structural similarity as scikit-image computes it by default.
     `lpips`: None where it is not measured.
@@ -49,7 +49,7 @@ class Distances:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What is known of a candidate; `success`: an image that was classified correctly is misclassified now."""
+    """The verdict on a candidate; `success`: an image that was classified correctly is misclassified now."""
 
     png: bytes
     before: Logits

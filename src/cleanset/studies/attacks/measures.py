@@ -35,7 +35,7 @@ MEASURES_COLUMNS: Mapping[str, str] = {
     "low": "the lower end of the 95 % interval",
     "high": "the upper end of the 95 % interval",
 }
-"""What the columns of attack_measures.csv are, the fields of Line."""
+"""The columns of attack_measures.csv, the fields of Line, in words."""
 
 
 def measured(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[Line]:

@@ -28,7 +28,7 @@ SIGNS = {
     "fewer_steps_better": "more success with fewer steps",
     "black_box_better": "more success without a gradient than with it",
 }
-"""What is looked for, by the name of the sign."""
+"""The signs that are looked for, by name."""
 COLORS = 256
 """Number of values that a color can take."""
 OF_SOURCE = "ImageNet's test images, as in appendix D", 229, 32, 40_152
@@ -41,7 +41,7 @@ NOT_SHOWN = ("kind", "images", "group")
 class SheetRow:
     """An attacked image: its class, what the model predicts before and after, and three files below the report.
 
-    `factor`: the difference is shown as a medium gray to which so many times the difference is added.
+    `factor`: the difference is multiplied by it and added to a medium gray.
     """
 
     image_id: str
@@ -112,7 +112,7 @@ def attacks_page(data: AttacksData) -> str:
 
 
 def attacks_context(data: AttacksData) -> dict[str, Any]:
-    """What the template of the page is rendered with."""
+    """The variables of the page's template."""
     return {
         "models": data.models,
         "wrapped": {name: each.text() for name, each in data.settings.wrapped.items()},
@@ -207,7 +207,7 @@ def covered_fractions(data: AttacksData) -> list[Covered]:
 
 
 def linf_values(eps: float) -> int:
-    """How many values a color can take at most within eps, in 0..1, of its own: 2 * 16 + 1 for 16/255.
+    """The largest number of values that a color can take within eps, in 0..1, of its own: 2 * 16 + 1 for 16/255.
 
     The source counts 32 for 16/255. Raises ValueError for an eps below 0.
     """

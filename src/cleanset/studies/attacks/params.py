@@ -69,7 +69,7 @@ class Budget(Section):
 
 
 class Probe(Section):
-    """What signs of a model that only looks strong are searched with: PGD and SPSA in one Linf ball, on some images."""
+    """PGD and SPSA in one Linf ball on some images, which show whether a model only looks strong."""
 
     images: Images = 50
     eps: Fraction = 4 / 255
@@ -82,8 +82,8 @@ class Probe(Section):
 class AttackParams(Section):
     """All of the params.yaml of studies/attacks.
 
-    `search_precision`: what candidates are searched for in; they are judged in float64. `images`: the first so many;
-    null for all. `lpips`: a file of torchvision's weights of AlexNet, with which LPIPS is measured; null: not at all.
+    `search_precision`: the precision of the search; candidates are judged in float64. `images`: the largest number of
+    images; null: all. `lpips`: a file of torchvision's weights of AlexNet for measuring LPIPS; null: not measured.
     `attacks`: by name, which is its kind unless one is given; `guess` is always there beside them.
     `wrapped`: models that are attacked beside those of the edition, by a name that none of these has; `guess`, which
     needs stored predictions, leaves them out.
@@ -128,7 +128,7 @@ class AttackParams(Section):
         return GuessAttack() if name == GUESS else self.attacks[name]
 
     def images_of(self, name: str, model: str) -> int | None:
-        """How many images an attack on a model gets at most."""
+        """The largest number of images that an attack on a model gets; None: all."""
         of_model = self.wrapped[model].images if model in self.wrapped else None
         limits = [limit for limit in (self.images, self.attack(name).images, of_model) if limit is not None]
         return min(limits, default=None)

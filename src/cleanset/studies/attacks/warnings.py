@@ -169,7 +169,7 @@ def fewer(pgd: Pgd, steps: int) -> Pgd:
 
 
 def successes(network: "PixelNetwork", subjects: Sequence[Subject], attack: Search) -> Flags:
-    """Of each image, whether the network misclassifies the candidate and classifies the image correctly."""
+    """Whether the network misclassifies the candidate of an image that it classifies correctly, for each image."""
     found = []
     for start in range(0, len(subjects), attack.group_size):
         group = subjects[start : start + attack.group_size]
@@ -215,7 +215,7 @@ class Seen(BaseModel):
 
 
 class WarningRecord(BaseModel):
-    """The signs that were seen of a model, on so many images; `parameters`: those of the probe."""
+    """The signs that a model showed on a number of images; `parameters`: those of the probe."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

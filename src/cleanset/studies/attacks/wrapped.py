@@ -17,7 +17,7 @@ class WrappedModel(Section):
 
     `model`: its role. `groups`: the wnids of each of two groups by name, in the order of the model's answers.
     `wrapper`: uninteresting, the defense that only looks strong, of source 004's appendix E; it is around the groups.
-    `images`: it is attacked on the first so many only; None for all.
+    `images`: the largest number of images that it is attacked on; None for all.
     """
 
     model: Role
@@ -47,7 +47,7 @@ class WrappedModel(Section):
         return None if self.groups is None else Groups.of(self.groups)
 
     def text(self) -> str:
-        """What it is, as the page names it."""
+        """The model and its surroundings, as the page names them."""
         groups = [] if self.groups is None else [f"two groups: {', '.join(self.groups)}"]
         return "; ".join((self.model, *groups, *([] if self.wrapper is None else [f"wrapper {self.wrapper}"])))
 
@@ -64,13 +64,13 @@ def check_wrapped(wrapped: Mapping[str, WrappedModel], roles: Sequence[str], oth
             )
         if each.model not in roles:
             raise CleansetError(
-                f"{where}.{name}.model: {shown(each.model)} is no model of the edition; expected one of "
+                f"{where}.{name}.model: unknown model {shown(each.model)}; expected a role of the edition: "
                 f"{', '.join(roles)}"
             )
 
 
 def label(groups: Groups | None, class_index: int) -> int | None:
-    """What a model's answer to an image of a class is to be: the class, or its group; None for a class of no group."""
+    """The correct answer of a model to an image of a class: the class, or its group; None for a class of no group."""
     return class_index if groups is None else groups.group_of(class_index)
 
 

@@ -43,7 +43,7 @@ def run(study: AttackStudy) -> None:
 
 
 def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
-    """What the page shows, small copies of some images written below `report`."""
+    """The contents of the page, with small copies of some images written below `report`."""
     params = read_params(study.edition.folder)
     settings = read_attack_params(study.params_yaml, list(params.models))
     files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES))
@@ -67,7 +67,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
 
 
 def read_off(params: Params, groups: Groups | None) -> ReadOff:
-    """What reads off logits what confidences are computed from."""
+    """The function that reads from logits the columns that confidences are computed from."""
     return ReadAnswers(params.dataset.class_list()) if groups is None else stored_columns
 
 
