@@ -49,6 +49,7 @@ def _output(command: list[str], folder: Path, scratch: Path, time_limit_seconds:
     out, errors, home = scratch / "out", scratch / "errors", scratch / "home"
     home.mkdir()
     environment = {key: os.environ[key] for key in KEPT if key in os.environ} | {"HOME": str(home)}
+    # files, not pipes: a command that prints without end must not fill the memory
     with out.open("wb") as stdout, errors.open("wb") as stderr:
         try:
             process = subprocess.Popen(
@@ -64,7 +65,7 @@ def _output(command: list[str], folder: Path, scratch: Path, time_limit_seconds:
                 f"{name}: its command took more than {time_limit_seconds:g} s; expected it to end within that time"
             ) from None
         finally:
-            _kill(process)
+            _kill(process)  # also after success: what it started may still run
     if code != 0:
         said = errors.read_bytes()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
         raise CleansetError(f"{name}: its command failed with exit code {code} ({shown(said)}); expected exit code 0")

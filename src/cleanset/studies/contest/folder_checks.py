@@ -204,6 +204,7 @@ def check_none_removed(contest: Path, on: datetime.date) -> None:
 
 def _removed(contest: Path, on: datetime.date) -> Iterator[tuple[datetime.date, Path]]:
     """Folders whose manifest was removed, with the day; `on` for uncommitted removals. Some may exist again."""
+    # --no-renames: a folder that was renamed is gone under its published name
     manifests = ("--name-only", "--relative", "--no-renames", "--diff-filter=D")
     where = ("--", f"submissions/*/*/{MANIFEST_YAML}")
     day, mark = on, "on "

@@ -68,6 +68,7 @@ def state_of(case: ImageCase, rules: ContestRules, on: datetime.date) -> ImageSt
     events += [(answer.date, 0, judge, answer) for judge, answer in case.answers]
     events += [(appeal.date, 1, appeal.team, appeal) for appeal in case.appeals]
     events += [(decision.date, 2, "", decision) for decision in case.decisions]
+    # on one day answers come first, then appeals, then decisions
     for date, _, _, event in sorted(events, key=lambda each: each[:3]):
         course.close(date)
         if isinstance(event, JudgeAnswer):

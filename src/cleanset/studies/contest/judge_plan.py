@@ -50,6 +50,7 @@ def tasks(files: ContestFiles, judge: str, on: datetime.date) -> list[JudgeTask]
 
 def control_count(images: int, share: float) -> int:
     """The number of control images that, added to `images` submitted ones, make up at least this share of all."""
+    # of the text: the float 0.1 is slightly more than 1/10, and would ask for one image too many
     exact = Fraction(str(share))
     return math.ceil(images * exact / (1 - exact))
 

@@ -127,6 +127,7 @@ def read_mask(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
         mask = np.asarray(decode(read_bytes(path), ("PNG",)).convert("L")) > 127
     except ValueError as error:
         raise CleansetError(f"{path}: {error}; expected a PNG, white where the object is") from None
+    # outlines are filled at the size of the mask: one of another size would lower every IoU without an error
     height, width = mask.shape
     if (width, height) != size:
         raise CleansetError(f"{path}: {width} x {height} pixels; expected those of its image, {size[0]} x {size[1]}")

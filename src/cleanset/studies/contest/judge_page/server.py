@@ -47,6 +47,7 @@ class JudgeElements:
             return render(self._tab)
 
         async with self._lock:
+            # in a thread: saving waits for the disk, and the event loop also sends the images
             self._html.set_content(await asyncio.to_thread(press))
 
 
