@@ -33,6 +33,7 @@ def consensus(
     if policy == "unanimous" and any(vote.verdict == "unsure" for vote in votes):
         return Decision("reject", "unsure")
     candidates = _with_known_boxes(votes)
+    # of equally many votes, the box that keeps least: others may agree with it, not it with them
     best = min(
         candidates, key=lambda vote: (-len(_agreeing(votes, vote, box_tolerance)), _kept(vote.box), vote.verdict)
     )

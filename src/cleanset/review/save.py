@@ -45,7 +45,7 @@ def save(
         raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
     if not path.parent.is_dir():
         path.parent.mkdir(exist_ok=True)
-        sync_folder(reviews)
+        sync_folder(reviews)  # else a power cut could take the new folder, with the verdict in it
     with locked(path.parent):
         text = read_text(path, "save it as UTF-8") if path.exists() else ""
         votes = parse_reviews(text, wnid, str(path))

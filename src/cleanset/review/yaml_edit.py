@@ -36,7 +36,7 @@ def with_review(text: str, votes: Iterable[Vote], wnid: str, image_id: str, revi
         return text
     try:
         changed = _changed(text, wnid, image_id, review, before.get(image_id))
-    except (ValueError, IndexError):
+    except (ValueError, IndexError):  # a layout that is not in lines
         changed = text
     if _reviews(changed, wnid, where) != wanted:  # a table in {…}, an explicit key
         if "#" in text:
