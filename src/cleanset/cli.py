@@ -166,7 +166,7 @@ def published(
     from cleanset.published import command as tool
 
     replay = tool.run(out)
-    typer.echo(tool.printed(replay))
+    typer.echo(tool.render(replay))
     if replay.problems:
         raise typer.Exit(1)
 
@@ -204,16 +204,16 @@ def evaluate(
     ] = None,
     architecture: Annotated[
         str | None,
-        typer.Option(help="Of a file of weights: timm's name of the network."),
+        typer.Option(help="timm architecture of a file of weights."),
     ] = None,
     images: Annotated[
         Path | None, typer.Option(help="Instead of a set: a CSV list of images and classes, read from the edition.")
     ] = None,
     role: Annotated[str | None, typer.Option(help="With --images: only the rows of this model.")] = None,
     precision: Annotated[
-        str | None, typer.Option(help="float64 (as a rule), float32, tf32 or bfloat16.", show_default=False)
+        str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
     ] = None,
-    device: Annotated[str | None, typer.Option(help="auto (as a rule), cpu, cuda or cuda:N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write predictions and results here, and continue what was interrupted.")
     ] = None,
@@ -259,7 +259,7 @@ def compare(
     from cleanset.compare import report as tool
 
     result = tool.run(a, b, Edition(edition) if edition else None, model, most)
-    typer.echo(tool.printed(result, as_json))
+    typer.echo(tool.render(result, as_json))
     raise typer.Exit(0 if result.same else 1)
 
 
@@ -277,7 +277,7 @@ def diff(
     from cleanset.compare import releases as tool
 
     found = tool.run(a, b)
-    typer.echo(tool.printed(found, as_json))
+    typer.echo(tool.render(found, as_json))
     raise typer.Exit(1 if found.changes else 0)
 
 
@@ -299,7 +299,7 @@ def publish(
     publication = tool.run(folder, out, with_images, key)
     if with_images:
         typer.echo(tool.WORD_ON_TERMS, err=True)
-    typer.echo(tool.printed(publication))
+    typer.echo(tool.render(publication))
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -322,7 +322,7 @@ def verify(
     from cleanset.exports import verify as tool
 
     verification = tool.run(folder, decode, signature)
-    typer.echo(tool.printed(verification, as_json))
+    typer.echo(tool.render(verification, as_json))
     raise typer.Exit(1 if verification.problems else 0)
 
 
@@ -343,7 +343,7 @@ def fetch(
     """
     from cleanset.fetching import fetch as tool
 
-    typer.echo(tool.printed(tool.run(url, model, rev, folder, out, update, force)))
+    typer.echo(tool.render(tool.run(url, model, rev, folder, out, update, force)))
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -359,7 +359,7 @@ def rebuild(
     from cleanset.exports import rebuild as tool
 
     result = tool.run(manifest, images, out)
-    typer.echo(tool.printed(result))
+    typer.echo(tool.render(result))
     raise typer.Exit(1 if result.problems else 0)
 
 
