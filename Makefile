@@ -75,10 +75,11 @@ test-generate: .venv-generate/.ready  ## the tests of generated backgrounds, in 
 	.venv-$*/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --no-deps --require-hashes --requirement requirements-$*.txt
 	@touch $@
 
-lint: setup  ## ruff, mypy, and the check of words
+lint: setup  ## ruff, mypy, the directions of imports, and the check of words
 	ruff check
 	ruff format --check
 	mypy
+	lint-imports --no-logo
 	python tests/project/words.py
 
 docs: setup  ## the site of docs/ in build/docs, to be read without a network

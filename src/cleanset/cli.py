@@ -167,7 +167,7 @@ def published(
     from cleanset.published import command as tool
 
     replay = tool.run(out)
-    typer.echo(tool.printed(replay))
+    typer.echo(tool.render(replay))
     if replay.problems:
         raise typer.Exit(1)
 
@@ -260,7 +260,7 @@ def compare(
     from cleanset.compare import report as tool
 
     result = tool.run(a, b, Edition(edition) if edition else None, model, most)
-    typer.echo(tool.printed(result, as_json))
+    typer.echo(tool.render(result, as_json))
     raise typer.Exit(0 if result.same else 1)
 
 
@@ -278,7 +278,7 @@ def diff(
     from cleanset.compare import releases as tool
 
     found = tool.run(a, b)
-    typer.echo(tool.printed(found, as_json))
+    typer.echo(tool.render(found, as_json))
     raise typer.Exit(1 if found.changes else 0)
 
 
@@ -300,7 +300,7 @@ def publish(
     publication = tool.run(folder, out, with_images, key)
     if with_images:
         typer.echo(tool.WORD_ON_TERMS, err=True)
-    typer.echo(tool.printed(publication))
+    typer.echo(tool.render(publication))
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -324,7 +324,7 @@ def verify(
     from cleanset.exports import verify as tool
 
     verification = tool.run(folder, decode, signature)
-    typer.echo(tool.printed(verification, as_json))
+    typer.echo(tool.render(verification, as_json))
     raise typer.Exit(1 if verification.problems else 0)
 
 
@@ -345,7 +345,7 @@ def fetch(
     """
     from cleanset.fetching import fetch as tool
 
-    typer.echo(tool.printed(tool.run(url, model, rev, folder, out, update, force)))
+    typer.echo(tool.render(tool.run(url, model, rev, folder, out, update, force)))
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -361,7 +361,7 @@ def rebuild(
     from cleanset.exports import rebuild as tool
 
     result = tool.run(manifest, images, out)
-    typer.echo(tool.printed(result))
+    typer.echo(tool.render(result))
     raise typer.Exit(1 if result.problems else 0)
 
 

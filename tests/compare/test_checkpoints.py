@@ -10,7 +10,7 @@ import torch
 import yaml
 from safetensors.torch import save_file
 
-from cleanset.compare.checkpoints import Tried, agreement_order, checkpoint_names
+from cleanset.compare.checkpoints import TriedCheckpoint, agreement_order, checkpoint_names
 from cleanset.compare.lists import ConfidenceComparison
 from cleanset.edition.params import Model, Score
 from cleanset.edition.paths import Edition
@@ -132,9 +132,9 @@ def test_the_weights_of_the_edition_as_lines(edition: Edition) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def tried(name: str, misclassified: int, *differences: float) -> Tried:
+def tried(name: str, misclassified: int, *differences: float) -> TriedCheckpoint:
     found = ConfidenceComparison(3, ["x"] * misclassified, pd.DataFrame({"difference": differences}))
-    return Tried(name, "", "", found)
+    return TriedCheckpoint(name, "", "", found)
 
 
 def test_order_of_agreement() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.compare.releases import Change, compare_exports
+from cleanset.compare.releases import ManifestChange, compare_exports
 from cleanset.compare.scores import ClassChange, compare_sets
 from cleanset.exports.manifest import Entry
 from cleanset.scoring.comparison import compare_scores
@@ -164,8 +164,8 @@ CROP_OF_WHOLE = checked(
 )  # fmt: skip
 
 
-def change(what: str, a: str, b: str) -> Change:
-    return Change("n01440764", "ILSVRC2012_val_00000293", what, a, b)
+def change(what: str, a: str, b: str) -> ManifestChange:
+    return ManifestChange("n01440764", "ILSVRC2012_val_00000293", what, a, b)
 
 
 @pytest.mark.parametrize(
@@ -192,15 +192,15 @@ def change(what: str, a: str, b: str) -> Change:
         ),
     ],
 )
-def test_one_image_of_two_exports(other: Entry, expected: list[Change]) -> None:
+def test_one_image_of_two_exports(other: Entry, expected: list[ManifestChange]) -> None:
     assert compare_exports([WHOLE], [other]) == expected
 
 
 def test_added_and_dropped_images() -> None:
     elsewhere = changed(WHOLE, wnid="n01443537", class_index=1, rank=2, tier="relaxed")
     assert compare_exports([WHOLE], [elsewhere]) == [
-        Change("n01440764", "ILSVRC2012_val_00000293", "dropped", "rank 1, top5", ""),
-        Change("n01443537", "ILSVRC2012_val_00000293", "added", "", "rank 2, relaxed"),
+        ManifestChange("n01440764", "ILSVRC2012_val_00000293", "dropped", "rank 1, top5", ""),
+        ManifestChange("n01443537", "ILSVRC2012_val_00000293", "added", "", "rank 2, relaxed"),
     ]
     assert compare_exports([], []) == []
 

@@ -123,8 +123,8 @@ def test_the_other_way_round(two: tuple[Path, Path]) -> None:
 def test_without_the_rejected_candidates(two: tuple[Path, Path]) -> None:
     (two[1] / "rejected.csv").unlink()
     (two[1] / "croissant.json").unlink()
-    text = releases.printed(releases.run(*two), as_json=False)
-    assert "Why they are out: not known, for there is no rejected.csv 2\n" in text
+    text = releases.render(releases.run(*two), as_json=False)
+    assert "Why they are out: unknown, because rejected.csv is missing 2\n" in text
     assert "   standard of unknown version: 4 images of 2 classes\n" in text
 
 
@@ -147,5 +147,5 @@ def test_in_seconds(tmp_path: Path) -> None:
     b = release(tmp_path / "b", "1.1.0", [entry for entry in entries if entry.rank < 3], rejected)
     start = time.perf_counter()
     diff = releases.run(a, b)
-    assert len(releases.printed(diff, as_json=False).splitlines()) > 1500
+    assert len(releases.render(diff, as_json=False).splitlines()) > 1500
     assert time.perf_counter() - start < 10

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluate import run as running
-from cleanset.evaluate.command import RESULTS, Row, Wanted, as_json, as_text, run
+from cleanset.evaluate.command import RESULTS, MeasuredModel, Wanted, as_json, as_text, run
 from cleanset.evaluate.predictions import PREDICTIONS, Accuracy, Measures
 from cleanset.evaluate.sets import EvaluationSet, Item
 from cleanset.exports.folder import read_entries
@@ -35,7 +35,7 @@ SURE = math.exp(10) / (math.exp(10) + 999)
 ROLES = ("standard", "norm_robust", "corruption_robust")
 
 
-def printed(images: EvaluationSet, rows: list[Row], width: int = 80, most: int = 10) -> str:
+def printed(images: EvaluationSet, rows: list[MeasuredModel], width: int = 80, most: int = 10) -> str:
     out = StringIO()
     Console(file=out, width=width).print(as_text(images, rows, most), highlight=False)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
@@ -177,7 +177,7 @@ def test_files_of_models_whose_names_are_alike() -> None:
     assert running.file_stems(specs) == ["a_b", "a_b-1", "results-2", "a", "model"]
 
 
-def leaderboard(models: int) -> tuple[EvaluationSet, list[Row]]:
+def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
     """Models of which the first classifies one of ten images of class 0 correctly, and so on; all 2,956 of class 1."""
     items = [Item(str(number), 0, "top5", "") for number in range(10)]
     items += [Item(str(number), 1, "relaxed", "") for number in range(2956)]
@@ -186,7 +186,7 @@ def leaderboard(models: int) -> tuple[EvaluationSet, list[Row]]:
         classes = {0: Accuracy(10, number), 1: Accuracy(2956, 2956)}
         tiers = {"top5": classes[0], "reserve": Accuracy(1, 1), "relaxed": classes[1]}
         name = f"robustbench:Linf/Engstrom2019Robustness{number}"
-        rows.append(Row(name, Measures(Accuracy(2966, 2956 + number), 0.75, tiers, classes), {}, None))
+        rows.append(MeasuredModel(name, Measures(Accuracy(2966, 2956 + number), 0.75, tiers, classes), {}, None))
     return EvaluationSet("standard", "export", items, lambda _: b"", "the manifest"), rows
 
 
@@ -206,9 +206,9 @@ def test_the_best_comes_first_and_equal_ones_as_given() -> None:
     assert [model["correct"] for model in order] == [2958, 2957, 2956]
 
 
-def with_record(row: Row) -> Row:
+def with_record(row: MeasuredModel) -> MeasuredModel:
     keys = ("preprocessing", "weights_sha256", "precision", "against_float64", "versions")
-    return Row(row.name, row.measures, dict.fromkeys(keys), None)
+    return MeasuredModel(row.name, row.measures, dict.fromkeys(keys), None)
 
 
 def test_models_of_the_zoos_without_an_edition(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

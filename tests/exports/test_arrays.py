@@ -213,14 +213,14 @@ def peak_mib(images: int, out: Path) -> float:
 import resource
 from pathlib import Path
 import numpy as np, pandas as pd
-from cleanset.exports.arrays import Inputs, write_arrays
+from cleanset.exports.arrays import NetworkInputs, write_arrays
 from cleanset.images.preprocessing import RES256CROP224
 from tests.ten_images import drawn_image, jpeg
 data = jpeg(drawn_image(240, 230))
 names = [f"ILSVRC2012_val_{{number:08d}}" for number in range({images})]
 labels = pd.Series([np.array([1], dtype=np.int16)] * len(names), dtype=object)
 index = pd.DataFrame({{"image_id": names, "label": 1, "real_classes": labels}})
-write_arrays(Path({str(out)!r}), index, lambda name: data, Inputs(RES256CROP224), None)
+write_arrays(Path({str(out)!r}), index, lambda name: data, NetworkInputs(RES256CROP224), None)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
     tests = str(Path(__file__).parents[1])

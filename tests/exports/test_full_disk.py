@@ -58,7 +58,7 @@ PROGRAM = """
 import resource, sys
 from pathlib import Path
 import numpy as np, pandas as pd
-from cleanset.exports.arrays import Inputs, write_arrays
+from cleanset.exports.arrays import NetworkInputs, write_arrays
 from cleanset.files import new_folder
 from cleanset.images.preprocessing import RES256CROP224
 names = [f"ILSVRC2012_val_{number:08d}" for number in range(20_000)]
@@ -67,7 +67,7 @@ index = pd.DataFrame({"image_id": names, "label": 1, "real_classes": labels})
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 try:
     with new_folder(Path("out")) as folder:
-        write_arrays(folder, index, lambda name: b"", Inputs(RES256CROP224), None)
+        write_arrays(folder, index, lambda name: b"", NetworkInputs(RES256CROP224), None)
 except OSError as error:
     print(error.strerror, error.filename)
 """

@@ -188,7 +188,7 @@ def test_signatures_that_do_not_hold(published: Path, keys: Path, tmp_path: Path
     assert verify.run(copy, decode=False).problems == []
     (problem,) = signature_problems(copy, alice)
     assert problem.startswith("signature    checksums.sha256.sig: that does not hold (")
-    printed = verify.printed(verify.run(copy, decode=False, signers=alice), as_json=False)
+    printed = verify.render(verify.run(copy, decode=False, signers=alice), as_json=False)
     assert printed.endswith("6 of 6 images are good; problems: 1; signature not valid")
     (copy / "checksums.sha256.sig").unlink()
     command = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(keys / "mallory"), "-n", "cleanset", "checksums.sha256"]

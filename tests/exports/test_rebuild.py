@@ -84,7 +84,7 @@ def test_from_the_tar_with_nothing_but_a_manifest(edition: Edition, export_folde
 def lines(manifest: Path, images: Path, out: Path) -> list[str]:
     """What is printed when it fails; nothing is written."""
     before = contents(out.parent)
-    printed = rebuild.printed(rebuild.run(manifest, images, out))
+    printed = rebuild.render(rebuild.run(manifest, images, out))
     assert contents(out.parent) == before
     assert not out.exists()
     return printed.splitlines()
@@ -150,7 +150,7 @@ def test_a_manifest_that_a_spreadsheet_has_rewritten(copy: Path, tmp_path: Path)
     manifest.write_bytes(manifest.read_bytes().replace(b"\n", b"\r\n"))
     assert lines(manifest, flat(tmp_path / "mine"), tmp_path / "out") == [
         "manifest     manifest.csv: other line ends, quotes or digits; expected the file as it was written",
-        f"{tmp_path}/out: not written, for the manifest is not as it was written",
+        f"{tmp_path}/out: not written, because the manifest has been changed",
     ]
 
 

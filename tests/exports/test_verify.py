@@ -65,7 +65,7 @@ def describe_anew(folder: Path, before: str) -> None:
 
 def problems(folder: Path, decode: bool = False) -> list[str]:
     """The printed lines, without the last."""
-    return verify.printed(verify.run(folder, decode), False).splitlines()[:-1]
+    return verify.render(verify.run(folder, decode), False).splitlines()[:-1]
 
 
 def test_the_manifest_matches_the_files(export_folder: Path) -> None:
@@ -240,7 +240,7 @@ def test_without_a_data_card(copy: Path) -> None:
     describe_anew(copy, sha(copy / "manifest.csv"))
     verification = verify.run(copy, decode=False)
     assert (verification.problems, verification.card) == ([], False)
-    assert verify.printed(verification, False) == f"{copy}: 6 of 6 images are good; no data card (README.md)"
+    assert verify.render(verification, False) == f"{copy}: 6 of 6 images are good; no data card (README.md)"
     (copy / "README.md").write_text("# Mine\n")
     assert problems(copy) == ["surplus      README.md: a file; expected nothing, for checksums.sha256 does not list it"]
 
@@ -314,7 +314,7 @@ def test_names_that_do_not_print(copy: Path) -> None:
 def test_an_empty_set(tmp_path: Path) -> None:
     write_descriptions(tmp_path, [], Release())
     last = f"{tmp_path}: 0 of 0 images are good; no data card (README.md)"
-    assert verify.printed(verify.run(tmp_path, False), False) == last
+    assert verify.render(verify.run(tmp_path, False), False) == last
 
 
 @pytest.mark.parametrize(

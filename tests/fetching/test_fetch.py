@@ -183,7 +183,9 @@ def test_what_only_looks_unchanged_is_repaired_by_force(
     os.utime(image, ns=(times.st_atime_ns, times.st_mtime_ns))
     with pytest.raises(cleanset.CleansetError, match="SHA-256"):
         images[0]
-    assert refused(publisher.url, "standard", "--out", str(tmp_path / "out")).endswith("as it was fetched: add --force")
+    assert refused(publisher.url, "standard", "--out", str(tmp_path / "out")).endswith(
+        "the set that was fetched: add --force"
+    )
     assert not (tmp_path / "out").exists()
     assert len(list(cleanset.load("standard", publisher.url, force=True))) == 6
     assert files(cache(tmp_path)) == files(export)
@@ -296,7 +298,9 @@ def test_each_failure_of_the_repository_has_its_line(publisher: Publisher, expor
     unreachable = refused("https://name:secret@127.0.0.1:9/sets.git", "standard")
     assert unreachable.startswith("https://127.0.0.1:9/sets.git: repository unreachable (unable to access ")
     assert "secret" not in unreachable
-    assert refused("nowhere", "standard").startswith("nowhere: no folder; expected the address of a git repository, ")
+    assert refused("nowhere", "standard").startswith(
+        "nowhere: not a folder; expected the address of a git repository, "
+    )
     assert fetch(at, "standard", "--folder", "imagenet").returncode == 0
     (publisher.repository / ".dvc" / "config").write_text("[core]\n    analytics = false\n")
     publisher.commit("No remote")

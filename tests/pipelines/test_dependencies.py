@@ -82,6 +82,14 @@ def test_both_editions_have_the_same_pipelines(repository: Path) -> None:
         assert (repository / path).read_bytes() == (repository / "imagenet" / path).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("project", "limit"),
+    [(".", 240), ("studies/robustness", 230), ("studies/attacks", 160), ("studies/contest", 80)],
+)
+def test_a_pipeline_can_be_read_aloud(project: str, limit: int, repository: Path) -> None:
+    assert len((repository / project / "dvc.yaml").read_text().splitlines()) < limit
+
+
 def test_the_command_checks_and_writes(pristine: Checkout, tmp_path: Path) -> None:
     clone = pristine.clone(tmp_path / "cleanset")
     path = clone.folder / "dvc.yaml"

@@ -12,7 +12,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.report.fates import Candidate, Fate, HardClass
-from cleanset.report.figures import Rejects, Step, distinct_images, overlaps, rejects
+from cleanset.report.figures import FunnelStep, Rejects, distinct_images, overlaps, rejects
 from cleanset.report.pages import PageImage, ReportData, pages
 from cleanset.review.verdicts import Review
 from cleanset.selection.fill import Filled
@@ -140,7 +140,7 @@ def test_names_are_text_and_never_html(tmp_path: Path) -> None:
         notices=(HOSTILE,),
         images_per_class=2,
         readings=(HOSTILE,),
-        steps=(Step(HOSTILE, {HOSTILE: 1}),),
+        steps=(FunnelStep(HOSTILE, {HOSTILE: 1}),),
         states=states,
         by_size={2: {HOSTILE: 1}},
         histograms=tuple(replace(each, role=HOSTILE, tier=HOSTILE) for each in plain.histograms),

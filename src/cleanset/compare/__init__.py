@@ -1,1 +1,1 @@
-"""What two score tables, two exports, or a score table and a published list disagree on."""
+"""Differences between two score tables, two exports, or a score table and a published list."""

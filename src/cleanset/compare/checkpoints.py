@@ -28,7 +28,7 @@ _SUFFIX = ".safetensors"
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedCheckpoint:
     """A checkpoint whose scores were compared with a published list; `preprocessing`: by name."""
 
     name: str
@@ -43,16 +43,16 @@ class Ranking:
 
     role: str
     images: int
-    tried: list[Tried]
+    tried: list[TriedCheckpoint]
     not_at_hand: list[str]
 
 
 def run(edition: Edition, source: str, role: str | None, weights: Path | None, download: bool) -> Ranking:
     """Score the images of a published list with timm's ResNet-50s, and rank these by agreement with it.
 
-    The list is that of `role` in published/top5.csv of the edition, by default of the first model from timm. Tried are
-    the ones whose weights the edition has, those in the folder `weights` as <name>.safetensors, and with `download`
-    all. Only the listed images are scored, with `score` of the params; nothing is written but downloads.
+    The list is that of `role` in published/top5.csv of the edition, by default of the first model from timm. Those
+    tried are the ones whose weights the edition has, those in the folder `weights` as <name>.safetensors, and with
+    `download` all. Only the listed images are scored, with `score` of the params; nothing is written but downloads.
     """
     if source not in SOURCES:
         raise CleansetError(f"--which {shown(source)}: expected {' or '.join(SOURCES)}")
@@ -69,15 +69,15 @@ def run(edition: Edition, source: str, role: str | None, weights: Path | None, d
         with rate_bar(len(image_ids), f"score {name}") as done:
             scores = score_few(loaded, read, settings, image_ids, done)
         compared = compare_confidences(scores, listed)
-        tried.append(Tried(name, loaded.preprocessing.name, loaded.weights_sha256, compared))
+        tried.append(TriedCheckpoint(name, loaded.preprocessing.name, loaded.weights_sha256, compared))
     missing = [name for name in checkpoint_names() if name not in models]
     return Ranking(role, len(image_ids), sorted(tried, key=agreement_order), missing)
 
 
-def agreement_order(tried: Tried) -> tuple[int, float, str]:
+def agreement_order(tried: TriedCheckpoint) -> tuple[int, float, str]:
     """The sort key: most images classified as listed, then the smallest mean difference of confidence, then the name.
 
-    In how many classes the images are the same is no part of it, because that needs scores of all images.
+    The number of classes with the same images is left out, because it needs scores of all images.
     """
     found = tried.confidences
     return -found.classified, math.inf if found.mean is None else found.mean, tried.name

@@ -1,4 +1,4 @@
-"""How far a model's scores agree with a published list of its most confident images."""
+"""Agreement of a model's scores with a published list of its most confident images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class ConfidenceComparison:
 
     @property
     def classified(self) -> int:
-        """How many of the images have the listed class as top-1 class."""
+        """Number of images whose top-1 class is the listed one."""
         return len(self.differences)
 
     @property
@@ -56,12 +56,12 @@ class ListAgreement:
 
     @property
     def classes(self) -> int:
-        """How many classes are listed."""
+        """Number of listed classes."""
         return len(self.same_order) + len(self.other_order) + len(self.other_images)
 
     @property
     def same_images(self) -> int:
-        """In how many classes the images are the same, in whatever order."""
+        """Number of classes with the same images, in any order."""
         return len(self.same_order) + len(self.other_order)
 
 
@@ -86,7 +86,7 @@ class ListComparison:
 def list_of(path: Path, role: str, labels: dict[str, Sequence[int]]) -> pd.DataFrame:
     """The published list of one model, from a file of Top-5 lists; columns and `labels` as `read_top5` has them.
 
-    Raises CleansetError, as that does, and if there is no list of this model.
+    Raises CleansetError as `read_top5` does, and for a model without a list.
     """
     lists = read_top5(path, labels)
     if role not in set(lists["model"]):

@@ -21,7 +21,7 @@ def size_of(entries: Sequence[Entry]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ManifestChange:
     """One difference in an image of a class, with its values in the two manifests.
 
     `what` is one of CHANGES: source means other bytes of the original; file means other bytes of the exported file,
@@ -41,19 +41,19 @@ CHANGES = (
 )  # fmt: skip
 
 
-def compare_exports(a: Iterable[Entry], b: Iterable[Entry]) -> list[Change]:
+def compare_exports(a: Iterable[Entry], b: Iterable[Entry]) -> list[ManifestChange]:
     """Compare two manifests image by image; by class, then id. The name of the model does not count."""
     of_a = {(entry.wnid, entry.image_id): entry for entry in a}
     of_b = {(entry.wnid, entry.image_id): entry for entry in b}
     return [change for key in sorted(of_a.keys() | of_b.keys()) for change in _changes(of_a.get(key), of_b.get(key))]
 
 
-def _changes(a: Entry | None, b: Entry | None) -> Iterator[Change]:
+def _changes(a: Entry | None, b: Entry | None) -> Iterator[ManifestChange]:
     if a is None or b is None:
         for entry, what in ((a, "dropped"), (b, "added")):
             if entry is not None:
                 texts = ("", _place(entry)) if what == "added" else (_place(entry), "")
-                yield Change(entry.wnid, entry.image_id, what, *texts)
+                yield ManifestChange(entry.wnid, entry.image_id, what, *texts)
         return
     for what, of_a, of_b in (
         ("crop", _crop(a), _crop(b)),
@@ -66,10 +66,10 @@ def _changes(a: Entry | None, b: Entry | None) -> Iterator[Change]:
         ("source", a.source_sha256, b.source_sha256),
     ):
         if of_a != of_b:
-            yield Change(a.wnid, a.image_id, what, of_a, of_b)
+            yield ManifestChange(a.wnid, a.image_id, what, of_a, of_b)
     explained = a.crop != b.crop or a.source_sha256 != b.source_sha256
     if not explained and (a.file, a.file_sha256, a.pixels_sha256) != (b.file, b.file_sha256, b.pixels_sha256):
-        yield Change(a.wnid, a.image_id, "file", a.file_sha256, b.file_sha256)
+        yield ManifestChange(a.wnid, a.image_id, "file", a.file_sha256, b.file_sha256)
 
 
 def _place(entry: Entry) -> str:
@@ -89,16 +89,16 @@ def _crop(entry: Entry) -> str:
     return "whole" if entry.crop is None else " ".join(map(str, entry.crop))
 
 
-def by_class(changes: Sequence[Change]) -> Mapping[str, list[Change]]:
+def by_class(changes: Sequence[ManifestChange]) -> Mapping[str, list[ManifestChange]]:
     """The changes of each class that has some."""
-    grouped: dict[str, list[Change]] = {}
+    grouped: dict[str, list[ManifestChange]] = {}
     for change in changes:
         grouped.setdefault(change.wnid, []).append(change)
     return grouped
 
 
 NOT_A_CANDIDATE = "not a candidate"
-UNKNOWN = f"not known, for there is no {REJECTED_CSV}"
+UNKNOWN = f"unknown, because {REJECTED_CSV} is missing"
 
 _SHOWN = {"added": "in", "dropped": "out", "crop": "other crop", "source": "other source", "file": "other file"}
 """The changes that are listed image by image; of the others only the number is."""
@@ -114,8 +114,8 @@ class ReleasedSet:
     entries: Sequence[Entry]
     rejected: Mapping[tuple[str, str], str] | None
 
-    def reason(self, change: Change) -> str:
-        """Why the image of a change is not in this set."""
+    def reason(self, change: ManifestChange) -> str:
+        """The reason why the image of a change is not in this set."""
         if self.rejected is None:
             return UNKNOWN
         return self.rejected.get((change.wnid, change.image_id), NOT_A_CANDIDATE)
@@ -127,8 +127,8 @@ class ReleaseDiff:
 
     a: ReleasedSet
     b: ReleasedSet
-    changes: Sequence[Change]
-    reasons: Mapping[Change, str]
+    changes: Sequence[ManifestChange]
+    reasons: Mapping[ManifestChange, str]
 
 
 def run(a: Path, b: Path) -> ReleaseDiff:
@@ -140,8 +140,8 @@ def run(a: Path, b: Path) -> ReleaseDiff:
     return ReleaseDiff(before, after, changes, found)
 
 
-def printed(diff: ReleaseDiff, as_json: bool) -> str:
-    """What the command prints."""
+def render(diff: ReleaseDiff, as_json: bool) -> str:
+    """The output of the command."""
     return json.dumps(_content(diff), indent=2) if as_json else "\n".join(_lines(diff))
 
 
@@ -162,7 +162,7 @@ def _reasons(path: Path) -> Mapping[tuple[str, str], str]:
 
 
 def _counts(diff: ReleaseDiff) -> dict[str, int]:
-    """How many images are in, out, or changed in a way that is shown, and how many in other ways only."""
+    """Numbers of images that came in, went out or changed in a way that is listed, or in other ways only."""
     counts = Counter(_SHOWN[change.what] for change in diff.changes if change.what in _SHOWN)
     shown = {(change.wnid, change.image_id) for change in diff.changes if change.what in _SHOWN}
     others = {(change.wnid, change.image_id) for change in diff.changes} - shown
@@ -192,7 +192,7 @@ def _lines(diff: ReleaseDiff) -> Iterator[str]:
             yield f"  {_SIGNS.get(change.what, '~')} {change.image_id}  {_what(diff, change)}"
 
 
-def _what(diff: ReleaseDiff, change: Change) -> str:
+def _what(diff: ReleaseDiff, change: ManifestChange) -> str:
     if change.what == "added":
         return f"{change.b}; was left out: {diff.reasons[change]}"
     if change.what == "dropped":

@@ -73,7 +73,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _has_lists(path: Path) -> bool:
-    """Whether a path is a CSV file, and not the manifest of an export."""
+    """Whether a path is a CSV file other than the manifest of an export."""
     if not (path.is_file() and path.suffix == ".csv"):
         return False
     with path.open("rb") as file:
@@ -186,7 +186,7 @@ def _of_list(table: Path, lists: Path, edition: Edition | None, role: str | None
 
 
 def confidences_as_json(found: ConfidenceComparison) -> dict[str, Any]:
-    """How the confidences compare, for programs."""
+    """The comparison of confidences, for programs."""
     return {
         "images": found.listed,
         "classified": found.classified,
@@ -267,6 +267,6 @@ def _short(text: str) -> str:
     return f"{text[:12]}..." if len(text) == 64 else text
 
 
-def printed(result: ComparisonResult, as_json: bool) -> str:
-    """What the command prints."""
+def render(result: ComparisonResult, as_json: bool) -> str:
+    """The output of the command."""
     return json.dumps(result.content, indent=2) if as_json else "\n".join(result.lines)

@@ -64,7 +64,7 @@ def compare_records(a: Path, b: Path) -> RecordComparison:
 
 
 def _properties(record: ScoreRecord) -> dict[str, str]:
-    """What a score depends on, by name."""
+    """The facts that a score depends on, by name."""
     model = (record.source, record.name, record.threat_model)
     preprocessing = record.preprocessing
     return {

@@ -29,7 +29,7 @@ MEANING = "Interval: Wilson's. Confidence: mean softmax probability of the top-1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasuredModel:
     """A model with its measures; `record` says what its predictions were computed with, `path` where they are."""
 
     name: str
@@ -38,18 +38,18 @@ class Row:
     path: Path | None
 
 
-def ranked(rows: Sequence[Row]) -> list[Row]:
+def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
     """The models by accuracy, the highest first; equal ones in the order in which they were given."""
     return sorted(rows, key=lambda row: -row.measures.overall.share)
 
 
-def as_json(images: EvaluationSet, rows: Sequence[Row]) -> str:
+def as_json(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> str:
     """The set, and every model with all of its measures, by accuracy."""
     return json.dumps(content(images, rows), indent=2)
 
 
-def content(images: EvaluationSet, rows: Sequence[Row]) -> dict[str, Any]:
-    """What `as_json` writes; shares and confidences are between 0 and 1."""
+def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, Any]:
+    """The content of the JSON; shares and confidences are between 0 and 1."""
     return {
         "set": {
             "name": images.name,
@@ -60,11 +60,11 @@ def content(images: EvaluationSet, rows: Sequence[Row]) -> dict[str, Any]:
             "notes": list(images.notes),
         },
         "interval": "Wilson, 95 %",
-        "models": [_model(row) for row in ranked(rows)],
+        "models": [_model(row) for row in by_accuracy(rows)],
     }
 
 
-def _model(row: Row) -> dict[str, Any]:
+def _model(row: MeasuredModel) -> dict[str, Any]:
     measures, record = row.measures, row.record
     kept = ("preprocessing", "weights_sha256", "precision", "against_float64", "versions")
     return {
@@ -87,9 +87,9 @@ def _accuracy(accuracy: Accuracy) -> dict[str, Any]:
     }
 
 
-def as_text(images: EvaluationSet, rows: Sequence[Row], most: int) -> Group:
-    """What is measured on, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
-    order = ranked(rows)
+def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int) -> Group:
+    """The set, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
+    order = by_accuracy(rows)
     parts: list[RenderableType] = [*_about(images), Text(), _leaderboard(order)]
     hardest = _hardest(order, most)
     if hardest:
@@ -112,7 +112,7 @@ def _counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _leaderboard(order: Sequence[Row]) -> Table:
+def _leaderboard(order: Sequence[MeasuredModel]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("model", overflow="fold", min_width=16, vertical="top")
@@ -135,7 +135,7 @@ def _leaderboard(order: Sequence[Row]) -> Table:
     return table
 
 
-def _hardest(order: Sequence[Row], most: int) -> list[int]:
+def _hardest(order: Sequence[MeasuredModel], most: int) -> list[int]:
     """The classes with a misclassified image, lowest mean accuracy first; of equal ones the lower class index."""
     shares = {
         each: sum(row.measures.classes[each].share for row in order) / len(order) for each in order[0].measures.classes
@@ -143,7 +143,7 @@ def _hardest(order: Sequence[Row], most: int) -> list[int]:
     return [each for each in sorted(shares, key=lambda each: (shares[each], each)) if shares[each] < 1][:most]
 
 
-def _classes(order: Sequence[Row], classes: Sequence[int]) -> Table:
+def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("wnid", no_wrap=True)
     table.add_column("hardest classes", no_wrap=True, overflow="ellipsis", min_width=16)
@@ -200,7 +200,7 @@ class Wanted:
         return ModelsToRun(specs, score, list(roles))
 
 
-def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[Row]]:
+def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredModel]]:
     """Measure the models, in their order; with `out`, write predictions and results there.
 
     Names are checked and all images are read before torch is imported. Raises CleansetError that says what to do.
@@ -212,7 +212,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[Row]]:
     from cleanset.scoring.engine import settings_for
 
     evaluated = evaluate(asked.specs, images, settings_for(asked.score), wanted.out)
-    rows = [Row(each.name, measures(each.predictions), each.record, each.path) for each in evaluated]
+    rows = [MeasuredModel(each.name, measures(each.predictions), each.record, each.path) for each in evaluated]
     if wanted.out is not None:
         write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")
     return images, rows
@@ -230,7 +230,7 @@ def _images(edition: Edition, wanted: Wanted, roles: Sequence[str]) -> Evaluatio
 
 
 def score_settings(params: Params | None, precision: str | None, device: str | None) -> Score:
-    """How to compute: as the edition's params say, or as stage score does by default, but for the options."""
+    """Settings of the computation: the edition's params, or the defaults of stage score, overridden by the options."""
     score = params.score if params else Score()
     options = {"precision": precision, "device": device}
     given = {name: value for name, value in options.items() if value is not None}

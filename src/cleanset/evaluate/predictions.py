@@ -79,7 +79,7 @@ def write_predictions(path: Path, table: pd.DataFrame, record: dict[str, Any]) -
     write_text(path.with_suffix(".json"), json.dumps(content, indent=2) + "\n")
 
 
-def finished(path: Path, fingerprint: str) -> tuple[pd.DataFrame, dict[str, Any]] | None:
+def read_finished(path: Path, fingerprint: str) -> tuple[pd.DataFrame, dict[str, Any]] | None:
     """Predictions and record of an earlier run with the same fingerprint, if they are there and unchanged."""
     try:
         record = parse_json(read_bytes(path.with_suffix(".json")), str(path), "a record")
@@ -91,7 +91,7 @@ def finished(path: Path, fingerprint: str) -> tuple[pd.DataFrame, dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How many of so many images are classified correctly; at least one image."""
+    """Number of images, at least one, and of those that are classified correctly."""
 
     images: int
     correct: int

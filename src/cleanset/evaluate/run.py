@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.evaluate.predictions import NAMED_SCORES, finished, predictions, write_predictions
+from cleanset.evaluate.predictions import NAMED_SCORES, predictions, read_finished, write_predictions
 from cleanset.evaluate.sets import EvaluationSet
 from cleanset.evaluate.specs import ModuleModel, Spec, ZooModel
 from cleanset.evaluate.user_model import callable_of, load_module, random_image
@@ -89,7 +89,7 @@ def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class ModelPredictions:
     """The predictions of a model, with the columns of PREDICTIONS, and the record of what they were computed with."""
 
     name: str
@@ -98,7 +98,9 @@ class Evaluated:
     path: Path | None
 
 
-def evaluate(specs: Sequence[Spec], images: EvaluationSet, settings: Settings, out: Path | None) -> list[Evaluated]:
+def evaluate(
+    specs: Sequence[Spec], images: EvaluationSet, settings: Settings, out: Path | None
+) -> list[ModelPredictions]:
     """The predictions of each model, in the order of `specs`.
 
     With `out`, they are written there, finished shards are kept until a model is finished, and what an earlier run has
@@ -124,11 +126,11 @@ def file_stems(specs: Sequence[Spec]) -> list[str]:
     return found
 
 
-def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None) -> Evaluated:
+def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None) -> ModelPredictions:
     record = _record(model, images, settings)
-    done = finished(path, record["fingerprint"]) if path is not None else None
+    done = read_finished(path, record["fingerprint"]) if path is not None else None
     if done is not None:
-        return Evaluated(model.name, *done, path)
+        return ModelPredictions(model.name, *done, path)
     try:
         scores = _scores(model, images, settings, path, record["fingerprint"])
         if settings.precision != "float64":
@@ -142,7 +144,7 @@ def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, pat
     if path is not None:
         write_predictions(path, table, record)
         _shards(path, record["fingerprint"], images, settings).remove()
-    return Evaluated(model.name, table, record, path)
+    return ModelPredictions(model.name, table, record, path)
 
 
 def _scores(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, name: str) -> pd.DataFrame:
@@ -163,7 +165,7 @@ def _shards(path: Path, name: str, images: EvaluationSet, settings: Settings) ->
 
 
 def _record(model: NamedModel, images: EvaluationSet, settings: Settings) -> dict[str, Any]:
-    """What the predictions of a model depend on; its fingerprint covers all of it."""
+    """Everything that the predictions of a model depend on, with a fingerprint of it."""
     listed = [[item.file, item.class_index, item.tier, item.sha256] for item in images.items]
     facts: dict[str, Any] = {
         "model": model.name,

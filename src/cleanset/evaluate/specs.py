@@ -1,4 +1,4 @@
-"""How a model to be measured is named: a role, an entry of a zoo, a file of weights, a callable of a module."""
+"""Names of models to be measured: a role, an entry of a zoo, a file of weights, a callable of a module."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class ZooModel:
 
 @dataclass(frozen=True, slots=True)
 class ModuleModel:
-    """What a callable of a Python module returns (see user_model)."""
+    """The model that a callable of a Python module returns (see user_model)."""
 
     text: str
     module: str

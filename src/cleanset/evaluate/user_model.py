@@ -87,7 +87,7 @@ class CheckedPreprocessing:
 
 
 def load_module(spec: ModuleModel) -> LoadedModel:
-    """What the callable returns. Raises CleansetError unless it is a network and a preprocessing.
+    """Load what the callable returns. Raises CleansetError unless it is a network and a preprocessing.
 
     `weights_sha256` is a digest of the network's parameters and buffers.
     """

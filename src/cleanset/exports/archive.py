@@ -29,7 +29,7 @@ def write_tar(folder: Path, out: Path) -> None:
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[tuple[Path, bool]]:
+def unpack(path: Path) -> Iterator[tuple[Path, bool]]:
     """The folder in a tar of write_tar, and whether the tar has the bytes that write_tar gives for that folder.
 
     It is gone after the block. Raises CleansetError for anything but a tar with one folder of files.

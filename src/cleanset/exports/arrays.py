@@ -33,8 +33,8 @@ NAMED: dict[str, Preprocessing] = {each.name: each for each in (KERAS256, RES256
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
-    """What a network takes: a preprocessing, and by channel the mean and deviation that normalise pixels / 255.
+class NetworkInputs:
+    """The input of a network: a preprocessing, and by channel the mean and deviation that normalise pixels / 255.
 
     Both are None where the preprocessing is named and not that of a model.
     """
@@ -58,7 +58,7 @@ def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None
             f"arrays: no --preprocessing; expected {' or '.join(NAMED)}, or the role of a model "
             "(or --model, for a finished set)"
         )
-    inputs = named_inputs(by) if by in NAMED else inputs_of(known_model(params, by))
+    inputs = inputs_by_name(by) if by in NAMED else inputs_of(known_model(params, by))
     with new_folder(out) as folder:
         if role is None:
             rows, read = _of_edition(edition, params)
@@ -67,26 +67,26 @@ def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None
         write_arrays(folder, rows, read, inputs, role)
 
 
-def named_inputs(name: str) -> Inputs:
-    """Those of a preprocessing in NAMED, which belongs to no one model."""
-    return Inputs(NAMED[name])
+def inputs_by_name(name: str) -> NetworkInputs:
+    """The input by the name of a preprocessing in NAMED, without the normalisation of a model."""
+    return NetworkInputs(NAMED[name])
 
 
-def inputs_of(model: Model) -> Inputs:
-    """What a model takes; RobustBench's normalise in the network, and so take pixels / 255 as they are."""
+def inputs_of(model: Model) -> NetworkInputs:
+    """The input of a model. RobustBench's networks normalise inside, and so take pixels / 255."""
     from cleanset.scoring.models import preprocessing_of  # takes seconds, for it imports timm
 
     preprocessing = preprocessing_of(model)
     if model.source == "robustbench":
-        return Inputs(preprocessing, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+        return NetworkInputs(preprocessing, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     if model.source == "torchvision":
         from cleanset.scoring.torchvision_zoo import normalisation_of
 
-        return Inputs(preprocessing, *normalisation_of(model.name))
+        return NetworkInputs(preprocessing, *normalisation_of(model.name))
     import timm
 
     config = timm.get_pretrained_cfg(model.name, allow_unregistered=False)
-    return Inputs(preprocessing, tuple(config.mean), tuple(config.std))
+    return NetworkInputs(preprocessing, tuple(config.mean), tuple(config.std))
 
 
 def known_model(params: Params, by: str) -> Model:
@@ -121,7 +121,7 @@ def _of_set(export: Path, role: str) -> tuple[pd.DataFrame, Source]:
     return rows, lambda image_id: decode(read_image(export, entries[image_id]), ("JPEG", "PNG"))
 
 
-def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: Inputs, role: str | None) -> None:
+def write_arrays(folder: Path, rows: pd.DataFrame, read: Source, inputs: NetworkInputs, role: str | None) -> None:
     """Write five files into a new folder, of the images in `rows` (image_id, label, real_classes), in their order.
 
     images.npy       uint8 (n, size, size, 3), red first, rounded and not normalised

@@ -44,7 +44,7 @@ class Release:
 
 
 def provenance_of_files(release: Release) -> dict[str, Any]:
-    """How the files came about, in the terms of PROV-O, as Croissant 1.1 recommends."""
+    """The origin of the files in terms of PROV-O, as Croissant 1.1 recommends."""
     archive = {"@type": "prov:Entity", "prov:label": release.archive}
     if release.archive_md5:
         archive["@id"] = f"urn:md5:{release.archive_md5}"
@@ -70,7 +70,7 @@ def provenance_of_files(release: Release) -> dict[str, Any]:
 
 
 def release_of(croissant: bytes) -> Release:
-    """The release that a Croissant description of this project tells of; of any other, Release()."""
+    """The release in a Croissant description of this project; Release() for any other."""
     try:
         described = json.loads(croissant)
         files = next(each for each in described["distribution"] if each["@type"] == "cr:FileSet")
@@ -168,7 +168,7 @@ def name_of(model: str) -> str:
 
 
 def sample_notice(images: int) -> str | None:
-    """A warning where a set was made from so many images and not from ImageNet's validation set."""
+    """A warning for a set that was made from another number of images than ImageNet's validation set has."""
     if images == VALIDATION_IMAGES:
         return None
     return (
@@ -199,7 +199,7 @@ def rejected_csv(rejected: "pd.DataFrame") -> str:
 
 
 def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]:
-    """By wnid and image id, why a candidate is not in the set. Raises CleansetError, naming `where`, for other text."""
+    """The reason of each rejected candidate, by wnid and image id. Raises CleansetError, naming `where`."""
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         return {(row["wnid"], row["image_id"]): row["reason"] for row in rows}
@@ -231,7 +231,7 @@ class InputDigest:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How a set was made: for which model, release and classes, with what scores, parameters and tables.
+    """The origin of a set: its model, release and classes, and the scores, parameters and tables behind it.
 
     `unreviewed_clean`: images that nobody has reviewed were taken for clean. `readings`: what was done where a
     source's text and its authors' practice differ, in sentences.
@@ -249,7 +249,7 @@ class Provenance:
 
     @property
     def params_sha256(self) -> str:
-        """Of the parameters as JSON with sorted keys and no spaces."""
+        """SHA-256 of the parameters as JSON with sorted keys and no spaces."""
         return sha256(json.dumps(self.params, sort_keys=True, separators=(",", ":")).encode())
 
 

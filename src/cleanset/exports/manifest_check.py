@@ -17,7 +17,7 @@ from cleanset.exports.manifest import COLUMNS, MANIFEST, Entry, manifest_csv
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 MAX_SHOWN_CHARACTERS = 100
-"""Of a value in a message; a damaged file may hold one of any length."""
+"""Limit of a value in a message; a damaged file may hold one of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def read_manifest(text: str, where: str) -> list[Entry]:
 
 
 def check_manifest(text: str, where: str) -> CheckedManifest:
-    """Check every line of a manifest. Raises CleansetError, naming `where`, if it is no CSV or has other columns."""
+    """Check every line of a manifest. Raises CleansetError, naming `where`, if it is not CSV or has other columns."""
     entries: dict[int, Entry] = {}
     problems: list[Problem] = []
     invalid_files: list[str] = []
@@ -115,7 +115,7 @@ def check_set(entries: Mapping[int, Entry]) -> list[Problem]:
 
 
 def duplicates(entries: Mapping[int, Entry]) -> list[Problem]:
-    """Images that are two by their ids and one by the bytes of their source or by their pixels, by line."""
+    """A problem for each image that has another id but the source bytes or pixels of an earlier one, by line."""
     seen: dict[tuple[str, str], Entry] = {}
     problems = []
     for number, entry in entries.items():

@@ -35,7 +35,7 @@ WORD_ON_TERMS = (
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A set as it was published: the folder, the tar of it, and the tar's SHA-256."""
+    """A published set: its folder, the tar of it, and the tar's SHA-256."""
 
     folder: Path
     tar: Path
@@ -72,8 +72,8 @@ def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publica
     return Publication(out / name, out / f"{name}.tar", digest, len(entries), with_images, key is not None)
 
 
-def printed(publication: Publication) -> str:
-    """The lines that the command prints."""
+def render(publication: Publication) -> str:
+    """The output of the command."""
     images = "with its images" if publication.with_images else "without its images"
     signed = "signed" if publication.signed else "not signed (--key)"
     return (

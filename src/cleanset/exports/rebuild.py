@@ -53,11 +53,11 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     return RebuildResult(str(out), checked.lines, problems)
 
 
-def printed(result: RebuildResult) -> str:
+def render(result: RebuildResult) -> str:
     """The lines that the command prints: one for each problem, and a summary."""
     bad = {problem.line for problem in result.problems}
     if None in bad:
-        summary = "not written, for the manifest is not as it was written"
+        summary = "not written, because the manifest has been changed"
     elif bad:
         summary = f"not written, for {len(bad):,} of {result.images:,} images do not match"
     else:
@@ -66,7 +66,7 @@ def printed(result: RebuildResult) -> str:
 
 
 def _release(manifest: Path) -> Release:
-    """What the Croissant description beside the manifest tells, if there is one."""
+    """The release in the Croissant description beside the manifest, if there is one."""
     folder = manifest if manifest.is_dir() else manifest.parent
     try:
         return release_of(read_regular_file(folder / CROISSANT))

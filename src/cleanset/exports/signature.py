@@ -16,7 +16,7 @@ from cleanset.errors import CleansetError, one_line
 from cleanset.files import read_bytes
 
 NAMESPACE = "cleanset"
-"""What a signature is for, so that one given for another purpose does not count."""
+"""Purpose of a signature (ssh-keygen -n); one given for another purpose does not count."""
 
 _ARMOUR = ("-----BEGIN SSH SIGNATURE-----\n", "-----END SSH SIGNATURE-----\n")
 _LINE_CHARACTERS = 70

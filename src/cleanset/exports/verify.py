@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from cleanset.exports.archive import unpacked
+from cleanset.exports.archive import unpack
 from cleanset.exports.croissant import croissant_json
 from cleanset.exports.description import release_of
 from cleanset.exports.folder import (
@@ -74,7 +74,7 @@ def run(folder: Path, decode: bool, signers: Path | None = None) -> Verification
     """
     if not folder.is_file() or folder.suffix != ".tar":
         return _verify(folder, decode, signers)
-    with unpacked(folder) as (inside, same_bytes):
+    with unpack(folder) as (inside, same_bytes):
         found = _verify(inside, decode, signers)
     if not same_bytes:
         found.problems.append(Problem("unlike", folder.name, "other bytes", "those that publish gives for its files"))
@@ -117,7 +117,7 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     )
 
 
-def printed(verification: Verification, as_json: bool) -> str:
+def render(verification: Verification, as_json: bool) -> str:
     """The lines that the command prints: one for each problem and a summary; or JSON."""
     if as_json:
         return json.dumps(asdict(verification), indent=2)
@@ -210,7 +210,7 @@ def _pixels(data: bytes) -> str | ValueError:
 
 
 def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest, with_images: bool) -> Iterator[Problem]:
-    """Whether what is made from the manifest is there, and made from this one."""
+    """Problems of the files that are made from the manifest: missing, or made from another one."""
     entries = list(manifest.entries.values())
     release = release_of(read_regular_file(folder / CROISSANT) if CROISSANT in files else b"")
     texts = {CROISSANT: croissant_json(entries, sha256(manifest.text.encode()), release)}
@@ -224,12 +224,12 @@ def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest, with_i
 
 
 def _is_without_images(folder: Path, files: set[str]) -> bool:
-    """Whether a set was published without its images, and so without METADATA, which is of use with them only."""
+    """Whether a set was published without its images, and so without METADATA, which needs them."""
     return CHECKSUMS in files and METADATA not in {*files, *read_checksums(folder)[1]}
 
 
 def _of_checksums(folder: Path, files: set[str], with_images: bool) -> Iterator[Problem]:
-    """Whether the files that describe the set are those that CHECKSUMS lists."""
+    """Problems of the files that describe the set, compared with CHECKSUMS."""
     if CHECKSUMS not in files:
         yield Problem("missing", CHECKSUMS, "nothing", "the digests of the files that describe the set")
         return

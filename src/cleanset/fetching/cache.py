@@ -1,4 +1,4 @@
-"""What is kept on this machine of sets that were fetched: revisions, where their files are, and the files.
+"""The cache of fetched sets on this machine: revisions, locations of their files, and the files.
 
 revisions/<address, revision>.json        the commit that a branch, tag or HEAD was when it was asked for
 sets/<address, commit, path>.json         the MD5 of a set's list of files, and the remote with the files
@@ -26,7 +26,7 @@ from cleanset.files import blocks_of, md5, remove_abandoned, sha256, write_text
 from cleanset.machine import cache_folder
 
 STALE_SECONDS = 7 * 24 * 3600
-"""A part of a set that nobody has continued for so long is removed."""
+"""Age at which a part of a set that nobody has continued is removed."""
 
 _LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
 
@@ -131,7 +131,7 @@ class KeptSet:
         return faulty
 
     def remove_surplus(self, folder: Path, files: Mapping[str, str]) -> None:
-        """Remove what is no file of the set, such as what a killed process left."""
+        """Remove everything that the set does not list, such as what a killed process left."""
         for path in sorted(folder.rglob("*"), reverse=True):
             if path.is_dir() and not path.is_symlink():
                 with suppress(OSError):  # not empty

@@ -47,11 +47,11 @@ def run(
     with new_folder(out) as copy:
         shutil.copytree(fetched.folder, copy)
         if problems := verify.run(copy, decode=False).problems:
-            raise CleansetError(f"{fetched.folder}: {problems[0]}; expected the set as it was fetched: add --force")
+            raise CleansetError(f"{fetched.folder}: {problems[0]}; expected the set that was fetched: add --force")
     return FetchedSet(out, fetched.model, fetched.commit, fetched.images)
 
 
-def printed(fetched: FetchedSet) -> str:
+def render(fetched: FetchedSet) -> str:
     """The line that the command prints."""
     return (
         f"{fetched.folder}: {fetched.images:,} images of model {fetched.model} at commit {fetched.commit[:12]}, checked"

@@ -48,7 +48,7 @@ def published_set(url: str, rev: str | None, folder: str, model: str) -> Publish
     """A PublishedSet with its arguments checked; `url` may also be the path of a repository on this machine."""
     if not is_address(url):
         if not Path(url).is_dir():
-            raise CleansetError(f"{url}: no folder; expected the address of a git repository, such as https://…")
+            raise CleansetError(f"{url}: not a folder; expected the address of a git repository, such as https://…")
         url = Path(url).resolve().as_uri()
     if not _ROLE.fullmatch(model):  # it becomes the name of a folder
         raise CleansetError(f"model {shown(model)}; expected the role of a model: small letters, digits and _")
@@ -61,7 +61,7 @@ def published_set(url: str, rev: str | None, folder: str, model: str) -> Publish
 
 
 def is_address(edition: str | Path) -> bool:
-    """Whether this is the address of a git repository, and no folder."""
+    """Whether this is the address of a git repository rather than a folder."""
     return isinstance(edition, str) and _ADDRESS.fullmatch(edition) is not None
 
 
@@ -160,7 +160,7 @@ def _commit_in_history(published: PublishedSet, folder: Path, rev: str) -> str:
 
 
 def _git(folder: Path | None, *arguments: str) -> str:
-    """What git prints. Raises _GitError if it fails."""
+    """Run git and return its output. Raises _GitError if it fails."""
     place = [] if folder is None else [f"--git-dir={folder}"]
     try:
         done = subprocess.run(

@@ -18,6 +18,7 @@ from cleanset.files import read_text, write_text
 from cleanset.pipelines.modules import PACKAGE, Definition, reached, used_by
 from cleanset.yaml_files import parse_yaml
 
+PIXELS = "decides pixels, and the stages that make them have a VERSION"
 PLUMBING = {
     "cleanset.cli": "calls the stage",
     "cleanset.review_cli": "calls the stage",
@@ -30,7 +31,17 @@ PLUMBING = {
     "cleanset.dataset.archives": "finds images; what is read is checked by SHA-256",
     "cleanset.dataset.layouts": "finds images; what is read is checked by SHA-256",
     "cleanset.dataset.ilsvrc": "the numbering of the classes, which never changes",
-    "cleanset.images.boxes": "reads and writes boxes; a wrong box is an error",
+    "cleanset.exports.folder": "reads finished sets, which are checked by SHA-256",
+    "cleanset.images": PIXELS,
+    "cleanset.scoring.differentiable": PIXELS,
+    "cleanset.studies.robustness.corruptions.changes": PIXELS,
+    "cleanset.studies.robustness.exact": PIXELS,
+    "cleanset.studies.robustness.frost": PIXELS,
+    "cleanset.studies.robustness.kernels": PIXELS,
+    "cleanset.studies.robustness.perturbations.changes": PIXELS,
+    "cleanset.studies.robustness.scenarios.changes": PIXELS,
+    "cleanset.studies.robustness.scenarios.scenes": PIXELS,
+    "cleanset.sections": "the base class of params",
     "cleanset.errors": "messages",
     "cleanset.validation": "messages",
     "cleanset.progress": "messages",

@@ -11,10 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import cleanset
-
 PACKAGE = "cleanset"
-SOURCE = Path(cleanset.__file__).parent
+SOURCE = Path(__file__).resolve().parents[1]
 
 
 class Definition(NamedTuple):

@@ -23,7 +23,7 @@ from cleanset.published.edition import (
     reproduce,
     write_edition,
 )
-from cleanset.published.golden import Line, differences, numbers, out_of_order
+from cleanset.published.golden import PublishedNumber, differences, numbers, out_of_order
 from cleanset.published.lists import check_pool, read_pool, read_top5
 from cleanset.review.decisions import decide_all
 from cleanset.review.queue import candidates_by_class
@@ -36,16 +36,16 @@ AS_PUBLISHED, CROPS_LAST = "as_published", "crops_last"
 
 SELECTION_CSV, CROPS_LAST_CSV = "selection.csv", "crops_last.csv"
 
-Change = tuple[int, str, str]
+RuleChange = tuple[int, str, str]
 """Class index, image id, and `added`, `dropped` or `asked` (a verdict on it is missing)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the replay found; `problems` are the differences from what is published."""
+    """Findings of the replay; `problems` are the differences from the published numbers."""
 
-    lines: Sequence[Line]
-    crops_last: Sequence[Change]
+    lines: Sequence[PublishedNumber]
+    crops_last: Sequence[RuleChange]
     remaining: Mapping[str, ReviewProgress]
     problems: Sequence[str]
 
@@ -69,7 +69,7 @@ def run(out: Path) -> Replay:
     _make_empty(out)
     for edition, crops in ((first, "in_rank"), (second, "last")):
         reproduce(write_edition(edition.folder, top5, extras, labels, crops=crops))
-    changes = changed(first, second)
+    changes = changes_by_rule(first, second)
     write_text(out / SELECTION_CSV, selection_csv(first, read_params(first.folder)))
     write_text(out / CROPS_LAST_CSV, _csv(("class_index", "image_id", "change"), changes))
     lines = numbers(read_table(first.selection(PUBLISHED_ROLE), SELECTION), votes)
@@ -98,8 +98,8 @@ def _in_order(mine: pd.DataFrame, votes: Votes) -> Iterator[str]:
         yield f"{wnids()[class_index]}: {name} was looked at, {skipped} before it was not; published from rank 1 down"
 
 
-def changed(first: Edition, second: Edition) -> list[Change]:
-    """What another rule changes in the set of PUBLISHED_ROLE, and which unreviewed images only it asks for."""
+def changes_by_rule(first: Edition, second: Edition) -> list[RuleChange]:
+    """Changes to the set of PUBLISHED_ROLE by another rule, and the unreviewed images that only it asks for."""
     before, after = (_ids(read_table(each.selection(PUBLISHED_ROLE), SELECTION)) for each in (first, second))
     asked_before, asked = (_ids(_asked(each)) for each in (first, second))
     kinds = (("added", after - before), ("dropped", before - after), ("asked", asked - asked_before))
@@ -141,8 +141,8 @@ def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def printed(replay: Replay) -> str:
-    """What the command prints."""
+def render(replay: Replay) -> str:
+    """The output of the command."""
     classes = {kind: len({index for index, _, each in replay.crops_last if each == kind}) for kind in _KINDS}
     images = {kind: sum(each == kind for _, _, each in replay.crops_last) for kind in _KINDS}
     lines = [f"{'set of ' + PUBLISHED_ROLE:<24}{'published':>14}{'found':>14}"]

@@ -102,7 +102,7 @@ def scores_of(correct: pd.DataFrame, labels: Mapping[str, Sequence[int]]) -> pd.
 
 
 def _no_label(labels: Sequence[int]) -> int:
-    """The lowest class that is none of the labels."""
+    """The lowest class that is not among the labels."""
     return next(index for index in range(CLASSES) if index not in labels)
 
 

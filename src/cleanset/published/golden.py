@@ -1,4 +1,4 @@
-"""What is published of the set, and the comparison of a selection with it."""
+"""The published numbers of the set, and a comparison of a selection with them."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -20,10 +20,10 @@ SHORT = {
 EXCLUDED = 916
 """The class "web site", excluded as digital by nature."""
 VERDICTS_SHA256 = "996253ee6ab898766862b109da4e86c8dc8b1a30f9068c2a7769a56f8a9ea25d"
-"""Of the verdicts as published, by `digest_of`: a changed one need not change any number."""
+"""Digest of the published verdicts, by `digest_of`: a changed verdict need not change any number."""
 
 
-class Line(NamedTuple):
+class PublishedNumber(NamedTuple):
     """A number as published and as found."""
 
     name: str
@@ -31,23 +31,25 @@ class Line(NamedTuple):
     found: int | str
 
 
-def numbers(selection: pd.DataFrame, votes: Votes) -> list[Line]:
+def numbers(selection: pd.DataFrame, votes: Votes) -> list[PublishedNumber]:
     """Each published number beside the one found in a selection that was made by these votes."""
     counts = selection["class_index"].value_counts()
+    cropped = int(selection["box_unknown"].sum() + selection["crop"].notna().sum())
     lines = [
-        Line("images", IMAGES, len(selection)),
-        Line("classes with images", CLASSES_WITH_IMAGES, len(counts)),
-        Line("classes with three", CLASSES_WITH_THREE, int((counts == 3).sum())),
-        Line("cropped images", CROPPED, int(selection["box_unknown"].sum() + selection["crop"].notna().sum())),
+        PublishedNumber("images", IMAGES, len(selection)),
+        PublishedNumber("classes with images", CLASSES_WITH_IMAGES, len(counts)),
+        PublishedNumber("classes with three", CLASSES_WITH_THREE, int((counts == 3).sum())),
+        PublishedNumber("cropped images", CROPPED, cropped),
     ]
     lines += [
-        Line(f"class {index}", count, int(counts.get(index, 0))) for index, count in (SHORT | {EXCLUDED: 0}).items()
+        PublishedNumber(f"class {index}", count, int(counts.get(index, 0)))
+        for index, count in (SHORT | {EXCLUDED: 0}).items()
     ]
-    lines.append(Line("verdicts, SHA-256", VERDICTS_SHA256[:12], digest_of(votes)[:12]))
+    lines.append(PublishedNumber("verdicts, SHA-256", VERDICTS_SHA256[:12], digest_of(votes)[:12]))
     return lines
 
 
-def differences(lines: Collection[Line]) -> list[str]:
+def differences(lines: Collection[PublishedNumber]) -> list[str]:
     """A sentence for each number that is not the published one."""
     return [f"{each.name}: {each.found}; published {each.published}" for each in lines if each.found != each.published]
 

@@ -1,4 +1,4 @@
-"""What became of each candidate, for each model that had it: its place in the set, or why it is not in it."""
+"""The fate of each candidate, for each model that had it: a place in the set, or the reason for its rejection."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from cleanset.vocabulary import BASES
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a candidate for one model.
+    """The fate of a candidate for one model.
 
     `place`: in the set, from 1; None for a rejected one, which has a `reason`. `confidence`: on the delivered pixels;
     None for a rejected one, and where the five most probable classes of a crop lack the class. `source_confidence`: on

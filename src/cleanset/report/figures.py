@@ -28,8 +28,8 @@ LEFT_OVER = ("not_needed", "unreviewed")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """How many images are left at one step on the way to the finished sets."""
+class FunnelStep:
+    """Number of images left at one step on the way to the finished sets."""
 
     name: str
     counts: Counts
@@ -81,21 +81,23 @@ def keys(frame: pd.DataFrame) -> list[Key]:
 
 def funnel(
     index: pd.DataFrame, shared: pd.DataFrame, sets: Mapping[str, Filled], reviewed: Collection[Key]
-) -> list[Step]:
+) -> list[FunnelStep]:
     """From all images to the finished sets. `reviewed`: the images with at least one verdict."""
     every = {role: candidates(filled) for role, filled in sets.items()}
     reviewed_counts = {role: sum(key in reviewed for key in keys(frame)) for role, frame in every.items()}
     return [
-        Step("all images", dict.fromkeys(sets, len(index))),
-        Step("with one label", dict.fromkeys(sets, int(index["single"].sum()))),
-        Step("correct for all models", dict.fromkeys(sets, len(shared))),
+        FunnelStep("all images", dict.fromkeys(sets, len(index))),
+        FunnelStep("with one label", dict.fromkeys(sets, int(index["single"].sum()))),
+        FunnelStep("correct for all models", dict.fromkeys(sets, len(shared))),
         *(
-            Step(f"candidates, {tier}", {role: int((frame["tier"] == tier).sum()) for role, frame in every.items()})
+            FunnelStep(
+                f"candidates, {tier}", {role: int((frame["tier"] == tier).sum()) for role, frame in every.items()}
+            )
             for tier in TIERS
         ),
-        Step("all candidates", {role: len(frame) for role, frame in every.items()}),
-        Step("reviewed", reviewed_counts),
-        Step("kept", {role: len(filled.selection) for role, filled in sets.items()}),
+        FunnelStep("all candidates", {role: len(frame) for role, frame in every.items()}),
+        FunnelStep("reviewed", reviewed_counts),
+        FunnelStep("kept", {role: len(filled.selection) for role, filled in sets.items()}),
     ]
 
 
@@ -137,7 +139,7 @@ def _reasons(short: pd.DataFrame) -> dict[int, str]:
 
 
 def by_size(states: Sequence[ClassState], roles: Collection[str], images_per_class: int) -> dict[int, Counts]:
-    """How many classes have so many images, from the most down to none."""
+    """Number of classes by their number of images, from a full class down to an empty one."""
     return {
         size: {role: sum(state.kept[role] == size for state in states) for role in roles}
         for size in range(images_per_class, -1, -1)
@@ -145,7 +147,7 @@ def by_size(states: Sequence[ClassState], roles: Collection[str], images_per_cla
 
 
 def overlaps(sets: Mapping[str, Filled]) -> list[tuple[tuple[str, ...], int]]:
-    """How many images are in the sets of exactly these models; the most frequent first, empty ones left out.
+    """Number of images that are in the sets of exactly these models; the most frequent first, empty ones left out.
 
     An image is common to two sets if it is in the same class of both.
     """
@@ -160,12 +162,12 @@ def overlaps(sets: Mapping[str, Filled]) -> list[tuple[tuple[str, ...], int]]:
 
 
 def distinct_images(sets: Mapping[str, Filled]) -> int:
-    """How many different images the sets hold together."""
+    """Number of different images in all sets together."""
     return len({image_id for filled in sets.values() for image_id in filled.selection["image_id"]})
 
 
 def pairwise(overlap: Sequence[tuple[tuple[str, ...], int]], roles: Sequence[str]) -> dict[tuple[str, str], int]:
-    """How many images two models have in common, whoever else has them."""
+    """Number of images that two models have in common, whether or not others have them."""
     return {
         (a, b): sum(count for members, count in overlap if a in members and b in members)
         for a, b in combinations(roles, 2)
@@ -187,14 +189,14 @@ def rejects(sets: Mapping[str, Filled], examples: int) -> list[Rejects]:
     return sorted(found, key=lambda each: (each.reason in LEFT_OVER, -each.images, each.reason))
 
 
-Row = dict[str, str | int | float]
+PlotRow = dict[str, str | int | float]
 
 
 def plots(
-    steps: Sequence[Step], states: Sequence[ClassState], histograms: Sequence[Histogram], roles: Sequence[str]
+    steps: Sequence[FunnelStep], states: Sequence[ClassState], histograms: Sequence[Histogram], roles: Sequence[str]
 ) -> dict[str, str]:
     """The text of each file, by its path. `confidence` is the lower edge of a bin that is 1 / HISTOGRAM_BINS wide."""
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[PlotRow]] = {}
     for role in roles:
         rows[f"funnel/{role}.json"] = [{"name": step.name, "images": step.counts[role]} for step in steps]
         rows[f"classes/{role}.json"] = [
@@ -209,6 +211,6 @@ def plots(
     return {name: _text(of_file) for name, of_file in rows.items()}
 
 
-def _text(rows: Sequence[Row]) -> str:
+def _text(rows: Sequence[PlotRow]) -> str:
     """JSON, a line for each row."""
     return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"

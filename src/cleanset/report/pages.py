@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from cleanset.dataset.class_names import class_names
 from cleanset.images.boxes import Box
 from cleanset.report.fates import Candidate, HardClass
-from cleanset.report.figures import ClassState, Counts, Histogram, Rejects, Step
+from cleanset.report.figures import ClassState, Counts, FunnelStep, Histogram, Rejects
 from cleanset.review.agreement import Agreement, VerdictAgreement
 from cleanset.review.store import BOARD, basis_of
 from cleanset.review.verdicts import Review
@@ -90,7 +90,7 @@ class ReportData:
     notices: tuple[str, ...]
     images_per_class: int
     readings: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FunnelStep, ...]
     states: tuple[ClassState, ...]
     by_size: Mapping[int, Counts]
     histograms: tuple[Histogram, ...]
@@ -149,7 +149,7 @@ def _with_neighbours(pages: Sequence[Page]) -> Iterator[tuple[Page, dict[str, Pa
 
 
 def fates_of_class(state: ClassState, candidates: Sequence[Candidate]) -> list[str]:
-    """What the page of all classes filters by: role/state/reason, for each reason that a model rejects images for."""
+    """Filter keys of the page of all classes: role/state/reason, for each reason that a model rejects images for."""
     found = []
     for role in state.kept:
         fates = [fate for each in candidates for fate in each.fates if fate.role == role]
