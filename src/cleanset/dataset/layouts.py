@@ -147,7 +147,7 @@ def _pax_problem(records: bytes) -> str | None:
             return f"a malformed pax record at byte {at}"
         key, value = match[2].decode("utf-8", "replace"), records[match.end() : end - 1]
         if b"\0" in value or not _PAX_NUMBERS.get(key, _ANYTHING).fullmatch(value):
-            return f"the pax record {shown(key)} with the value {shown(value)}"
+            return f"the pax record {shown(key)} with the value {shown(value.decode('utf-8', 'replace'))}"
         at = end
     return None
 
