@@ -131,13 +131,12 @@ class DigestRun:
         return FamilyImages({each.name: each.changed_images(files(each.images), self.wanted) for each in self.plans})
 
     def tables(self, digests: pd.DataFrame) -> dict[str, pd.DataFrame]:
-        """The table of each family, from rows of NAMED_DIGESTS in the order of `names`."""
-        found, start = {}, 0
+        """The table of each family, from rows of NAMED_DIGESTS in any order."""
+        found, rows = {}, digests.set_index("image_id")
         for plan in self.plans:
             names = plan.names()
-            rows = digests.iloc[start : start + len(names)].drop(columns="image_id")
-            found[plan.name] = with_keys(rows, names, digests_table(plan.family))
-            start += len(names)
+            of_plan = rows.loc[[f"{plan.name} {name}" for name in names]]
+            found[plan.name] = with_keys(of_plan, names, digests_table(plan.family))
         return found
 
 

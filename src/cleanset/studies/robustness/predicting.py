@@ -95,7 +95,11 @@ def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mappin
         print_notice(f"{plan.name} {target.name}: {settings.precision} against float64: {record['against_float64']}")
     table = predictions_table(plan.family)
     clean_names = [ChangeName(file, CLEAN, 0) for file in clean["image_id"]]
-    answers = with_keys(pd.concat([clean, shards.table()]), [*clean_names, *names], table)
+    by_text, scored = dict(zip(texts, names, strict=True)), shards.table()
+    scored_names = [
+        by_text[text] for text in scored["image_id"]
+    ]  # shards are sorted by text, whatever order they ran in
+    answers = with_keys(pd.concat([clean, scored]), [*clean_names, *scored_names], table)
     write_table(target.answers.predictions(plan.name, stem), answers, table)
     write_text(target.answers.record(plan.name, stem), json.dumps(record, indent=2) + "\n")
     shards.remove()
