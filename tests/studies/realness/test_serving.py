@@ -90,7 +90,7 @@ def test_a_whole_list_in_a_browser(plan: Path, address: str, browser: Browser) -
     """As it is begun and answered, so it is kept; the next person gets the next list."""
     page = browser.new_page()
     page.goto(address)
-    assert "At the end your answers are saved." in page.inner_text("main")
+    assert "Your answers are saved at the end." in page.inner_text("main")
     page.get_by_text("Begin").click()
     for place in range(1, 13):
         page.wait_for_function(
