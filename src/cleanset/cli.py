@@ -517,7 +517,7 @@ app.add_typer(study_cli.app, name="study", rich_help_panel=TOOLS)
 
 EXTRAS = {
     "review": ("fastapi", "nicegui", "starlette", "uvicorn"),
-    "robustness": ("cv2", "imagecorruptions", "numba", "skimage", "statsmodels"),
+    "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
     "attacks": ("eagerpy", "foolbox", "lpips"),
 }
 """The modules that an extra brings; all others come with build."""

@@ -68,7 +68,7 @@ class FolderImages:
     sha256_of: Mapping[str, str]
 
     def __call__(self, file: str) -> Image.Image:
-        """The decoded image. Raises CleansetError if its bytes have changed, or are no whole JPEG or PNG."""
+        """The decoded image. Raises CleansetError if its bytes have changed, or are not a whole JPEG or PNG."""
         path = self.folder / file
         data = read_regular_file(path)
         if (found := sha256(data)) != self.sha256_of[file]:

@@ -316,7 +316,7 @@ _WIDTH = 116
 
 
 def front_matter(model: str, images: int, reviewed: bool, *, with_images: bool) -> str:
-    """The front matter of a set with so many images. `reviewed`: by people. `with_images`: whether they lie beside it.
+    """The front matter of a set of `images` images. `reviewed`: by people. `with_images`: whether they lie beside it.
 
     Without its images, a set is read from its manifest, where the class is in the column class_index.
     """

@@ -75,12 +75,12 @@ _USES = [
     {"@type": "sc:DefinedTerm", "name": name, "termCode": f"DUO_{code}", "url": f"duo:{code}"}
     for name, code in (("general research use", "0000042"), ("non-commercial use only", "0000046"))
 ]
-"""What ImageNet's terms allow, in terms of the Data Use Ontology."""
+"""The uses that ImageNet's terms allow, in the terms of the Data Use Ontology."""
 
 
 _LABELS = ("class_index", "class_name")
 _PROPERTIES = {"image_id": "prov:wasDerivedFrom", "file_sha256": "sc:sha256"}
-"""What a column says of a record's image, by the name of the property."""
+"""Descriptions of the columns of a record, by the name of the property."""
 
 
 def croissant_json(entries: Sequence[Entry], manifest_sha256: str, release: Release) -> str:

@@ -1,1 +1,1 @@
-"""What dvc.yaml files depend on: derived from the code, and entered into locks."""
+"""The code that the stages of dvc.yaml files depend on: derived from imports, and entered into locks."""

@@ -81,8 +81,8 @@ def with_extras(listed: pd.DataFrame, extras: Mapping[int, Sequence[str]]) -> pd
 def scores_of(correct: pd.DataFrame, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     """A score table in which a model gets right the images of `correct`, with their confidence, and no other.
 
-    `correct` has columns class_index, image_id, confidence. Every other image has probability 0 for a class that is
-    none of its labels: the lists do not say more of it.
+    `correct` has columns class_index, image_id, confidence. Every other image has probability 0 for a class
+    other than its labels: the lists say nothing else about it.
     """
     rows = zip(correct["image_id"], correct["class_index"], correct["confidence"], strict=True)
     known = {name: (top1, confidence) for name, top1, confidence in rows}

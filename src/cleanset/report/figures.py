@@ -24,7 +24,7 @@ HISTOGRAM_BINS = 20
 """Each is 1 / HISTOGRAM_BINS wide in confidence on the whole image; the last one is closed."""
 
 LEFT_OVER = ("not_needed", "unreviewed")
-"""Reasons that are no flaw of an image, so that there is nothing to show."""
+"""Reasons other than a flaw of the image, for which there is nothing to show."""
 
 
 @dataclass(frozen=True, slots=True)

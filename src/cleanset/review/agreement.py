@@ -16,7 +16,7 @@ from cleanset.review.verdicts import Review
 from cleanset.vocabulary import VERDICTS
 
 Counts = NDArray[np.int64]
-"""How many reviewers gave each verdict: a row for each image, a column for each verdict."""
+"""Number of reviewers who gave each verdict: a row for each image, a column for each verdict."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How the verdicts of several reviewers on one image become one decision."""
+"""The consensus: one decision from the verdicts of several reviewers on an image."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

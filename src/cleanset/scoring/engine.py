@@ -41,7 +41,7 @@ OnProgress = Callable[[int, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How scores are computed; in float64 none of these settings changes the result.
+    """The settings of scoring; in float64 none of them changes the result.
 
     `workers` is the number of decoding workers in all; with `in_processes`, they are processes without a GPU, too.
     """

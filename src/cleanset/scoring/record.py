@@ -16,7 +16,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ScoreRecord(BaseModel):
-    """What scores were computed with; nothing in it depends on the machine.
+    """A record of what scores were computed with; nothing in it depends on the machine.
 
     `code` is a fingerprint of the source files that turn an image into scores. `against_float64` is None for
     precision float64. `versions` are those of the libraries that compute.

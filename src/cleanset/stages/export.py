@@ -91,7 +91,7 @@ def inputs(edition: Edition, role: str) -> list[Path]:
 
 
 def release(edition: Edition, params: Params, votes: pd.DataFrame) -> Release:
-    """What card and Croissant say of a set beside its images."""
+    """The facts about a set that card and Croissant state beside its images."""
     images = params.dataset.images
     digests = read_md5_list(edition.raw_md5) if edition.raw_md5.is_file() else {}
     return Release(

@@ -149,7 +149,7 @@ def _numbers(path: Path) -> dict[str, float]:
 
 
 def by_reviewer(votes: Votes) -> dict[str, Counts]:
-    """How many verdicts of each kind every reviewer gave."""
+    """Number of verdicts of each kind, by reviewer."""
     given: Counter[tuple[str, str]] = Counter(
         (name, vote.review.verdict) for by_name in votes.values() for name, vote in by_name.items()
     )
@@ -158,7 +158,7 @@ def by_reviewer(votes: Votes) -> dict[str, Counts]:
 
 
 def by_basis(votes: Votes) -> dict[str, Counts]:
-    """How many verdicts of each basis the reviewers gave who have any that is not explicit."""
+    """Number of verdicts of each basis, by reviewer, for those with any verdict that is not explicit."""
     given = Counter((name, basis_of(vote.review)) for by_name in votes.values() for name, vote in by_name.items())
     names = sorted({name for name, basis in given if basis != "explicit"})
     return {name: {basis: given[name, basis] for basis in BASES} for name in names}

@@ -1,1 +1,1 @@
-"""What is measured on finished sets. The core imports none of it."""
+"""The studies: measurements on finished sets. The core imports none of them."""

@@ -23,7 +23,7 @@ DISTANCES = {"l0": "L0", "l2": "L2", "linf": "Linf", "ssim": "SSIM", "lpips": "L
 """The titles of the mean distances, by their names."""
 SIGNS = {
     "random_answers": "another answer when asked again",
-    "saturated_answers": "answers that are no logits, or too large ones",
+    "saturated_answers": "answers too large for logits, or not logits at all",
     "no_gradient": "no gradient",
     "fewer_steps_better": "more success with fewer steps",
     "black_box_better": "more success without a gradient than with it",

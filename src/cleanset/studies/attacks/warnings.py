@@ -31,7 +31,7 @@ MAX_DIFFERENCE = 1e-4
 MAX_LOG_ODDS = 16.6
 """Natural log-odds; above it, 1 minus the probability of the top-1 class is below the resolution of float32."""
 MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
-"""Largest shares of images with such answers that are no sign yet."""
+"""Largest shares of images with such answers before they count as a sign."""
 LEVEL = 0.05
 """Significance level of the sign tests."""
 FAINT = 0.2

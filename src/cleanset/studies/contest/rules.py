@@ -19,7 +19,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
 
 
 class JudgingRules(Section):
-    """How images are judged: minimum number of judges, rule of size, share of control images, seed of the order."""
+    """The rules of judging: minimum number of judges, rule of size, share of control images, seed of the order."""
 
     minimum: Annotated[int, Field(ge=MIN_JUDGES, le=1000)] = MIN_JUDGES
     size: SizeRule = "half"

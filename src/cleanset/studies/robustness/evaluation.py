@@ -130,7 +130,7 @@ class _Answering:
                 write_text(written, json.dumps(record, indent=2) + "\n")
 
     def _stored(self) -> "StoredScores | None":
-        """The stored scores of a role on images of its own edition; None where there are none."""
+        """The stored scores of a role on images of its own edition; None if none are stored."""
         edition = self.images.edition
         is_role = isinstance(self.spec, ZooModel) and self.spec.text in _roles(self.edition)
         if edition is None or not is_role or edition.folder.resolve() != self.edition.folder.resolve():

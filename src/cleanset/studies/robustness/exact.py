@@ -22,16 +22,16 @@ Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
 
 Taps = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
-"""Of each place along an axis: the two source places, and their weights; both are 0 outside the source."""
+"""The two source places of each place along an axis, and their weights; both are 0 outside the source."""
 
 ZOOMS: tuple[tuple[float, float], ...] = ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03))
-"""Of zoom_blur, by severity: up to which factor, excluded, and in which steps from 1."""
+"""Zoom factors of zoom_blur by severity: the end, excluded, and the step; the first factor is 1."""
 
 ADDED_VALUES: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5)
-"""Of brightness, by severity: what is added to HSV's value."""
+"""Amount that brightness adds to HSV's value, by severity."""
 
 SATURATIONS: tuple[tuple[float, float], ...] = ((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (20.0, 0.2))
-"""Of saturate, by severity: the factor of HSV's saturation, and what is added to the product."""
+"""Factor of HSV's saturation and amount added to the product by saturate, by severity."""
 
 
 def brightness(image: Pixels, severity: int) -> Pixels:

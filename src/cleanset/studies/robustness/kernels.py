@@ -115,7 +115,7 @@ def _weights(sigma: float, radius: int) -> Floats:
 
 
 def _density(x: NDArray[np.int64], mean: float, sigma: float) -> Floats:
-    """Of the normal distribution; imagecorruptions makes the kernel of motion_blur and snow of it."""
+    """The density of the normal distribution, from which imagecorruptions makes the kernels of motion_blur and snow."""
     density: Floats = _exp(-((x - mean) ** 2) / (2 * sigma**2)) / (np.sqrt(2 * np.pi) * sigma)
     return density
 

@@ -42,7 +42,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "frame": "a frame, counted from 0",
     "high": "the upper end of the 95 % interval",
     "images": "the number of images that it is over",
-    "level": "a level of the factor, or a scenario or class that Score is over; nothing where there is none",
+    "level": "a level of the factor, or a scenario or class that Score is over; empty without one",
     "low": "the lower end of the 95 % interval",
     "measure": "the name of a measure",
     "model": "a role, or the name of a further model",

@@ -46,7 +46,7 @@ class MeanRatio:
 
 
 def pairs(perturbation: str, frames: int, definition: Definition = "as_written", difficulty: int = 1) -> Pairs:
-    """The comparisons in a sequence of so many frames, at least two.
+    """The comparisons in a sequence of `frames` frames, at least two.
 
     Difficulty d compares frames that are d apart, from each of the first d frames on, as the published code does; the
     difficulty of noise is in the frames themselves and compares all of them. Raises CleansetError for frames too few,

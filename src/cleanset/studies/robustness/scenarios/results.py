@@ -167,7 +167,7 @@ def score_parts(study: ScenarioStudy) -> pd.DataFrame:
 def regression_of(
     study: ScenarioStudy, cells: pd.DataFrame, baselines: tuple[str | None, str | None, int | None]
 ) -> Regression | None:
-    """The regression of the cells' accuracies on model, scenario and class; None where there is nothing to compare.
+    """The regression of the cells' accuracies on model, scenario and class; None without two levels to compare.
 
     `baselines`: model, scenario and class index; None stands for the first model, unchanged, and the first class.
     Raises CleansetError as `regression` does.
