@@ -18,19 +18,6 @@ from tests.studies.contest.made import day
 CONTEST = Path("studies", "contest")
 
 
-def test_both_editions_have_the_same_pipeline(repository: Path) -> None:
-    assert (repository / CONTEST / "dvc.yaml").read_bytes() == (
-        repository / "imagenet" / CONTEST / "dvc.yaml"
-    ).read_bytes()
-
-
-def test_the_modules_that_it_names_are_there(repository: Path) -> None:
-    stages = yaml.safe_load((repository / CONTEST / "dvc.yaml").read_text())["stages"]
-    code = [dep.partition("${root}/")[2] for stage in stages.values() for dep in stage["deps"] if "${root}" in dep]
-    assert len(code) == 33
-    assert [path for path in code if not (repository / path).exists()] == []
-
-
 def test_the_committed_standing_is_that_of_its_day(repository: Path) -> None:
     folder = repository / CONTEST
     asked = yaml.safe_load((folder / "params.yaml").read_text())["day"]
