@@ -51,7 +51,7 @@ class Corruptions(Section):
 
 
 class CorruptionMeasures(Section):
-    """What CE is relative to, and what models were trained with.
+    """The reference of CE, and the corruptions that models were trained with.
 
     `reference`: `alexnet`, the published table, or a role of the edition. `trained_on`: by role, the corruptions that
     a model was trained with; mCE is given without them, too.

@@ -98,7 +98,7 @@ class Baselines(Section):
 
 
 class ScenarioMeasures(Section):
-    """What counts as correct, and what the regression compares with.
+    """The definition of a correct answer, and the baselines of the regression.
 
     `answers`: correct if the class is the most probable one of all 1,000 (all), or of the edition's classes
     (restricted). `baselines`: the model, scenario and class index that the regression compares with; those left out
