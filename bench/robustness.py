@@ -171,7 +171,10 @@ def in_own_process(what: str, folder: Path) -> None:
         changes = [(name, frame) for name in ALL_PERTURBATIONS for frame in range(frame_count(name))]
         write_answers(folder, "perturbations", [(CLEAN, 0), (UNCHANGED, 0), *changes])
         return
-    wanted: dict[str, object] = {"perturbations": {"names": list(ALL_PERTURBATIONS), "reference": ROLES[0]}}
+    wanted: dict[str, object] = {
+        "perturbations": {"names": list(ALL_PERTURBATIONS)},
+        "measures": {"perturbations": {"reference": ROLES[0]}},
+    }
     studied, begin = studied_in(folder, wanted), perf_counter()
     study = study_of(PERTURBATION_FAMILY, studied)
     assert isinstance(study, PerturbationStudy)

@@ -119,13 +119,13 @@ def check_documented(text: str, content: object, lines: Sequence[str]) -> None:
 def test_every_key_of_the_studies_is_there(site: Path, repository: Path) -> None:
     text = words(site, "reference/study_params")
     studied = yaml.safe_load((repository / "studies" / "robustness" / "params.yaml").read_text("utf-8"))
-    del studied["further_models"], studied["masks"], studied["corruptions"]["trained_on"]
+    del studied["further_models"], studied["masks"], studied["measures"]["corruptions"]["trained_on"]
     lines: tuple[str, ...] = (
         "jpeg whole number from 1 to 100 or nothing 85",
         "corruptions.severities list of whole number from 1 to 5 [1, 2, 3, 4, 5]",
-        "corruptions.trained_on list of text, by role {}",
+        "measures.corruptions.trained_on list of text, by role {}",
         "masks[].origin person , generator , model (needed)",
-        "scenarios.baselines.class_index whole number from 0 to 999 or nothing null",
+        "measures.scenarios.baselines.class_index whole number from 0 to 999 or nothing null",
         "scenarios.object_weight number above 0 to 1 1.0",
         "further_models.<role>.name text (needed)",
     )

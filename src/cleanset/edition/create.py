@@ -51,8 +51,8 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         params, pipeline = with_models(params, models), with_files_of(pipeline, models)
     study = read(template / STUDY / "params.yaml")
     if models is not None:  # what these were trained with is not known, nor which of them is the reference
-        study = re.sub(r"(?m)^  trained_on:.*\n(?:    .*\n)*", "  trained_on: {}\n", study)
-        study = re.sub(r"(?m)^  reference: (?!alexnet)\w+ +#", "  reference: null                 #", study)
+        study = re.sub(r"(?m)^    trained_on:.*\n(?:      .*\n)*", "    trained_on: {}\n", study)
+        study = re.sub(r"(?m)^    reference: (?!alexnet)\w+ +#", "    reference: null               #", study)
     study = re.sub(r"\A#.*\n", "# See docs/robustness.md for what to put where.\n", study)
     attacks = re.sub(r"\A#.*\n", "# See docs/attacks.md.\n", read(template / ATTACKS / "params.yaml"))
     config = _dvc_config(template, folder.resolve())

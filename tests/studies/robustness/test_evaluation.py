@@ -280,14 +280,14 @@ def test_the_documented_lines(edition: Edition, repository: Path) -> None:
         (
             ["standard"],
             "standard",
-            {"perturbations": {"reference": "robust"}},
+            {"measures": {"perturbations": {"reference": "robust"}}},
             "unknown model 'robust'; expected one of standard",
         ),
         (["standard"], "standard", {"scenarios": {"names": ["blur"]}}, "scenarios need masks"),
         (
             ["standard"],
             "standard",
-            {"corruptions": {"trained_on": {"x": ["fog"]}}},
+            {"measures": {"corruptions": {"trained_on": {"x": ["fog"]}}}},
             "unknown model 'x'; expected one of standard",
         ),
     ],

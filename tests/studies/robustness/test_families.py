@@ -42,6 +42,12 @@ class Fades(Section):
         return [(name, 0) for name in self.names]
 
 
+class FadeMeasures(Section):
+    """A section of `measures` with one key."""
+
+    threshold: float = 0.5
+
+
 @dataclass(frozen=True)
 class FadeStudy:
     """The answers to one change: whether the top-1 class is the image's, by model."""
@@ -69,6 +75,7 @@ class FadeFamily:
 
     name, singular = "fades", "fade"
     section = Fades
+    measures_section = FadeMeasures
     default_names: tuple[str, ...] = ()
     steps: Mapping[str, Any] = {}
     changing_modules: tuple[str, ...] = ()
@@ -128,7 +135,10 @@ FADES: Family = FadeFamily()
 
 def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(families, "FAMILIES", (*FAMILIES, FADES))
-    params = with_sections(families.FAMILIES).model_validate({"fades": {"names": ["fade"]}, "jpeg": None})
+    params = with_sections(families.FAMILIES).model_validate(
+        {"fades": {"names": ["fade"]}, "measures": {"fades": {"threshold": 0.25}}, "jpeg": None}
+    )
+    assert params.measures_section("fades").threshold == 0.25
     assert [family.name for family in families_in(params)] == ["corruptions", "fades"]
 
     files, rows = {}, []

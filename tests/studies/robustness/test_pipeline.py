@@ -399,13 +399,26 @@ def test_every_edition_has_the_same_pipeline(repository: Path) -> None:
         assert len({(folder / name).read_bytes() for folder in folders}) == 1
 
 
+def test_a_change_of_measures_asks_for_no_new_images(repository: Path) -> None:
+    stages = yaml.safe_load((repository / STUDY / "dvc.yaml").read_text("utf-8"))["stages"]
+    named = {stage: set(entry["params"][0]["params.yaml"]) for stage, entry in stages.items()}
+    assert {stage for stage, keys in named.items() if any(key.startswith("measures") for key in keys)} == {
+        "measure", "pages",
+    }  # fmt: skip
+    families = {family.name for family in FAMILIES}
+    for stage in ("digests", "further", "measure", "pages"):
+        assert families <= named[stage], stage
+    for family in families:
+        assert named[family] & families == {family}
+
+
 @pytest.mark.slow
 def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     make_edition(tmp_path / "mine", models_from_texts(["mine=timm:resnet18.a1_in1k"]))
     study = Study(tmp_path / "mine" / STUDY)
     params = read_study_params(study.params_yaml, ["mine"])
-    assert params.section("corruptions").trained_on == {}
-    assert params.section("perturbations").reference is None
+    assert params.measures_section("corruptions").trained_on == {}
+    assert params.measures_section("perturbations").reference is None
     assert all((folder / "README.md").is_file() for folder in (study.masks, study.backgrounds, study.generated.parent))
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
     kinds = ["none", "random_spatial", "spatial_grid", "spsa", "boundary", "common_corruptions", "pgd", "autoattack"]

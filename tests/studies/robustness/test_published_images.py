@@ -88,8 +88,8 @@ def read(sources: Sources, family: str = "corruptions", /, **section: Any) -> tu
 
 def told(images: pd.DataFrame, family: str = "corruptions", **given: bool) -> str:
     """The notice of published images."""
-    answers = {"answers": "restricted"} if family == "scenarios" else {}
-    params = StudyParams.model_validate({family: {"published": "published", **answers}})
+    measures = {"scenarios": {"answers": "restricted"}} if family == "scenarios" else {}
+    params = StudyParams.model_validate({family: {"published": "published"}, "measures": measures})
     return notice(family_named(family), params, images, **given)
 
 

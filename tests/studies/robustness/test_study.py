@@ -53,12 +53,12 @@ def test_groups_stand_for_their_members(tmp_path: Path) -> None:
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     (text,) = blocks(repository, "yaml", "docs/robustness.md")
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
-    assert params.section("corruptions").trained_on == {"corruption_robust": ["noise"]}
+    assert params.measures_section("corruptions").trained_on == {"corruption_robust": ["noise"]}
     assert len(params.section("corruptions").changes()) == 40
 
 
 def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
-    text = "{further_models: {more: {source: timm, name: a}}, perturbations: {reference: more}}\n"
+    text = "{further_models: {more: {source: timm, name: a}}, measures: {perturbations: {reference: more}}}\n"
     params = read_study_params(study(tmp_path, text), ROLES)
     assert params.models(ROLES) == ["standard", "robust", "more"]
     with pytest.raises(CleansetError, match="unknown model 'more'; expected one of standard, robust"):
@@ -75,15 +75,15 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("corruptions: {names: []}", "corruptions.names"),
         ("corruptions: {severities: [6]}", "corruptions.severities"),
         (
-            "corruptions: {reference: vgg}",
-            "corruptions.reference: unknown model 'vgg'; expected one of alexnet, standard, robust",
+            "measures: {corruptions: {reference: vgg}}",
+            "measures.corruptions.reference: unknown model 'vgg'; expected one of alexnet, standard, robust",
         ),
         (
-            "corruptions: {trained_on: {vgg: [noise]}}",
-            "corruptions.trained_on: unknown model 'vgg'; expected one of standard",
+            "measures: {corruptions: {trained_on: {vgg: [noise]}}}",
+            "measures.corruptions.trained_on: unknown model 'vgg'; expected one of standard",
         ),
-        ("corruptions: {trained_on: {robust: [grain]}}", "unknown corruption 'grain'"),
-        ("{images: own, corruptions: {reference: robust}}", "sees other images than the models"),
+        ("measures: {corruptions: {trained_on: {robust: [grain]}}}", "unknown corruption 'grain'"),
+        ("{images: own, measures: {corruptions: {reference: robust}}}", "sees other images than the models"),
         ("jpeg: 0", "jpeg"),
         (
             "perturbations: {names: [fog]}",
@@ -91,10 +91,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ),
         ("perturbations: {difficulty: 4}", "perturbations.difficulty"),
         (
-            "perturbations: {reference: vgg}",
-            "perturbations.reference: unknown model 'vgg'; expected one of standard, robust",
+            "measures: {perturbations: {reference: vgg}}",
+            "measures.perturbations.reference: unknown model 'vgg'; expected one of standard, robust",
         ),
-        ("{images: own, perturbations: {reference: robust}}", "expected no reference, or images: union"),
+        ("{images: own, measures: {perturbations: {reference: robust}}}", "expected no reference, or images: union"),
         ("masks: [{folder: ../a, origin: person}]", "masks.0.folder"),
         ("masks: [{folder: a, format: gif, origin: person}]", "unknown mask format 'gif'; expected one of png, coco"),
         ("masks: [{folder: a, origin: nobody}]", "masks.0.origin"),
@@ -107,8 +107,8 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("scenarios: {matte: pink}", "unknown matte 'pink'; expected one of black, white, grey, mean"),
         ("scenarios: {object_scales: [1.0, 0.5]}", "object_scales: [1.0, 0.5]; expected a smallest above 0"),
         (
-            "scenarios: {baselines: {model: vgg}}",
-            "scenarios.baselines.model: unknown model 'vgg'; expected one of standard",
+            "measures: {scenarios: {baselines: {model: vgg}}}",
+            "measures.scenarios.baselines.model: unknown model 'vgg'; expected one of standard",
         ),
         ("further_models: {robust: {source: timm, name: a}}", "further_models.robust: the edition has this role"),
         ("further_models: {alexnet: {source: timm, name: a}}", "alexnet names the published table"),
@@ -119,6 +119,15 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
         ("further_models: {more: {source: tim, name: a}}", "further_models.more.source"),
         ("images: both", "images"),
         ("pictures: union", "unknown key 'pictures'"),
+        ("corruptions: {reference: alexnet}", ": corruptions.reference: moved to measures.corruptions.reference"),
+        ("corruptions: {trained_on: {}}", ": corruptions.trained_on: moved to measures.corruptions.trained_on"),
+        (
+            "{perturbations: {reference: null}, scenarios: {answers: all, baselines: {}}}",
+            ": perturbations.reference: moved to measures.perturbations.reference; scenarios.answers: moved to "
+            "measures.scenarios.answers; scenarios.baselines: moved to measures.scenarios.baselines",
+        ),
+        ("measures: {blurs: {}}", "measures: unknown key 'blurs'; expected corruptions, perturbations, scenarios"),
+        ("measures: {scenarios: {answer: all}}", "measures.scenarios: unknown key 'answer'; expected answers"),
         (
             "attack: {images: 7}",
             "attack: this section has become a file of its own; expected its keys in studies/attacks",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FamilySection(Protocol):
-    """The section of params.yaml that names a family's changes."""
+    """The section of params.yaml that decides a family's changed images."""
 
     @property
     def names(self) -> list[str]:
@@ -40,7 +40,7 @@ class FamilySection(Protocol):
 
 
 class NamedModel(NamedTuple):
-    """A model that a key of a section names.
+    """A model that a key of a family's section of `measures` names.
 
     `is_reference`: other models' measures are divided by its own. `also`: what the key may name beside models.
     `may_be_unmeasured`: the model need not be measured here.
@@ -104,7 +104,12 @@ class Family(Protocol):
 
     @property
     def section(self) -> type[Section]:
-        """The pydantic model of its section, a FamilySection."""
+        """The pydantic model of its section, a FamilySection: what decides its changed images."""
+        ...
+
+    @property
+    def measures_section(self) -> type[Section] | None:
+        """The pydantic model of its section of `measures`: what decides only its measures; None: it has none."""
         ...
 
     @property
@@ -147,7 +152,7 @@ class Family(Protocol):
         ...
 
     def named_models(self, params: "StudyParams") -> list[NamedModel]:
-        """The models that its section names."""
+        """The models that its section of `measures` names."""
         ...
 
     def problem(self, params: "StudyParams") -> str | None:

@@ -46,12 +46,14 @@ class CommonParams(Section):
     `images`: every model gets the images of all sets (union), or those of its own set only (own). `jpeg`: the quality
     at which a changed image is stored before a model sees it, as the benchmark's images were; None leaves that out.
     `further_models`: models that are measured beside those of the edition, whose folder `weights` are relative to.
+    `measures` has a section for each family, too: a change there recomputes no image and no prediction.
     """
 
     images: Literal["union", "own"] = "union"
     jpeg: Annotated[int, Field(ge=1, le=100)] | None = 85
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     masks: Annotated[list[MaskFolder], Field(default_factory=list)]
+    measures: Section = Section()
     bootstrap: Bootstrap = Bootstrap()
     further_models: Annotated[dict[Role, Model], Field(default_factory=dict)]
 
@@ -66,18 +68,31 @@ class CommonParams(Section):
         """The section of a family, by the family's name."""
         return getattr(self, family)
 
+    def measures_section(self, family: str) -> Any:
+        """The section of a family in `measures`, by the family's name."""
+        return getattr(self.measures, family)
+
     def models(self, roles: Iterable[str]) -> list[str]:
         """The models that are measured: those of the edition, then the further ones."""
         return [*roles, *self.further_models]
 
 
+_MEASURES = "The keys that decide only measures, by family."
+"""The description of `measures` in the reference."""
+
+
 def with_sections(families: Iterable[Family]) -> type[CommonParams]:
-    """The params of a study of these families: the common keys, and a section for each."""
-    fields: dict[str, Any] = {
-        family.name: (family.section, Field(default_factory=partial(family.section.model_validate, {})))
-        for family in families
-    }
+    """The params of a study of these families: the common keys, and for each a section and one in `measures`."""
+    families = tuple(families)
+    of_measures = {each.name: _field(each.measures_section) for each in families if each.measures_section is not None}
+    measures: type[Section] = create_model("Measures", __base__=Section, __doc__=_MEASURES, **of_measures)
+    fields = {family.name: _field(family.section) for family in families} | {"measures": _field(measures)}
     return create_model("StudyParams", __base__=CommonParams, __doc__=CommonParams.__doc__, **fields)
+
+
+def _field(section: type[Section]) -> Any:
+    """The type and default of a key whose value is a section."""
+    return section, Field(default_factory=partial(section.model_validate, {}))
 
 
 # built instead of written, so that a new family is one line in FAMILIES; type checkers see the common keys alone
@@ -92,15 +107,11 @@ def read_study_params(
 ) -> StudyParams:
     """Read and check a study's params.yaml. Raises CleansetError naming the key.
 
-    `roles` are the models of the edition, `others` models that `corruptions.trained_on` may name beside those that are
-    measured. Without `further` those of `further_models` are not measured.
+    `roles` are the models of the edition, `others` models that `measures.corruptions.trained_on` may name beside those
+    that are measured. Without `further` those of `further_models` are not measured.
     """
     content = read_yaml(path, "expected the params of a study: git checkout it")
-    if isinstance(content, dict) and "attack" in content:
-        raise CleansetError(
-            f"{path}: attack: this section has become a file of its own; expected its keys in "
-            "studies/attacks/params.yaml: move them there"
-        )
+    _refuse_moved(path, content)
     try:
         params = StudyParams.model_validate(content)
     except ValidationError as error:
@@ -114,11 +125,30 @@ def read_study_params(
     for family in FAMILIES:
         for each in family.named_models(params):
             known = [*each.also, *measured, *(others if each.may_be_unmeasured else ())]
-            _check_named(f"{path}: {family.name}.{each.key}", each, known, params)
+            _check_named(f"{path}: measures.{family.name}.{each.key}", each, known, params)
     for family in FAMILIES:
         if (problem := family.problem(params)) is not None:
             raise CleansetError(f"{path}: {problem}")
     return params
+
+
+def _refuse_moved(path: Path, content: object) -> None:
+    """Raise CleansetError for sections and keys that have another place now, naming it."""
+    sections = content if isinstance(content, dict) else {}
+    if "attack" in sections:
+        raise CleansetError(
+            f"{path}: attack: this section has become a file of its own; expected its keys in "
+            "studies/attacks/params.yaml: move them there"
+        )
+    moved = [
+        f"{family.name}.{key}"
+        for family in FAMILIES
+        if family.measures_section is not None and isinstance(sections.get(family.name), dict)
+        for key in family.measures_section.model_fields
+        if key in sections[family.name] and key not in family.section.model_fields
+    ]
+    if moved:
+        raise CleansetError(f"{path}: {'; '.join(f'{key}: moved to measures.{key}' for key in moved)}")
 
 
 def _check_named(where: str, model: NamedModel, known: Sequence[str], params: StudyParams) -> None:

@@ -27,28 +27,19 @@ PUBLISHED_REFERENCE = "alexnet"
 
 
 class Corruptions(Section):
-    """The corruptions of source 003 that are measured, by name or group, and what CE is relative to.
+    """The corruptions of source 003 that are measured, by name or group.
 
-    `reference`: `alexnet`, the published table, or a role of the edition. `trained_on`: by role, the corruptions that
-    a model was trained with; mCE is given without them, too. `published`: a folder of ImageNet-C's images, which are
-    read instead of made; None: they are made.
+    `published`: a folder of ImageNet-C's images, which are read instead of made; None: they are made.
     """
 
     names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(TEST_CORRUPTIONS))]
     severities: Annotated[list[_Severity], Field(min_length=1, default_factory=lambda: list(SEVERITIES))]
-    reference: str = PUBLISHED_REFERENCE
-    trained_on: Annotated[dict[str, list[str]], Field(default_factory=dict)]
     published: Annotated[str, Field(min_length=1)] | None = None
 
     @field_validator("names")
     @classmethod
     def _known(cls, names: list[str]) -> list[str]:
         return known_names(names, corruptions_of)
-
-    @field_validator("trained_on")
-    @classmethod
-    def _all_known(cls, trained_on: dict[str, list[str]]) -> dict[str, list[str]]:
-        return {role: known_names(names, corruptions_of) for role, names in trained_on.items()}
 
     def changes(self) -> list[tuple[str, int]]:
         """Each corruption at each severity, in the order of the benchmark."""
@@ -59,11 +50,28 @@ class Corruptions(Section):
         return sorted(set(self.severities))
 
 
+class CorruptionMeasures(Section):
+    """The reference of CE, and the corruptions that models were trained with.
+
+    `reference`: `alexnet`, the published table, or a role of the edition. `trained_on`: by role, the corruptions that
+    a model was trained with; mCE is given without them, too.
+    """
+
+    reference: str = PUBLISHED_REFERENCE
+    trained_on: Annotated[dict[str, list[str]], Field(default_factory=dict)]
+
+    @field_validator("trained_on")
+    @classmethod
+    def _all_known(cls, trained_on: dict[str, list[str]]) -> dict[str, list[str]]:
+        return {role: known_names(names, corruptions_of) for role, names in trained_on.items()}
+
+
 class CorruptionFamily:
     """Corruptions of ImageNet-C, each at several severities."""
 
     name, singular = "corruptions", "corruption"
     section = Corruptions
+    measures_section = CorruptionMeasures
     default_names: tuple[str, ...] = tuple(CORRUPTION_GROUPS)
     steps: Mapping[str, Any] = {"severity": SEVERITY}
     changing_modules: tuple[str, ...] = (
@@ -109,6 +117,11 @@ class CorruptionFamily:
         section: Corruptions = params.section(self.name)
         return section
 
+    def measures_of(self, params: "StudyParams") -> CorruptionMeasures:
+        """Its section of `measures`."""
+        section: CorruptionMeasures = params.measures_section(self.name)
+        return section
+
     def remark(self, params: "StudyParams") -> str:
         return ""
 
@@ -116,7 +129,7 @@ class CorruptionFamily:
         return {}
 
     def named_models(self, params: "StudyParams") -> list[NamedModel]:
-        wanted = self.of(params)
+        wanted = self.measures_of(params)
         reference = NamedModel("reference", wanted.reference, is_reference=True, also=(PUBLISHED_REFERENCE,))
         return [reference, *(NamedModel("trained_on", role, may_be_unmeasured=True) for role in wanted.trained_on)]
 
@@ -143,19 +156,21 @@ class CorruptionFamily:
     def study(self, studied: "Studied", images: pd.DataFrame) -> FamilyStudy:
         from cleanset.studies.robustness.corruptions.results import read_study
 
-        return read_study(self.of(studied.params), studied.answers(self, images), studied.images_of(self, images))
+        wanted, measures = self.of(studied.params), self.measures_of(studied.params)
+        return read_study(wanted, measures, studied.answers(self, images), studied.images_of(self, images))
 
     def page_context(self, data: "PagesData") -> dict[str, Any]:
         from cleanset.studies.robustness.corruptions.published import PUBLISHED_MODELS
         from cleanset.studies.robustness.results import percentages
 
         wanted, lines = self.of(data.params), data.tables[self.name]
+        trained_on = self.measures_of(data.params).trained_on
         largest_published = max(mce for _, mce in PUBLISHED_MODELS.values())
         return {
             "corruptions": corruptions_of(wanted.names),
             "severities": wanted.sorted_severities(),
             "cells": percentages(data.tables["corruption_errors"], ["model", "change", "severity"], "errors"),
-            "seen": {role: set(corruptions_of(names)) for role, names in wanted.trained_on.items()},
+            "seen": {role: set(corruptions_of(names)) for role, names in trained_on.items()},
             "largest_ce": _axis_end(lines, "ce"),
             "largest_mce": max(_axis_end(lines, "mce"), largest_published),
             "published": PUBLISHED_MODELS,

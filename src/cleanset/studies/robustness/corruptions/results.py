@@ -45,7 +45,7 @@ from cleanset.studies.robustness.results import (
 from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, sampled_means
 
 if TYPE_CHECKING:
-    from cleanset.studies.robustness.corruptions.family import Corruptions
+    from cleanset.studies.robustness.corruptions.family import CorruptionMeasures, Corruptions
     from cleanset.studies.robustness.settings import StudyParams
 
 Misclassified = npt.NDArray[np.bool_]
@@ -168,14 +168,16 @@ def _null(answers: CorruptionAnswers, name: str, chosen: Chosen, resamples: Resa
     return sampled_means(answers.nulls[name][chosen][:, np.newaxis], [name], resamples)[name]
 
 
-def read_study(wanted: "Corruptions", answers: SeenAnswers, images: StudiedImages) -> CorruptionStudy:
+def read_study(
+    wanted: "Corruptions", measures: "CorruptionMeasures", answers: SeenAnswers, images: StudiedImages
+) -> CorruptionStudy:
     """The corruptions of the params, with the answers to them."""
     names, severities = corruptions_of(wanted.names), wanted.sorted_severities()
     found = {
         name: read_answers(seen_images, predictions, names, severities).of_all(seen)
         for name, seen, seen_images, predictions in answers
     }
-    return CorruptionStudy(images, names, severities, found, wanted.reference, wanted.trained_on)
+    return CorruptionStudy(images, names, severities, found, measures.reference, measures.trained_on)
 
 
 def read_answers(

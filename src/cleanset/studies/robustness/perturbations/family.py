@@ -35,15 +35,14 @@ class Perturbations(Section):
 
     `difficulty`: for noise, its level; for all others, the step between the frames that are compared. `frames`: 31,
     and 41 of translate (`as_published`), or 30 of each (`as_written`). `max_images`: the number of images, taken as
-    the first of each class, then the second, and so on; None: all. `reference`: the role that FR is relative to; None:
-    no FR. `published`: a folder of ImageNet-P's videos, which are read instead of made; None: they are made.
+    the first of each class, then the second, and so on; None: all. `published`: a folder of ImageNet-P's videos, which
+    are read instead of made; None: they are made.
     """
 
     names: Annotated[list[str], Field(default_factory=list)]
     difficulty: Annotated[int, Field(ge=LEVELS[0], le=LEVELS[-1])] = 1
     frames: Literal["as_published", "as_written"] = "as_published"
     max_images: Annotated[int, Field(ge=1)] | None = None
-    reference: str | None = None
     published: Annotated[str, Field(min_length=1)] | None = None
 
     @field_validator("names")
@@ -66,11 +65,18 @@ class Perturbations(Section):
         return [(name, frame) for name, count in self.frame_counts().items() for frame in range(count)]
 
 
+class PerturbationMeasures(Section):
+    """`reference`: the role that FR is relative to; None: no FR."""
+
+    reference: str | None = None
+
+
 class PerturbationFamily:
     """Perturbations of ImageNet-P: sequences of frames."""
 
     name, singular = "perturbations", "perturbation"
     section = Perturbations
+    measures_section = PerturbationMeasures
     default_names: tuple[str, ...] = tuple(PERTURBATION_GROUPS)
     steps: Mapping[str, Any] = {"frame": FRAME}
     changing_modules: tuple[str, ...] = (
@@ -113,6 +119,11 @@ class PerturbationFamily:
         section: Perturbations = params.section(self.name)
         return section
 
+    def measures_of(self, params: "StudyParams") -> PerturbationMeasures:
+        """Its section of `measures`."""
+        section: PerturbationMeasures = params.measures_section(self.name)
+        return section
+
     def remark(self, params: "StudyParams") -> str:
         return ""
 
@@ -120,7 +131,7 @@ class PerturbationFamily:
         return {}
 
     def named_models(self, params: "StudyParams") -> list[NamedModel]:
-        reference = self.of(params).reference
+        reference = self.measures_of(params).reference
         return [] if reference is None else [NamedModel("reference", reference, is_reference=True)]
 
     def problem(self, params: "StudyParams") -> str | None:
@@ -151,7 +162,8 @@ class PerturbationFamily:
     def study(self, studied: "Studied", images: pd.DataFrame) -> FamilyStudy:
         from cleanset.studies.robustness.perturbations.results import read_study
 
-        return read_study(self.of(studied.params), studied.answers(self, images), studied.images_of(self, images))
+        wanted, measures = self.of(studied.params), self.measures_of(studied.params)
+        return read_study(wanted, measures, studied.answers(self, images), studied.images_of(self, images))
 
     def page_context(self, data: "PagesData") -> dict[str, Any]:
         from cleanset.studies.robustness.results import percentages

@@ -40,7 +40,7 @@ from cleanset.studies.robustness.results import (
 from cleanset.studies.robustness.sampled import DEFINITIONS, Definition, Sampled, mean_of, sampled_means
 
 if TYPE_CHECKING:
-    from cleanset.studies.robustness.perturbations.family import Perturbations
+    from cleanset.studies.robustness.perturbations.family import PerturbationMeasures, Perturbations
     from cleanset.studies.robustness.settings import StudyParams
 
 Top5 = npt.NDArray[np.int64]
@@ -177,13 +177,15 @@ def _values(sampled: Mapping[str, Sampled]) -> dict[str, float]:
     return {name: each.value for name, each in sampled.items()}
 
 
-def read_study(wanted: "Perturbations", answers: SeenAnswers, images: StudiedImages) -> PerturbationStudy:
+def read_study(
+    wanted: "Perturbations", measures: "PerturbationMeasures", answers: SeenAnswers, images: StudiedImages
+) -> PerturbationStudy:
     """The perturbations of the params, with the answers to them."""
     frames = wanted.frame_counts()
     found = {
         name: read_answers(seen_images, predictions, frames, seen) for name, seen, seen_images, predictions in answers
     }
-    return PerturbationStudy(images, perturbations_of(wanted.names), found, wanted.difficulty, wanted.reference)
+    return PerturbationStudy(images, perturbations_of(wanted.names), found, wanted.difficulty, measures.reference)
 
 
 def read_answers(

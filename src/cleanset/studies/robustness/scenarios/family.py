@@ -40,14 +40,6 @@ ANSWERS = "answers"
 """The column that says what counts as correct."""
 
 
-class Baselines(Section):
-    """The levels that the regression compares all others with."""
-
-    model: str | None = None
-    scenario: str | None = None
-    class_index: Annotated[int, Field(ge=0, le=999)] | None = None
-
-
 class Scenarios(Section):
     """The scenarios of source 002 that are measured, by name or group, on the images that have a mask.
 
@@ -55,9 +47,7 @@ class Scenarios(Section):
     are then of its folders; None: they are made.
 
     `definition`: the paper's text or its published code. `matte`: what transparent_image is seen over.
-    `object_scales`, `object_weight` and `object_moved` are those of random_background. `answers`: correct if the
-    class is the most probable one of all 1,000 (all), or of the edition's classes (restricted). `baselines`: the
-    model, scenario and class index that the regression compares with; those left out are the first ones.
+    `object_scales`, `object_weight` and `object_moved` are those of random_background.
     """
 
     published: Annotated[str, Field(min_length=1)] | None = None  # before names, which are checked by it
@@ -67,8 +57,6 @@ class Scenarios(Section):
     object_scales: Annotated[list[float], Field(min_length=2, max_length=2, default_factory=lambda: [0.5, 1.0])]
     object_weight: Annotated[float, Field(gt=0, le=1)] = 1.0
     object_moved: bool = True
-    answers: Literal["all", "restricted"] = "all"
-    baselines: Baselines = Field(default_factory=lambda: Baselines())
 
     @field_validator("names")
     @classmethod
@@ -101,11 +89,32 @@ class Scenarios(Section):
         return (*scenarios_of(name for name in self.names if name not in others), *dict.fromkeys(others))
 
 
+class Baselines(Section):
+    """The levels that the regression compares all others with."""
+
+    model: str | None = None
+    scenario: str | None = None
+    class_index: Annotated[int, Field(ge=0, le=999)] | None = None
+
+
+class ScenarioMeasures(Section):
+    """The definition of a correct answer, and the baselines of the regression.
+
+    `answers`: correct if the class is the most probable one of all 1,000 (all), or of the edition's classes
+    (restricted). `baselines`: the model, scenario and class index that the regression compares with; those left out
+    are the first ones.
+    """
+
+    answers: Literal["all", "restricted"] = "all"
+    baselines: Baselines = Field(default_factory=lambda: Baselines())
+
+
 class ScenarioFamily:
     """Scenarios of XIMAGENET-12: another background or object."""
 
     name, singular = "scenarios", "scenario"
     section = Scenarios
+    measures_section = ScenarioMeasures
     default_names: tuple[str, ...] = ()
     steps: Mapping[str, Any] = {}
     changing_modules: tuple[str, ...] = (
@@ -152,16 +161,21 @@ class ScenarioFamily:
         section: Scenarios = params.section(self.name)
         return section
 
+    def measures_of(self, params: "StudyParams") -> ScenarioMeasures:
+        """Its section of `measures`."""
+        section: ScenarioMeasures = params.measures_section(self.name)
+        return section
+
     def remark(self, params: "StudyParams") -> str:
         classes = {"all": "all 1,000", "restricted": "the edition's classes"}
-        answers = self.of(params).answers
+        answers = self.measures_of(params).answers
         return f"A prediction is correct if the class is the most probable of {classes[answers]} (answers: {answers})."
 
     def labels(self, params: "StudyParams") -> dict[str, str]:
-        return {ANSWERS: self.of(params).answers}
+        return {ANSWERS: self.measures_of(params).answers}
 
     def named_models(self, params: "StudyParams") -> list[NamedModel]:
-        model = self.of(params).baselines.model
+        model = self.measures_of(params).baselines.model
         return [] if model is None else [NamedModel("baselines.model", model)]
 
     def problem(self, params: "StudyParams") -> str | None:
@@ -192,13 +206,15 @@ class ScenarioFamily:
     def study(self, studied: "Studied", images: pd.DataFrame) -> FamilyStudy:
         from cleanset.studies.robustness.scenarios.results import read_study
 
-        return read_study(self.of(studied.params), studied.answers(self, images), studied.images_of(self, images))
+        wanted, measures = self.of(studied.params), self.measures_of(studied.params)
+        return read_study(wanted, measures, studied.answers(self, images), studied.images_of(self, images))
 
     def page_context(self, data: "PagesData") -> dict[str, Any]:
         from cleanset.dataset.class_names import class_names
         from cleanset.studies.robustness.results import percentages
 
         wanted, cells = self.of(data.params), data.tables["scenario_accuracies"]
+        baselines = self.measures_of(data.params).baselines
         totals = cells.groupby("class_index")[["correct", "images"]].sum()
         worst = (totals["correct"] / totals["images"]).sort_values(kind="stable").index[:SHOWN_CLASSES]
         regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")
@@ -212,7 +228,7 @@ class ScenarioFamily:
             "total_images": int(counts["images"].sum()),
             "cells": percentages(cells, ["model", "scenario", "class_index"], "correct"),
             "class_images": dict(zip(counts["class_index"].tolist(), counts["images"].tolist(), strict=True)),
-            "baselines": [] if fitted is None else _baseline_names(wanted.baselines, data.roles[0], cells),
+            "baselines": [] if fitted is None else _baseline_names(baselines, data.roles[0], cells),
             "parts_of_score": {} if scores is None else _score_parts(scores),
             "regression": [] if regression is None else _terms(regression),
             "anova": anova,

@@ -26,7 +26,7 @@ from cleanset.studies.robustness.scenarios.measures import accuracy_by_cell, sam
 from cleanset.studies.robustness.scenarios.regression import Regression, regression
 
 if TYPE_CHECKING:
-    from cleanset.studies.robustness.scenarios.family import Baselines, Scenarios
+    from cleanset.studies.robustness.scenarios.family import Baselines, ScenarioMeasures, Scenarios
     from cleanset.studies.robustness.settings import StudyParams
 
 Correct = npt.NDArray[np.bool_]
@@ -68,7 +68,7 @@ class ScenarioStudy:
         found = {"scenario_accuracies": cells}
         if self.scenarios and len(cells):
             found["scenario_scores"] = score_parts(self)
-        base: Baselines = params.section("scenarios").baselines
+        base: Baselines = params.measures_section("scenarios").baselines
         regression = None
         if params.images == "union":
             regression = regression_of(self, cells, (base.model, base.scenario, base.class_index))
@@ -100,11 +100,13 @@ class ScenarioStudy:
                 yield SampledMeasure(name, "", sampled_score(correct, unchanged, definition, resamples))
 
 
-def read_study(wanted: "Scenarios", answers: SeenAnswers, images: StudiedImages) -> ScenarioStudy:
+def read_study(
+    wanted: "Scenarios", measures: "ScenarioMeasures", answers: SeenAnswers, images: StudiedImages
+) -> ScenarioStudy:
     """The scenarios of the params, with the answers to them."""
     names = wanted.expanded()
     found = {
-        name: read_answers(seen_images, predictions, names, wanted.answers, seen)
+        name: read_answers(seen_images, predictions, names, measures.answers, seen)
         for name, seen, seen_images, predictions in answers
     }
     return ScenarioStudy(images, names, found)

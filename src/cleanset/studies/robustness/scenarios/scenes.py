@@ -188,5 +188,5 @@ def settings_of(wanted: "Scenarios", scenes: SceneImage) -> dict[str, Any]:
     used = [each.file for each in scenes.masks.values()] + list(scenes.photographs)
     used += list((scenes.generated or {}).values())
     digests = "\n".join(f"{each.path.name} {each.sha256}" for each in used)
-    params = wanted.model_dump(exclude={"published", "names", "answers", "baselines"})
+    params = wanted.model_dump(exclude={"published", "names"})
     return {**params, "files_sha256": sha256(digests.encode())}
