@@ -57,6 +57,7 @@ def _numpy(values: pa.Array) -> NDArray[Any]:
 
 
 def _matches(pattern: str) -> Callable[[pa.Array], Valid]:
+    # the group lets ^ and $ hold for every alternative of a pattern
     return lambda values: _numpy(pc.fill_null(pc.match_substring_regex(values, f"^(?:{pattern})$"), False))
 
 
@@ -105,6 +106,7 @@ def _distinct_classes(values: pa.Array) -> Valid:
     rows, classes = _numpy(pc.list_parent_indices(values)), _numpy(pc.list_flatten(values))
     valid = np.ones(len(values), dtype=np.bool)
     valid[rows[~((classes >= 0) & (classes <= MAX_CLASS))]] = False
+    # the lists differ in length: all classes are compared in one flat array, equal ones of a row side by side
     order = np.lexsort((classes, rows))
     rows, classes = rows[order], classes[order]
     valid[rows[1:][(rows[1:] == rows[:-1]) & (classes[1:] == classes[:-1])]] = False
@@ -141,7 +143,10 @@ PROBABILITY = Column(pa.float32(), "a probability from 0 to 1", _between(0, 1))
 DIFFERENCE = Column(pa.float64(), "a difference of probabilities from 0 to 1", _between(0, 1))
 LOG_ODDS = Column(pa.float32(), "log-odds, a finite number", _between(-MAX_FLOAT32, MAX_FLOAT32))
 LOG_ODDS_DIFFERENCE = Column(
-    pa.float64(), "a difference of log-odds, a finite number", _between(-2 * MAX_FLOAT32, 2 * MAX_FLOAT32)
+    # two float32 may be twice the largest one apart
+    pa.float64(),
+    "a difference of log-odds, a finite number",
+    _between(-2 * MAX_FLOAT32, 2 * MAX_FLOAT32),
 )
 TOP5_CLASSES = Column(pa.list_(pa.int16(), 5), f"five distinct class indices from 0 to {MAX_CLASS}", _five_classes)
 TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", _each_between(0, 1))
@@ -157,6 +162,7 @@ BOX = Column(pa.list_(pa.int32(), 4), "left, top, right, bottom of a box with an
 _PAGE_HEADER_BYTES = 32
 """More than the first four fields of a page's header take."""
 
+# four fields, each 0x15 and a number of which only the last byte is below 0x80
 _CHECKSUM_IN_HEADER = re.compile(rb"(\x15[\x80-\xff]*[\x00-\x7f]){4}")
 
 _Check = Callable[[pa.Table], "tuple[str, int, str] | None"]
@@ -365,6 +371,7 @@ def read_table(path: Path, table: Table, columns: Sequence[str] | None = None) -
 
 def _read(path: Path) -> pa.Table:
     try:
+        # without effect on files that have no checksums
         with open_file(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
             content = file.read()
         content.validate(full=True)

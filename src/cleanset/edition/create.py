@@ -69,6 +69,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         write_text(partial / ATTACKS / "params.yaml", attacks)
         for project in PROJECTS:
             write_text(partial / project / ".dvc" / "config", _project_config(config, folder.resolve(), project))
+        # git does not keep an empty folder
         write_text(partial / "reviews" / ".gitkeep", "")
         write_text(partial / ".gitignore", IGNORED)
 

@@ -232,6 +232,7 @@ def outs_of(edition: Path) -> Iterator[Out]:
     for lock in lock_files(edition):
         uncached = set(_uncached(lock.with_name("dvc.yaml")))
         for stage, content in _stages(lock).items():
+            # DVC's address of a stage in another dvc.yaml than that of the current folder
             name = stage if lock.parent == edition else f"{(lock.parent / 'dvc.yaml').relative_to(edition)}:{stage}"
             for entry in content["outs"]:
                 path = Path(os.path.normpath(lock.parent / entry["path"]))

@@ -72,6 +72,7 @@ def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:
     found = []
     if copy.is_file():
         found.append((copy.stat().st_mtime, _text(copy), str(copy)))
+    # git keeps no modification times: the copy's is compared with the time of the commit
     text, time = _git(lock, "show", f"HEAD:./{lock.name}"), _git(lock, "log", "-1", "--format=%ct", "--", lock.name)
     if text and time:
         found.append((float(time), text, "git"))
@@ -145,6 +146,7 @@ def check_idle(tmp: Path) -> None:
 def _is_dvc(pid: int) -> bool:
     """Whether a process runs DVC; another program may have got the number of one that was killed."""
     try:
+        # the name may come first (dvc), second (python dvc) or third (python -m dvc)
         return any("dvc" in Path(part).name for part in psutil.Process(pid).cmdline()[:3])
     except psutil.Error:
         return False

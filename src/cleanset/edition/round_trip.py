@@ -33,6 +33,7 @@ def changed(text: str, change: Callable[[Any], None]) -> str:
     yaml = _yaml()
     try:
         content = yaml.load(plain)
+        # a layout that does not survive this would be rewritten outside of the change, too
         if _dumped(yaml, content) != plain:
             raise LayoutError
         change(content)
@@ -48,6 +49,7 @@ def _yaml() -> YAML:
     yaml = YAML()
     yaml.Representer = _Representer
     yaml.preserve_quotes = True
+    # else ruamel.yaml folds long lines
     yaml.width = 2**31
     yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml
@@ -74,6 +76,7 @@ def _comments(text: str) -> list[tuple[str, str]]:
 def move_what_follows(table: CommentedMap, source: str, target: str) -> None:
     """Let comments and blank lines below entry `source` come below entry `target`, as ruamel.yaml keeps them."""
     holder, key = _last_line(table, source)
+    # ruamel.yaml keeps what follows a key in the third of four slots: a comment and all lines below it
     token = holder.ca.items.get(key, [None] * 4)[2]
     at_its_end, _, below = token.value.partition("\n") if token else ("", "", "")
     if below:

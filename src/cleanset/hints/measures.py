@@ -174,6 +174,7 @@ def _sharpness(grey: _Grey) -> float:
 def _noise(grey: _Grey) -> float:
     across = grey[:, 2:] - 2 * grey[:, 1:-1] + grey[:, :-2]
     both = across[2:] - 2 * across[1:-1] + across[:-2]
+    # 6 is the norm of this kernel, 0.6745 the median of |x| for a standard normal x
     return float(np.median(np.abs(both[::2, ::2]))) / (6 * 0.6745) if both.size else 0.0
 
 

@@ -120,6 +120,7 @@ def _run(origin: Origin, path: Path) -> None:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
     }
+    # -P: modules in the current folder are not imported
     command = [sys.executable, "-P", "-m", "cleanset.scoring.downloads", str(STALL_SECONDS), kind, *words, str(path)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
@@ -157,6 +158,7 @@ def _from_hub(repository: str, name: str, path: Path) -> None:
     folder = path.parent / "hub"
     shutil.rmtree(folder, ignore_errors=True)  # left by an earlier attempt
     facts = get_hf_file_metadata(hf_hub_url(repository, name))
+    # at the commit of the metadata: the repository may change between the two requests
     fetched = Path(hf_hub_download(repository, name, revision=facts.commit_hash, local_dir=folder))
     with fetched.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -187,6 +189,7 @@ def _give_up_when_stalled(folder: Path, seconds: float) -> None:
         if found != size:
             size, since = found, time.monotonic()
     print(f"no byte came for {seconds:g} seconds", flush=True)
+    # sys.exit would end this thread only, while the main thread waits for the next byte
     os._exit(1)
 
 

@@ -189,6 +189,7 @@ def score_shards(
     missing, stop = iter(shards.missing), threading.Event()
 
     def run(device: torch.device) -> None:
+        # batches are read ahead, so a shard is begun before the one before it is finished
         started: deque[int] = deque()
 
         def groups() -> Iterator[Sequence[str]]:
@@ -215,4 +216,5 @@ def score_shards(
             for finished in as_completed([pool.submit(run, device) for device in settings.devices]):
                 finished.result()
         finally:
+            # one device's error ends the others at their next batch
             stop.set()

@@ -105,6 +105,7 @@ def score_shards_on_ray(
         for number in np.unique(block["number"]).tolist():
             chosen = block["number"] == number
             columns = {name: block[name][chosen] for name in _NOTHING}
+            # the images of a shard may come in several blocks
             parts.setdefault(number, []).append(Scored(block["image_id"][chosen], columns))
             if sum(len(part.image_ids) for part in parts[number]) == len(shards.image_ids(number)):
                 shards.keep(number, to_table(parts.pop(number)))

@@ -47,6 +47,7 @@ def confidences(answers: "pd.DataFrame", kind: str) -> Floats:
     if kind == "max_logit":
         return _column(answers, "largest_logit")
     if kind == "softmax":
+        # clipped, since exp overflows above 709
         probability: Floats = 1 / (1 + np.exp(-_column(answers, "log_odds").clip(-700)))
         return probability
     if kind == "margin":
@@ -78,6 +79,7 @@ def ranked(confidence: Floats, names: Sequence[str]) -> list[int]:
 
 def images_of(coverage: float, images: int) -> int:
     """The number of images in the share `coverage`, rounded down: .29 of 100 is 29, not 28."""
+    # the share as it is written: in floating point .29 * 100 is 28.999999999999996
     return int(Fraction(str(float(coverage))) * images)
 
 
@@ -203,6 +205,7 @@ def eligibility(correct: Flags, abstains: Flags, confidence: Floats | None = Non
         raise CleansetError("eligibility list: no image; expected at least one")
     answered = ~abstains
     ranked = np.zeros(len(correct)) if confidence is None else confidence.astype(np.float64)
+    # an image without an answer comes after all others
     ranked = np.where(answered, ranked, -np.inf)
     count = images_of(float(ELIGIBLE_SHARE), len(correct))
     top = (_as_confident(ranked, count) if count else np.zeros(len(correct), np.bool_)) & answered

@@ -124,6 +124,7 @@ class Boundary:
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         with torch.inference_mode():
             correct, other = (network(to_unit(each, network)).argmax(dim=1) == label for each in (centers, starts))
+        # two queries each: center and start
         results = [Result(center, 2, center) for center in centers]
         places = [place for place in range(len(group)) if correct[place] and not other[place]]
         if places:

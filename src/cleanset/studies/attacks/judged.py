@@ -138,6 +138,7 @@ def distances(image: Pixels, candidate: Pixels, lpips: PairDistance | None = Non
     from skimage.metrics import structural_similarity
 
     similarity: Callable[..., float] = structural_similarity
+    # differences of uint8 would wrap around
     difference = np.abs(candidate.astype(np.int64) - image)
     return Distances(
         int((difference > 0).any(axis=0).sum()),

@@ -117,6 +117,7 @@ class Pgd:
         if self.norm == "Linf":
             return generator.uniform(-self.eps, self.eps, subject.pixels.shape)
         direction = generator.standard_normal(subject.pixels.shape)
+        # the volume of a ball grows with its radius to the power of the dimension
         radius = self.eps * generator.uniform() ** (1 / direction.size)
         return np.asarray(direction * (radius / np.linalg.norm(direction)))
 
@@ -125,6 +126,7 @@ class Pgd:
 
         if self.norm == "Linf":
             return ascent.sign()
+        # a gradient of 0 stays 0 instead of becoming NaN
         return ascent / lengths(ascent).clamp(min=torch.finfo(ascent.dtype).tiny)
 
     def _projected(self, found: "Tensor", images: "Tensor") -> "Tensor":

@@ -78,6 +78,7 @@ def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
     others = np.exp(logits - top[:, None])
     np.put_along_axis(others, logits.argmax(axis=1)[:, None], 0, axis=1)
     with np.errstate(divide="ignore"):
+        # log-odds of the top-1 class: top - log(sum of exp(others)), here with top = 0
         saturated = -np.log(others.sum(axis=1)) > MAX_LOG_ODDS
     if saturated.mean() <= MAX_SATURATED:
         return None
@@ -126,6 +127,7 @@ def is_better(one: Flags, other: Flags) -> bool:
     """Whether one has more successes than the other, by an exact one-sided sign test over the images that differ."""
     wins, losses = int((one & ~other).sum()), int((other & ~one).sum())
     differ = wins + losses
+    # if both were equally good, each image that differs would be the toss of a coin
     tail = sum(comb(differ, count) for count in range(wins, differ + 1))
     return wins > losses and tail <= LEVEL * 2**differ
 

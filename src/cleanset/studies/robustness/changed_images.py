@@ -40,6 +40,7 @@ class ChangeName(NamedTuple):
     @classmethod
     def parsed(cls, text: str) -> Self:
         """The inverse of `str`."""
+        # from the right: only the name of a file may contain spaces
         file, change, step = text.rsplit(" ", 2)
         return cls(file, change, int(step))
 

@@ -110,6 +110,7 @@ class DigestRun:
     def fill(self, shards: Shards, on_progress: OnProgress = lambda *_: None) -> None:
         """Compute the missing shards. Raises CleansetError for an image whose bytes are not those of the manifest."""
         names = [name for number in shards.missing for name in shards.image_ids(number)]
+        # closing ends the worker processes when an image fails
         with closing(self.digests(names)) as found:
             for number in shards.missing:
                 rows = []
@@ -192,6 +193,7 @@ def verify(study: Study, workers: int | None = None) -> Verification:
             raise CleansetError(f"{path}: of other images or changes than the study has; expected the same: {REMEDY}")
         expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
     found = tracked(run.digests(run.names()), len(expected), "verify")
+    # `expected` was filled plan by plan, the order of run.names()
     pairs = zip(expected.items(), found, strict=True)
     different = [Different(name, now, then) for (name, then), now in pairs if now != then]
     return Verification(len(expected), different, made_with, installed_versions())

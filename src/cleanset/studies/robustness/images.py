@@ -71,6 +71,7 @@ def first_images(images: pd.DataFrame, count: int | None) -> pd.DataFrame:
     if count is None:
         return images
     rounds = images.groupby("class_index").cumcount().to_numpy()
+    # lexsort sorts by its last key first
     order = np.lexsort((images["file"], images["class_index"], rounds))
     return images.iloc[np.sort(order[:count])].reset_index(drop=True)
 

@@ -59,6 +59,7 @@ def gaussian(
     """Floating-point values blurred as by skimage.filters.gaussian; `sigma`: of all axes or each but the channels'."""
     axes = [axis for axis in range(values.ndim) if channel_axis is None or axis != channel_axis % values.ndim]
     for axis, own in zip(axes, np.broadcast_to(sigma, len(axes)).tolist(), strict=True):
+        # the radius as scipy.ndimage.gaussian_filter1d rounds it
         values = correlate1d(values, _weights(own, int(truncate * own + 0.5)), axis, values.dtype, mode)
     return values
 

@@ -175,6 +175,7 @@ def run_search(run: Run, shards: Shards, budget: Budget) -> int:
     if budget.queries is not None:  # what was spent before an interruption counts
         spent = sum(int(table["queries"].sum()) for table in shards.finished())
     for number in tracked(shards.missing, left, f"{run.name} {run.target.name}", size):
+        # at least one group is attacked, however little time is given
         late = budget.seconds is not None and number > 0 and monotonic() - begin >= budget.seconds
         if late or (budget.queries is not None and spent >= budget.queries):
             return number * size

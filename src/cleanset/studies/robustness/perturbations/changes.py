@@ -205,6 +205,7 @@ def _zoom_blurred(image: Pixels, size: int) -> Frames:
 
     def frame_at(frame: int) -> Pixels:
         nonlocal added
+        # the sum of all enlargements so far is kept; an earlier frame needs it from the beginning
         if frame + 1 < added:
             total[:], added = 0, 0
         while added <= frame:

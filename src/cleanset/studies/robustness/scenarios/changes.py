@@ -215,6 +215,7 @@ def _rainbow(scene: _Scene) -> Pixels:
 def _with_hue(image: Pixels, changed: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Pixels:
     """The image with other hues, in half degrees."""
     hsv = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2HSV), np.uint8)
+    # in uint8 a shifted hue would wrap at 256 instead of 180
     hsv[..., 0] = changed(hsv[..., 0].astype(np.int64)) % HUE_CIRCLE
     return np.asarray(cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB), np.uint8)
 
