@@ -91,6 +91,7 @@ def _each_between(least: float, most: float) -> Callable[[pa.Array], Valid]:
 
 
 def _five_classes(values: pa.Array) -> Valid:
+    # sorted, so that equal classes are neighbours
     rows = np.sort(_rows(values), axis=1)
     valid: Valid = (rows[:, 0] >= 0) & (rows[:, -1] <= MAX_CLASS) & np.all(rows[:, 1:] > rows[:, :-1], axis=1)
     return valid

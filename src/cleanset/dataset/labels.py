@@ -99,6 +99,7 @@ def _member_in_archive(devkit: Path, name: str) -> bytes | None:
         with tarfile.open(devkit) as tar:
             for member in tar:
                 check_plain(f"{devkit}, member {shown(member.name)}", member)
+                # the offset in the unpacked stream: a small archive may unpack to any size
                 if member.offset_data + member.size > MAX_DEVKIT_BYTES:
                     raise CleansetError(f"{devkit}: more than {MAX_DEVKIT_BYTES:,} bytes unpacked; fetch it again")
                 if PurePosixPath(member.name).name == name and member.isreg():
@@ -151,6 +152,7 @@ def timm_reassessed() -> list[list[int]]:
 
 
 def _checked(labels: object, number: int, where: str) -> list[int]:
+    # `type(...) is int`, since True is an instance of int
     valid = (
         isinstance(labels, list)
         and all(type(label) is int and 0 <= label < CLASSES for label in labels)

@@ -74,6 +74,7 @@ def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:
         found.append((copy.stat().st_mtime, _text(copy), str(copy)))
     # git keeps no modification times: the copy's is compared with the time of the commit
     text, time = _git(lock, "show", f"HEAD:./{lock.name}"), _git(lock, "log", "-1", "--format=%ct", "--", lock.name)
+    # empty outside of a repository, and for a file that no commit has
     if text and time:
         found.append((float(time), text, "git"))
     return [(text, origin) for _, text, origin in sorted(found, reverse=True) if is_whole(text)]

@@ -182,6 +182,7 @@ def write_together(texts: Mapping[Path, str]) -> None:
     replaced: list[Path] = []
     try:
         for path, partial in partials.items():
+            # all are written before one is replaced: a full disk shows here
             partial.write_bytes(texts[path].encode())
         for path, partial in partials.items():
             partial.replace(path)

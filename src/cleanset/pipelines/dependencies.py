@@ -91,6 +91,7 @@ def with_code(text: str, app: typer.Typer, where: str) -> str:
     content: Any = parse_yaml(text, where)
     stages = content["stages"]
     commands = dict(_commands(app))
+    # deps of a stage with a VERSION are written by hand
     derived = {name: entry["cmd"] for name, entry in stages.items() if not _is_versioned(entry)}
     code = {name: _code_of(name, command, commands, where) for name, command in derived.items()}
     prefix = f"{'../../' if '../../${root}' in text else ''}${{root}}/src/"
@@ -126,6 +127,7 @@ def _lines(text: str, prefix: str, code: Mapping[str, list[str]]) -> Iterator[st
     """The lines of a dvc.yaml, the code deps of the stages in `code` replaced."""
     stage, is_in_deps = "", False
     for line in [*text.splitlines(keepends=True), ""]:
+        # line by line, not by a YAML library: comments and order stay as they are
         if is_in_deps and not line.startswith("      "):
             yield from (f"      - {prefix}{name}\n" for name in code[stage])
             is_in_deps = False

@@ -134,6 +134,7 @@ def _imported(statement: ast.Import | ast.ImportFrom) -> dict[str, Definition]:
 
 def _used(statement: ast.stmt, name: str, module: _Module) -> Iterator[Definition]:
     """The definitions that a statement of the module `name` uses."""
+    # an import within a function may bind a name that the module does not have
     imports = dict(module.imports)
     for node in _evaluated(statement):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -160,6 +161,7 @@ def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     for field, value in ast.iter_fields(node):
         is_annotation = field == "returns" or (field == "annotation" and isinstance(node, ast.arg))
+        # an annotation decides no output: a module that only annotations name is no dependency
         if not is_annotation:
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):

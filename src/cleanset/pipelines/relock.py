@@ -83,6 +83,7 @@ def _entry(
 
 
 def _values(dep: "ParamsDependency", locked: Mapping[str, Any]) -> dict[str, Any]:
+    # locked values win: a changed param has to run the stage
     values = {**dep.read_params(), **locked}
     return {key: values[key] for key in sorted(dep.params) if key in values}
 

@@ -87,6 +87,7 @@ def _differences(
     """The largest difference in each row, over the classes of one table."""
     same_class = classes[:, :, None] == other_classes[:, None, :]
     of_same_class = (same_class * other_scores[:, None, :]).sum(axis=2)
+    # the other table has no more than five: a class it lacks has at most the fifth's probability
     above_fifth = (scores - other_scores.min(axis=1, keepdims=True, initial=1)).clip(min=0)
     differences = np.where(same_class.any(axis=2), np.abs(scores - of_same_class), above_fifth)
     largest: NDArray[Any] = differences.max(axis=1, initial=0)

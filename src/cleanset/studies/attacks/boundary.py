@@ -91,6 +91,7 @@ def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pi
             f"{subject.name}: no image of another class that the model classifies correctly; expected one to start "
             "boundary from: name other images"
         )
+    # by digest, so that the choice does not depend on the order of the images
     first = min(names, key=lambda name: sha256(f"{seed} {subject.name} {name}".encode()).digest())
     return others[first].pixels()
 

@@ -82,5 +82,6 @@ def mean_among(
     if resamples is None:
         return value, NAN, NAN
     sums, counts = resamples.means(np.stack((values * among, among.astype(np.float64)), axis=1)).T
+    # a ratio of two means over all images: in a resample the number of successes varies, too
     interval = percentile_interval(sums[counts > 0] / counts[counts > 0])
     return value, interval.low, interval.high

@@ -92,6 +92,7 @@ class Pgd:
             found = self._projected(images + torch.from_numpy(drawn).to(images), images)
         best, largest = found, torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
         for step in range(self.steps + 1):
+            # the last place is only judged, so it needs no gradient
             found = found.detach().requires_grad_(step < self.steps)
             logits = rounding(found)
             margin = margins(logits.detach(), label)

@@ -119,6 +119,7 @@ class _Answering:
         target = Target(self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem)
         for plan in plans:
             record = target.record(self.params, plan)
+            # the record alone does not tell which code changed the images
             record["fingerprint"] = target.label(record)
             path = self.answers.predictions(plan.name, self.stem)
             if not _is_finished(path, record):

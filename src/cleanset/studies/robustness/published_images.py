@@ -189,6 +189,7 @@ def video(path: Path, count: int) -> list[Pixels]:
     224 x 224.
     """
     frames: list[Pixels] = []
+    # OpenCV's own messages; FFmpeg's are silenced above
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     capture = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG)
     try:

@@ -42,6 +42,7 @@ def cube(
 def _codes(rows: pd.DataFrame, column: str, values: Sequence[object], what: str) -> npt.NDArray[np.int64]:
     """The position in `values` of each row's value."""
     column_values = rows[column].to_numpy()
+    # objects are compared as Python compares them, whatever the dtype of the column
     known = pd.Index(list(values), dtype=object)
     codes = known.get_indexer(pd.Index(column_values, dtype=object)).astype(np.int64)
     if (codes < 0).any():

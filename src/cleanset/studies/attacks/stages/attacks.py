@@ -65,6 +65,7 @@ def run(study: AttackStudy, model: str, name: str, attack_params: AttackParams |
     if count < len(attacked_images):
         print_notice(f"{name} {model}: the budget is spent after {count} of {len(attacked_images)} images")
         attacked_images = attacked_images.head(count)
+    # anew: after a spent budget there are fewer images, and so fewer groups
     finished = shards_of(study, target, settings, record, searched, attacked_images)
     write_results(study, target, name, record | {"attacked": count}, finished.table())
     shards.remove()

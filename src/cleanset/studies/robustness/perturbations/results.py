@@ -200,6 +200,7 @@ def read_answers(
     for name, count in frames.items():
         of_name = rows[rows["change"] == name]
         places = of_name[["file", "frame"]].assign(row=np.arange(len(of_name)))
+        # of row numbers, not of the lists of classes: an array of lists would be of objects
         order = cube(places, {"file": files, "frame": range(count)}, "row", f"predictions of {name}")
         classes = np.array(of_name["top5_class"].tolist(), np.int64).reshape(-1, 5)
         found[name] = over_all_images(classes[order], seen)

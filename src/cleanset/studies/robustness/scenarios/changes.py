@@ -265,6 +265,7 @@ def _placed(scene: _Scene, scales: tuple[float, float]) -> tuple[Pixels, Mask]:
     left = scene.drawn.randint(width - size[0] + 1)
     canvas = np.zeros((height, width, 4), np.uint8)
     canvas[top : top + size[1], left : left + size[0]] = scaled
+    # as in masks: a pixel that is half object belongs to it
     return canvas[..., :3], canvas[..., 3] >= 128
 
 

@@ -85,6 +85,7 @@ def paint_background(
     """
     import torch
 
+    # on the CPU: every kind of device draws other numbers from one seed
     generator = torch.Generator("cpu").manual_seed(change_seed(image_seed, KIND, GENERATED, 0))
     result = pipeline(
         prompt=prompt,
