@@ -105,7 +105,7 @@ def _is_abandoned(workspace: Path) -> bool:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """As `replacing`, for a folder that must be new or empty; raises CleansetError if it is not."""
+    """Give a temporary folder as `replacing` does; raises CleansetError unless `path` is new or empty."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise CleansetError(f"{path}: there is something already; expected a new or empty folder")
     remove_abandoned(path.resolve().parent)

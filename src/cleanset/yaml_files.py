@@ -36,7 +36,7 @@ _NUMBER_IN_1_2 = re.compile(
 
 
 def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS) -> object:
-    """The content of a YAML file. Raises CleansetError, which ends in `remedy`, if it is missing or no UTF-8."""
+    """The content of a YAML file. Raises CleansetError, which ends in `remedy`, if it is missing or not UTF-8."""
     text = read_text(path, remedy)
     if len(text) > max_characters:
         raise CleansetError(f"{path}: {len(text):,} characters; expected at most {max_characters:,}")

@@ -52,7 +52,7 @@ class Location:
 
 
 def locate(images: Path) -> dict[str, Location]:
-    """Location of every image under `images`, by image id, sorted.
+    """The location of every image under `images`, by image id, sorted.
 
     Raises CleansetError for a name that is not a validation image's, for an image id that occurs
     twice, and for anything in a tar that is not a plain file inside it.

@@ -104,7 +104,7 @@ def _cache_section(cache: Path, project: Path) -> str:
 
 
 def _git_root(folder: Path) -> Path | None:
-    """The git repository that a folder, which may not be there yet, lies or would lie in."""
+    """The git repository around a folder, which need not exist yet; None outside of one."""
     there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
     done = subprocess.run(
         ["git", "-C", str(there), "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=False

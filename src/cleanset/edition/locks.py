@@ -68,7 +68,7 @@ def _repair(lock: Path, copy: Path) -> list[str]:
 
 
 def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:
-    """The copy and git's dvc.lock, as far as they are whole, the newer first; each with where it is from."""
+    """Those of the copy and git's dvc.lock that are whole, each with its origin, the newer first."""
     found = []
     if copy.is_file():
         found.append((copy.stat().st_mtime, _text(copy), str(copy)))

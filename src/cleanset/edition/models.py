@@ -147,7 +147,7 @@ def _set_models(content: Any, models: Models, unpublished: list[str]) -> None:
 
 
 def _set_entry(table: CommentedMap, role: str, model: Model) -> None:
-    """Make an entry of section models this one; keys that it has already keep their lines."""
+    """Set an entry of section models; keys that it has already keep their lines."""
     fields = model.model_dump(exclude_none=True)
     if role not in table:
         entry = CommentedMap(fields)

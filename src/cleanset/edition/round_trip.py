@@ -12,14 +12,14 @@ from ruamel.yaml.tokens import CommentToken
 
 
 class _Representer(RoundTripRepresenter):
-    """Writes null as null, not as nothing."""
+    """A representer that writes null as `null` instead of leaving the value empty."""
 
 
 _Representer.add_representer(type(None), lambda self, _: self.represent_scalar("tag:yaml.org,2002:null", "null"))
 
 
 class LayoutError(ValueError):
-    """The file is written in a layout that a change would not leave as it is."""
+    """The file's layout would not survive a change."""
 
 
 def changed(text: str, change: Callable[[Any], None]) -> str:
@@ -74,7 +74,7 @@ def _comments(text: str) -> list[tuple[str, str]]:
 
 
 def move_what_follows(table: CommentedMap, source: str, target: str) -> None:
-    """Let comments and blank lines below entry `source` come below entry `target`, as ruamel.yaml keeps them."""
+    """Move the comments and blank lines below entry `source`, as ruamel.yaml keeps them, below entry `target`."""
     holder, key = _last_line(table, source)
     # ruamel.yaml keeps what follows a key in the third of four slots: a comment and all lines below it
     token = holder.ca.items.get(key, [None] * 4)[2]

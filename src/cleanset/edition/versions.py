@@ -21,7 +21,7 @@ DECISIVE = {
     "score": (*COMPUTING, "pyarrow"),
     "export": ("pillow",),
 }
-"""By stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, the others compute."""
+"""Libraries by stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, others compute."""
 
 _VERSION_FILE = {"preprocess": "dataset", "score": "scoring"}
 

@@ -53,7 +53,7 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprint:
-    """For comparing images: a perceptual hash of 64 bits, and the fine detail of the four corners."""
+    """A perceptual hash of 64 bits and the fine detail of the four corners, for comparing images."""
 
     hash: NDArray[np.bool_]
     corners: tuple[NDArray[np.float32], ...]
@@ -104,7 +104,7 @@ _MIN_STRAIGHT_SHARE = 0.6
 
 
 def _edges(grey: _Grey) -> NDArray[np.float64]:
-    """For each row but the first and last, the share of its pixels where the brightness steps across it."""
+    """The share of pixels where the brightness steps across a row, for each row but the first and last."""
     return np.asarray((np.abs(grey[2:] - grey[:-2]) >= _MIN_STEP).mean(axis=1))
 
 
@@ -246,6 +246,6 @@ def _unit(patch: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _detail(luma: Image.Image, radius: int) -> NDArray[np.int16]:
-    """By how much each pixel is brighter than its surroundings, a square of `radius` pixels to each side."""
+    """The brightness of each pixel above that of its surroundings, a square of `radius` pixels to each side."""
     around = np.asarray(luma.filter(ImageFilter.BoxBlur(radius))).astype(np.int16)
     return np.asarray(luma).astype(np.int16) - around

@@ -56,7 +56,7 @@ PLUMBING = {
     "cleanset.tables": "reads and writes tables by their schemas",
     "cleanset.vocabulary": "names, which the tables hold",
 }
-"""Where the walk stops, by module or package, and why no stage has to run again when it changes."""
+"""The modules and packages at which the walk stops, and why no stage has to run again when one changes."""
 VERSION = "VERSION"
 _STAGE = re.compile(r"  ([a-z_]+):\n")
 _KEY = re.compile(r"    [a-z]+:.*\n")

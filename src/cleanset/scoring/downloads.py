@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAX_ATTEMPTS = 3
-"""Times that a broken download is started; huggingface_hub resumes on its own before that."""
+"""Maximum number of attempts at a broken download; huggingface_hub also resumes on its own."""
 STALL_SECONDS = 60
 """Time without a byte after which a download is given up; gdown has no timeout of its own."""
 

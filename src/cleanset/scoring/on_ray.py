@@ -24,7 +24,7 @@ from cleanset.scoring.shards import Shards
 SHARDS_PER_GPU_TASK = 8
 """Shards in one task of a GPU; without a GPU a task is one shard."""
 ERROR = -1
-"""In place of a shard's number: the image id of the row is the text of a CleansetError."""
+"""Stands for a shard's number in a row whose image id is the text of a CleansetError."""
 _NOTHING = top5(np.zeros((1, CLASSES)))
 
 

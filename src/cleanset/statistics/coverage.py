@@ -60,7 +60,7 @@ def _column(answers: "pd.DataFrame", name: str) -> Floats:
 
 
 def covered(confidence: Floats, names: Sequence[str], coverage: float, ranking: str) -> Flags:
-    """Which images are covered at a coverage of 0 to 1; `names` break the ties of `plain`, the lower first.
+    """Flags of the images covered at a coverage of 0 to 1; `names` break the ties of `plain`, the lower first.
 
     Raises CleansetError for another ranking, no image, a confidence that is NaN, or a coverage out of range.
     """
@@ -84,7 +84,7 @@ def images_of(coverage: float, images: int) -> int:
 
 
 def _as_confident(confidence: Floats, count: int) -> Flags:
-    """Which are as confident as the count-th; with a count of 0 as the last, where the published index is -1."""
+    """Flags of the images as confident as the count-th; as the last for a count of 0, the published index being -1."""
     found: Flags = confidence >= np.sort(confidence)[::-1][count - 1]
     return found
 

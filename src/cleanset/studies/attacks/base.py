@@ -110,7 +110,7 @@ class Search(Protocol):
 
     @property
     def name(self) -> str:
-        """The name, of which seeds are made."""
+        """The name, from which seeds are derived."""
 
     @property
     def group_size(self) -> int:
@@ -118,7 +118,7 @@ class Search(Protocol):
 
     @property
     def ball(self) -> Ball | None:
-        """Where every candidate lies; None if its distance is not bounded."""
+        """The ball that every candidate lies in; None if its distance is not bounded."""
 
     def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """The results, in the order of the group."""

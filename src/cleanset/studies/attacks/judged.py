@@ -28,7 +28,7 @@ from cleanset.studies.attacks.base import (
 Logits = NDArray[np.float64]
 """The logits of one image, of shape (classes,)."""
 PairDistance = Callable[[Pixels, Pixels], float]
-"""From two images to how far they are from each other."""
+"""Function from two images to their distance."""
 CPU = torch.device("cpu")
 
 

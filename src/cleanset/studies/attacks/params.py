@@ -60,7 +60,7 @@ def _with_kinds(attacks: object) -> object:
 
 
 class Budget(Section):
-    """When an attack on a model ends early: no group of images is begun once so much is spent; null: no limit.
+    """Limits of an attack on a model: no group of images is begun once one is reached; null: no limit.
 
     What a limit in `seconds` leaves out depends on the machine.
     """

@@ -64,7 +64,7 @@ class RandomSpatialAttack(Parameters):
 
 
 class Change(NamedTuple):
-    """To the right and downwards, in pixels of 224, and counterclockwise, in degrees."""
+    """A translation to the right and downwards, in pixels of 224, and a rotation counterclockwise, in degrees."""
 
     dx: float
     dy: float

@@ -51,7 +51,7 @@ class Warned(NamedTuple):
 
 
 def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Warned | None:
-    """Answers, each of shape (n, classes), to the same images in turn; `what` they are."""
+    """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
     first = answers[0]
     lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
     differ = np.zeros(len(first), bool)
@@ -65,7 +65,7 @@ def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images")
 
 
 def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
-    """Logits of shape (n, classes)."""
+    """The sign that logits, of shape (n, classes), are so large, or probabilities, that the cross-entropy has no gradient."""
     count = len(logits)
     sums = np.abs(logits.sum(axis=1) - 1)
     if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
@@ -90,7 +90,7 @@ def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
 
 
 def no_gradient(gradients: NDArray[np.float64]) -> Warned | None:
-    """Gradients of the cross-entropy by the pixels, of shape (n, …)."""
+    """The sign that gradients of the cross-entropy by the pixels, of shape (n, …), are 0 or not finite."""
     flat = gradients.reshape(len(gradients), -1)
     useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
     if useless.mean() <= MAX_WITHOUT_GRADIENT:
@@ -99,7 +99,7 @@ def no_gradient(gradients: NDArray[np.float64]) -> Warned | None:
 
 
 def fewer_steps_better(success: Mapping[int, Flags]) -> Warned | None:
-    """Successes of the same attack by its number of steps, for the same images in the same ball."""
+    """The sign that an attack succeeds more often with fewer steps; `success` by steps, on the same images and ball."""
     steps = sorted(success)
     for few, many in ((few, many) for many in reversed(steps) for few in steps if few < many):
         if is_better(success[few], success[many]):
@@ -112,7 +112,7 @@ def fewer_steps_better(success: Mapping[int, Flags]) -> Warned | None:
 
 
 def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Warned | None:
-    """Successes of PGD and of attacks that use no gradient, by name, for the same images in the same ball."""
+    """The sign that an attack without gradients, by name, beats PGD on the same images in the same ball."""
     better = {name: flags for name, flags in black.items() if is_better(flags, white)}
     if not better:
         return None

@@ -33,10 +33,10 @@ from cleanset.studies.robustness.study import Study
 from cleanset.tables import FILE, NAME, SHA256, Table, read_table
 
 BATCH_SIZE = 128
-"""Changed images that are in memory at a time, five times over."""
+"""Number of changed images in a batch; five batches are in memory at a time."""
 
 NAMED_DIGESTS = Table(image_id=FILE, sha256=SHA256)
-"""By the family and name of a changed image."""
+"""The table of digests by the family and name of a changed image."""
 
 
 def digests_table(family: Family) -> Table:
@@ -48,7 +48,7 @@ DIGESTS = {family.name: digests_table(family) for family in FAMILIES}
 """The tables of digests by family."""
 
 VERSIONS = "versions.json"
-"""Beside the tables: the versions of LIBRARIES that made them."""
+"""File beside the tables with the versions of the LIBRARIES that made them."""
 
 MAX_SHOWN = 20
 """Maximum number of differing images that are listed; the rest is counted."""
@@ -162,7 +162,7 @@ class Verification:
     installed: dict[str, str]
 
     def lines(self) -> Iterator[str]:
-        """For people: each difference, at most MAX_SHOWN of them, then what was compared, then the libraries."""
+        """The lines for people: at most MAX_SHOWN differences, then what was compared, then the libraries."""
         yield from map(str, self.different[:MAX_SHOWN])
         if len(self.different) > MAX_SHOWN:
             yield f"and {len(self.different) - MAX_SHOWN:,} more"

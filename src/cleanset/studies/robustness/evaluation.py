@@ -145,7 +145,7 @@ def _roles(edition: Edition) -> list[str]:
 
 
 def _is_finished(path: Path, record: dict[str, Any]) -> bool:
-    """Whether there are answers that match the record and have not been modified since."""
+    """Whether stored answers match the record and have not been modified since."""
     try:
         stored = json.loads(path.with_suffix(".json").read_bytes())
         expected = record | {"predictions_sha256": sha256(path.read_bytes())}

@@ -83,7 +83,7 @@ def keep_compiled(dispatcher: Any) -> None:
 
 @lru_cache(maxsize=256)
 def _taps(length: int, factor: float) -> Taps:
-    """Where scipy.ndimage.zoom of order 1 takes the first `length` places from, and with what weights.
+    """The sources and weights that scipy.ndimage.zoom of order 1 takes the first `length` places from.
 
     What is enlarged are the central ceil(length / factor) places.
     """

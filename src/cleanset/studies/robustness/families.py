@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cleanset.studies.robustness.settings import StudyParams
 
 FAMILIES: tuple[Family, ...] = (CORRUPTIONS, PERTURBATIONS, SCENARIOS)
-"""Each is a stage, a folder of answers, a section of the params and a page."""
+"""All families; each is a stage, a folder of answers, a section of the params and a page."""
 
 
 def families_in(params: "StudyParams") -> list[Family]:

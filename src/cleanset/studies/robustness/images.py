@@ -57,7 +57,7 @@ def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
 
 
 def is_seen(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> NDArray[np.bool_]:
-    """Which rows of STUDY_IMAGES a model gets: all (union), or those of its own set (own)."""
+    """Flags of the rows of STUDY_IMAGES that a model gets: all (union), or those of its own set (own)."""
     return np.array([which == "union" or role in sets for sets in images["sets"]], np.bool_)
 
 

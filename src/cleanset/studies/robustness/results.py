@@ -76,7 +76,7 @@ Chosen = npt.NDArray[np.bool_]
 """A flag for each image: whether it is measured."""
 
 SeenAnswers = Iterable[tuple[str, Chosen, pd.DataFrame, pd.DataFrame]]
-"""By model: its name, which of the images it saw, these, and its answers."""
+"""The answers by model: its name, a flag for each image that it saw, these images, and its answers."""
 
 SELECTIONS = ("union", "own", "common")
 """The images of all sets, those of the model's own set, and those that are in every set."""
@@ -149,7 +149,7 @@ class StudiedImages:
     owners: Sequence[str] | None = None
 
     def selected(self, selection: str, role: str) -> Chosen:
-        """Which images a selection has for a role."""
+        """Flags of the images that a selection has for a role."""
         wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(self._with_sets)}[selection]
         return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
 

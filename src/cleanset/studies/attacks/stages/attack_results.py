@@ -16,7 +16,7 @@ from cleanset.studies.robustness.measuring import write_csv
 from cleanset.tables import read_table
 
 SHOWN = ("success", "error", "queries")
-"""In `dvc metrics show`; error with its interval."""
+"""The measures in `dvc metrics show`; error comes with its interval."""
 
 
 def run(study: AttackStudy, params: AttackParams | None = None) -> None:

@@ -111,7 +111,7 @@ SPECKLE_SIGMAS = (0.05, 0.1, 0.15)
 
 
 Frames = Callable[[int], Pixels]
-"""From the number of a frame, from 0, to its pixels; the quickest in ascending order."""
+"""Function from a frame's number, from 0, to its pixels; fastest in ascending order."""
 
 
 def perturbed_frames(

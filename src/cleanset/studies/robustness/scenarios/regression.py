@@ -24,7 +24,7 @@ FACTORS = ("model", "scenario", "class_index")
 OBSERVED = "accuracy"
 LEVEL = 0.95
 STARS = ((0.0001, "****"), (0.001, "***"), (0.01, "**"), (0.05, "*"))
-"""Below each p-value, its stars; `ns` from the last one on."""
+"""Upper limits of p-values and the stars below each; `ns` from the last limit on."""
 ROUNDING = 1e-24
 """Residual sum of squares, as a share of the total, below which the fit is exact."""
 
