@@ -338,6 +338,7 @@ def write_table(path: Path, frame: pd.DataFrame, table: Table) -> None:
     if keys.duplicated().any():
         raise ValueError(f"{path}: {' '.join(map(str, keys[keys.duplicated()].iloc[0]))} occurs twice")
     frame = frame.loc[keys.index]
+    # from_pandas: pandas has NaN where Parquet shall have null
     columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in table.schema]
     content = pa.Table.from_arrays(columns, schema=table.schema)
     with replacing(path) as partial, partial.open("wb") as file:
@@ -375,6 +376,7 @@ def _read(path: Path) -> pa.Table:
         # without effect on files that have no checksums
         with open_file(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
             content = file.read()
+        # reading alone checks neither offsets of lists nor the UTF-8 of strings
         content.validate(full=True)
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; run dvc repro, or dvc pull to fetch it") from None

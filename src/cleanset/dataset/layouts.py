@@ -84,6 +84,7 @@ def locate(images: Path) -> dict[str, Location]:
         locations[image_id] = Location(location.path, location.offset, location.size, wnid or folder)
     if not locations:
         raise CleansetError(f"{images}: holds no image; expected ILSVRC2012_val_00000001.JPEG and so on")
+    # sorted: neither the order of a tar nor that of a folder may decide anything
     return dict(sorted(locations.items()))
 
 

@@ -103,6 +103,7 @@ def tables_without_checksums(edition: Path, rotten: Iterable[Rotten]) -> int:
     """The number of Parquet outs in the folder, other than the rotten ones, whose pages have no checksums."""
     from cleanset.tables import has_checksums  # needs pyarrow
 
+    # a rotten table may be one that pyarrow cannot open
     unreadable = {bad.path for bad in rotten}
     tables = {out.path for out in outs_of(edition) if out.path.suffix == ".parquet" and out.path.is_file()}
     return sum(not has_checksums(path) for path in tables - unreadable)
@@ -178,7 +179,7 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Un
 
 
 def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[int, list[Rotten], list[Unchecked]]:
-    """Check folders whose lists are not in the cache, each as a whole, by a new list; the result is as of `rotten_files`.
+    """Check folders whose lists are not in the cache, each as a whole; the result is as of `rotten_files`.
 
     DVC caches no list for `cache: false`, so this is the only check of the metrics in a clone. Of another folder that
     differs, DVC's list, once fetched, tells which file it is.

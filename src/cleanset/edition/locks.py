@@ -100,6 +100,7 @@ def is_whole(text: str) -> bool:
 
 def load_yaml(text: str) -> Any:
     """The content of a file that DVC writes or reads. Raises YAMLError, or ValueError for deep nesting."""
+    # the events first: it is building nested values that crashes
     depth, loader = 0, yaml.CSafeLoader(text)
     while loader.check_event():
         event = loader.get_event()

@@ -22,12 +22,13 @@ class LayoutError(ValueError):
     """The file's layout would not survive a change."""
 
 
-def changed(text: str, change: Callable[[Any], None]) -> str:
+def edit_text(text: str, change: Callable[[Any], None]) -> str:
     """The text after `change` has worked on its content, comments and layout included.
 
     Raises LayoutError if the text is not in the layout that ruamel.yaml writes (lists indented by two, a list or
     table in brackets on one line), or if a comment on a line of its own would no longer stand above its line.
     """
+    # ruamel.yaml writes \n only
     newline = "\r\n" if "\r\n" in text else "\n"
     plain = text.replace(newline, "\n")
     yaml = _yaml()
@@ -38,6 +39,7 @@ def changed(text: str, change: Callable[[Any], None]) -> str:
             raise LayoutError
         change(content)
         result = _dumped(yaml, content)
+    # `change` expects sections and keys that any file may lack
     except (YAMLError, AttributeError, LookupError, TypeError, ValueError):
         raise LayoutError from None
     if _comments(result) != _comments(plain):

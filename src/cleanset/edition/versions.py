@@ -49,6 +49,7 @@ def locked_versions(text: str, names: Iterable[str]) -> dict[str, str]:
     for line in text.splitlines():
         name, pinned, _ = line.partition("==")
         if pinned and canonicalize_name(name) in wanted:
+            # a line that is followed by hashes ends in a backslash
             requirement = Requirement(line.removesuffix("\\").partition(" --hash")[0].strip())
             if requirement.marker is None or requirement.marker.evaluate():
                 versions[canonicalize_name(name)] = next(iter(requirement.specifier)).version

@@ -75,6 +75,7 @@ class BackgroundHints:
             except BrokenProcessPool:  # killed from outside: the next image gets a new process
                 self._process = None
         while len(self._measured) > MAX_MEASURED:
+            # the first is the one that was asked for longest ago
             self._measured.popitem(last=False)
         self._requested.discard(image_id)
 

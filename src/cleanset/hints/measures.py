@@ -65,6 +65,7 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     image = image.convert("RGB")
     small = image.reduce(factor) if factor > 1 else image
     luma = small.convert("L")
+    # signed, so that differences of neighbours do not wrap around
     grey = np.asarray(luma).astype(np.int16)
     detail = _detail(luma, max(luma.size) // 40)
     saturation, tint = _colours(small)
@@ -147,6 +148,7 @@ def _colours(small: Image.Image) -> tuple[float, float]:
     for band in (red, blue):
         values = band.astype(np.float64)
         strays += (values**2).sum() - (np.bincount(levels, values, 64) ** 2 / np.maximum(counts, 1)).sum()
+    # rounding may leave the difference of two large sums slightly below 0
     return float(np.percentile(spread, 95)), float((max(strays, 0.0) / (2 * red.size)) ** 0.5)
 
 
@@ -188,6 +190,7 @@ def _longest_line(marked: NDArray[np.bool_]) -> tuple[int, tuple[float, float]]:
     """Number and middle of the longest row of shapes that are close together and of similar height."""
     labels, count = ndimage.label(marked)
     large = np.bincount(labels.ravel(), minlength=count + 1) >= _MIN_LETTER_PIXELS**2 // 3
+    # label 0 is all that is not marked
     large[0] = False
     boxes = ndimage.find_objects(np.where(large, np.cumsum(large), 0).astype(np.int32)[labels])
     found = [

@@ -116,6 +116,7 @@ def _commands(app: typer.Typer, prefix: tuple[str, ...] = ()) -> Iterator[tuple[
 
 def _code_of(stage: str, command: str, commands: Mapping[tuple[str, ...], Definition], where: str) -> list[str]:
     """The files below src/ that a stage depends on, sorted."""
+    # the words that name a command end at its first option, or at ${item.…}
     words = tuple(re.split(r" -|\$", command)[0].split())
     if words[:1] != (PACKAGE,) or words[1:] not in commands:
         raise CleansetError(f"{where}: stage {stage} runs {command!r}; expected a command that cleanset --help lists")

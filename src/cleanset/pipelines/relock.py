@@ -89,6 +89,7 @@ def _values(dep: "ParamsDependency", locked: Mapping[str, Any]) -> dict[str, Any
 
 
 def _digest(dep: "Dependency") -> dict[str, Any]:
+    # computes the digest of the file as it is; dumpd alone gives the one that was locked
     dep.save()
     written = dep.dumpd()
     found = {key: written[key] for key in ("hash", "md5", "size", "nfiles") if key in written}

@@ -107,6 +107,7 @@ class DevicePipeline:
             yield from self._scorer(batches, self._workers)
             return
         decoded = in_threads(groups, self._read, self._preprocessing, self._batch_size, self._workers)
+        # closing ends the decoding threads when the network fails
         with closing(decoded):
             yield from self._scorer(decoded, self._workers)
 

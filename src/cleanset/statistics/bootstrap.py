@@ -67,6 +67,7 @@ class Bootstrap:
             drawn = size if self.draws == "as_many" else size - 1
             _count(generator.integers(size, size=(self.resamples, drawn)), members, counts)
             by_size.setdefault(size, []).append(members)
+        # n / (n - 1) gives a class its full weight with one image fewer drawn
         factor = 0 if self.draws == "as_many" else 1
         weights = tuple((np.concatenate(by_size[size]), size / (size - factor)) for size in sorted(by_size))
         return Resamples(indices, counts, weights)

@@ -179,6 +179,7 @@ class Eligibility:
     @property
     def accuracy(self) -> Fraction:
         """Correct answers, abstaining counted as none, as a share of the list."""
+        # exact, since it is compared with 4/5
         return Fraction(self.correct, self.images)
 
     @property

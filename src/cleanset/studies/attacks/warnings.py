@@ -65,7 +65,7 @@ def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images")
 
 
 def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
-    """The sign that logits, of shape (n, classes), are so large, or probabilities, that the cross-entropy has no gradient."""
+    """The sign that logits, of shape (n, classes), are too large for a gradient, or are probabilities already."""
     count = len(logits)
     sums = np.abs(logits.sum(axis=1) - 1)
     if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():

@@ -148,6 +148,7 @@ def _is_finished(path: Path, record: dict[str, Any]) -> bool:
     """Whether stored answers match the record and have not been modified since."""
     try:
         stored = json.loads(path.with_suffix(".json").read_bytes())
+        # through JSON, where tuples become lists; the stored record may have more keys
         expected = record | {"predictions_sha256": sha256(path.read_bytes())}
         return bool({**stored, **json.loads(json.dumps(expected))} == stored)
     except (OSError, TypeError, ValueError):

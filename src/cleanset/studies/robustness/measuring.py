@@ -61,6 +61,7 @@ class Studied:
         """The number of parameters of each model, from the record of its answers to the first family."""
         records = {
             name: read_record(self.files.record(family.name, stem))
+            # a model has as many parameters in every family
             for family in list(families)[:1]
             for name, stem in self.models.items()
         }

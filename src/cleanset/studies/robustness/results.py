@@ -169,6 +169,7 @@ class StudiedImages:
             for key, images in chosen.items()
             if images.sum() >= MIN_IMAGES
         }
+        # a selection that is too small gets the rows of the others, without values
         names = dict.fromkeys((line.measure, line.change) for lines in found.values() for line in lines)
         for key, images in chosen.items():
             yield from found[key] if key in found else _too_few(*key, int(images.sum()), names)

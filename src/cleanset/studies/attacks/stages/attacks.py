@@ -28,7 +28,7 @@ from cleanset.studies.attacks.base import Known, Search, judged_seed, searched_s
 from cleanset.studies.attacks.guess import GUESSED, guess_of
 from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.params import ATTACKS, AttackParams, Budget
-from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked, png_name, rows
+from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name, rows
 from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.targets import AllParams, Target, check_scores, open_target
 from cleanset.studies.robustness.images import first_images
@@ -195,5 +195,5 @@ def write_results(study: AttackStudy, target: Target, name: str, record: dict[st
             path = unfinished / png_name(file)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        write_table(unfinished / folder.table.name, attacked(shards, ids), ATTACKED)
+        write_table(unfinished / folder.table.name, attacked_rows(shards, ids), ATTACKED)
         write_text(unfinished / folder.record.name, json.dumps(record, indent=2) + "\n")
