@@ -31,6 +31,7 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+# what rename reports for a folder in the way; which of the first two depends on the file system
 _OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.EISDIR)
 
 
@@ -48,6 +49,7 @@ def replacing(path: Path) -> Iterator[Path]:
             yield workspace / _NEW
             _move(workspace / _NEW, path, workspace / _OLD)
     except OSError as error:
+        # the user knows `path`, not the workspace beside it
         named = str(error.filename or "")
         if not named or named.startswith(str(path.with_name(f".{path.name}."))):
             error.filename, error.filename2 = str(path), None
@@ -74,8 +76,10 @@ def _move(new: Path, path: Path, old: Path) -> None:
         try:
             new.replace(path)
         except OSError as error:
+            # onto a link a folder cannot be renamed either, but the error is ENOTDIR
             if error.errno not in _OCCUPIED and not path.is_symlink():
                 raise
+            # another process may have moved it away already
             with suppress(FileNotFoundError):
                 path.rename(f"{old}{attempt}")
         else:
@@ -84,6 +88,7 @@ def _move(new: Path, path: Path, old: Path) -> None:
 
 def remove_abandoned(folder: Path) -> None:
     """Remove the workspaces of `replacing` in `folder` whose processes no longer live, and nothing else."""
+    # listed before anything is removed from it
     for entry in list(os.scandir(folder)) if folder.is_dir() else ():
         if _WORKSPACE.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) and _is_abandoned(Path(entry.path)):
             shutil.rmtree(entry.path, ignore_errors=True)
@@ -100,7 +105,7 @@ def _is_abandoned(workspace: Path) -> bool:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """As `replacing`, for a folder that must be new or empty; raises CleansetError if it is not."""
+    """Give a temporary folder as `replacing` does; raises CleansetError unless `path` is new or empty."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise CleansetError(f"{path}: there is something already; expected a new or empty folder")
     remove_abandoned(path.resolve().parent)
@@ -123,6 +128,7 @@ def open_file(path: Path) -> BinaryIO:
     Raises CleansetError for a folder, pipe, socket or device, and OSError as `open` does.
     """
     check_regular(path)  # before it is opened: a device may act on that alone
+    # O_NONBLOCK: a pipe that takes the place of the file now is opened at once, and refused below
     file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
     try:
         check_regular(path, os.fstat(file.fileno()))  # it may have been replaced in between
@@ -164,6 +170,7 @@ def sha256(data: bytes) -> str:
 
 def md5(blocks: Iterable[bytes]) -> str:
     """MD5 of blocks of bytes, one after the other, in lower-case hexadecimal: as DVC and md5sum write it."""
+    # in FIPS mode OpenSSL refuses MD5 unless it is declared harmless
     digest = hashlib.md5(usedforsecurity=False)
     for block in blocks:
         digest.update(block)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 def available_cores() -> int:
     """The number of cores that this process may run on, as far as the system reports it; else of all cores."""
+    # only Linux has it; os.cpu_count() would ignore taskset and the cpusets of containers
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

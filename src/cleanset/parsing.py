@@ -21,10 +21,12 @@ def parse_json(text: str | bytes, where: str, expected: str) -> Any:
     Raises CleansetError, naming `where` and what is `expected`, for bad syntax, a duplicate key, NaN and infinities,
     endless digits and deep nesting.
     """
+    # a strict encoder would fail at a lone surrogate, which json accepts
     content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if _depth(content) > MAX_DEPTH:
         raise CleansetError(f"{where}: not JSON (lists or tables more than {MAX_DEPTH} deep); expected {expected}")
     try:
+        # json by itself keeps the last value of a duplicate key, and takes NaN and Infinity
         return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise CleansetError(f"{where}, line {error.lineno}: not JSON ({error.msg}); expected {expected}") from None
@@ -56,6 +58,7 @@ def parse_csv(text: str, columns: tuple[str, ...], where: str) -> Iterator[tuple
 
     Raises CleansetError, naming `where` and the line, for anything else.
     """
+    # newline="", as the csv module asks: it handles line ends inside quotes itself
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     expected = ",".join(columns)
     try:

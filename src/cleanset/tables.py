@@ -57,6 +57,7 @@ def _numpy(values: pa.Array) -> NDArray[Any]:
 
 
 def _matches(pattern: str) -> Callable[[pa.Array], Valid]:
+    # the group lets ^ and $ hold for every alternative of a pattern
     return lambda values: _numpy(pc.fill_null(pc.match_substring_regex(values, f"^(?:{pattern})$"), False))
 
 
@@ -90,6 +91,7 @@ def _each_between(least: float, most: float) -> Callable[[pa.Array], Valid]:
 
 
 def _five_classes(values: pa.Array) -> Valid:
+    # sorted, so that equal classes are neighbours
     rows = np.sort(_rows(values), axis=1)
     valid: Valid = (rows[:, 0] >= 0) & (rows[:, -1] <= MAX_CLASS) & np.all(rows[:, 1:] > rows[:, :-1], axis=1)
     return valid
@@ -105,6 +107,7 @@ def _distinct_classes(values: pa.Array) -> Valid:
     rows, classes = _numpy(pc.list_parent_indices(values)), _numpy(pc.list_flatten(values))
     valid = np.ones(len(values), dtype=np.bool)
     valid[rows[~((classes >= 0) & (classes <= MAX_CLASS))]] = False
+    # the lists differ in length: all classes are compared in one flat array, equal ones of a row side by side
     order = np.lexsort((classes, rows))
     rows, classes = rows[order], classes[order]
     valid[rows[1:][(rows[1:] == rows[:-1]) & (classes[1:] == classes[:-1])]] = False
@@ -141,7 +144,10 @@ PROBABILITY = Column(pa.float32(), "a probability from 0 to 1", _between(0, 1))
 DIFFERENCE = Column(pa.float64(), "a difference of probabilities from 0 to 1", _between(0, 1))
 LOG_ODDS = Column(pa.float32(), "log-odds, a finite number", _between(-MAX_FLOAT32, MAX_FLOAT32))
 LOG_ODDS_DIFFERENCE = Column(
-    pa.float64(), "a difference of log-odds, a finite number", _between(-2 * MAX_FLOAT32, 2 * MAX_FLOAT32)
+    # two float32 may be twice the largest one apart
+    pa.float64(),
+    "a difference of log-odds, a finite number",
+    _between(-2 * MAX_FLOAT32, 2 * MAX_FLOAT32),
 )
 TOP5_CLASSES = Column(pa.list_(pa.int16(), 5), f"five distinct class indices from 0 to {MAX_CLASS}", _five_classes)
 TOP5_PROBABILITIES = Column(pa.list_(pa.float32(), 5), "five probabilities from 0 to 1", _each_between(0, 1))
@@ -157,6 +163,7 @@ BOX = Column(pa.list_(pa.int32(), 4), "left, top, right, bottom of a box with an
 _PAGE_HEADER_BYTES = 32
 """More than the first four fields of a page's header take."""
 
+# four fields, each 0x15 and a number of which only the last byte is below 0x80
 _CHECKSUM_IN_HEADER = re.compile(rb"(\x15[\x80-\xff]*[\x00-\x7f]){4}")
 
 _Check = Callable[[pa.Table], "tuple[str, int, str] | None"]
@@ -331,6 +338,7 @@ def write_table(path: Path, frame: pd.DataFrame, table: Table) -> None:
     if keys.duplicated().any():
         raise ValueError(f"{path}: {' '.join(map(str, keys[keys.duplicated()].iloc[0]))} occurs twice")
     frame = frame.loc[keys.index]
+    # from_pandas: pandas has NaN where Parquet shall have null
     columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in table.schema]
     content = pa.Table.from_arrays(columns, schema=table.schema)
     with replacing(path) as partial, partial.open("wb") as file:
@@ -365,8 +373,10 @@ def read_table(path: Path, table: Table, columns: Sequence[str] | None = None) -
 
 def _read(path: Path) -> pa.Table:
     try:
+        # without effect on files that have no checksums
         with open_file(path) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
             content = file.read()
+        # reading alone checks neither offsets of lists nor the UTF-8 of strings
         content.validate(full=True)
     except FileNotFoundError:
         raise CleansetError(f"{path}: missing; run dvc repro, or dvc pull to fetch it") from None

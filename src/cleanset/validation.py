@@ -34,8 +34,10 @@ def first_problem(error: ValidationError) -> str:
     if first["type"] == "model_type":
         key, what = key or "the file", "expected keys and values"
     else:
+        # pydantic puts "Value error, " before the text of a validator's ValueError
         what = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
         what = what.replace("a valid integer", "an integer").replace("a valid ", "a ")
+    # for a missing key, pydantic's input is the whole table around it
     found = "" if isinstance(first["input"], dict) else f"; found {shown(first['input'])}"
     length = MAX_LIST if first["type"] == "value_error" else 2 * MAX_VALUE  # our own messages list what is known
     return f"{key + ': ' if key else ''}{cut(one_line(what), length)}{found}"

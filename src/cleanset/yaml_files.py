@@ -26,6 +26,7 @@ _NULL = re.compile(r"~|null|Null|NULL|")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\.[0-9]{1,18}|\.[0-9]{1,18}")
+# NEL, LS and PS end a line in YAML 1.1 and are ordinary characters in 1.2; the last is a byte order mark
 _LINE_BREAK_IN_1_1 = re.compile("[\x85\u2028\u2029\ufeff]")
 _NUMBER_IN_1_2 = re.compile(
     r"[-+]?(0b?[01_]+|0o?[0-7_]+|[0-9_]+|0x[0-9a-fA-F_]+"
@@ -35,7 +36,7 @@ _NUMBER_IN_1_2 = re.compile(
 
 
 def read_yaml(path: Path, remedy: str, max_characters: int = MAX_CHARACTERS) -> object:
-    """The content of a YAML file. Raises CleansetError, which ends in `remedy`, if it is missing or no UTF-8."""
+    """The content of a YAML file. Raises CleansetError, which ends in `remedy`, if it is missing or not UTF-8."""
     text = read_text(path, remedy)
     if len(text) > max_characters:
         raise CleansetError(f"{path}: {len(text):,} characters; expected at most {max_characters:,}")
@@ -174,5 +175,6 @@ _resolver = yaml.resolver.Resolver()
 
 
 def _tag_in_1_1(text: str) -> str:
+    # (True, False): the tag of a plain scalar, not of one in quotes
     tag: str = _resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return tag

@@ -99,6 +99,7 @@ def _member_in_archive(devkit: Path, name: str) -> bytes | None:
         with tarfile.open(devkit) as tar:
             for member in tar:
                 check_plain(f"{devkit}, member {shown(member.name)}", member)
+                # the offset in the unpacked stream: a small archive may unpack to any size
                 if member.offset_data + member.size > MAX_DEVKIT_BYTES:
                     raise CleansetError(f"{devkit}: more than {MAX_DEVKIT_BYTES:,} bytes unpacked; fetch it again")
                 if PurePosixPath(member.name).name == name and member.isreg():
@@ -119,6 +120,7 @@ def _kaggle_labels(path: Path) -> dict[str, int]:
     text = read_text(path, "expected Kaggle's list of labels")
     for number, row in parse_csv(text, KAGGLE_COLUMNS, str(path)):
         name = parse_image_name(f"{row['ImageId']}.JPEG")
+        # the wnid is followed by the boxes of the localization task
         wnid = row["PredictionString"].split(" ")[0]
         if name is None or wnid not in class_indices():
             raise CleansetError(
@@ -128,6 +130,7 @@ def _kaggle_labels(path: Path) -> dict[str, int]:
         if name[0] in class_of:
             raise CleansetError(f"{path}, line {number}: {name[0]} a second time; expected one line for every image")
         class_of[name[0]] = class_indices()[wnid]
+    # ids are distinct here, so the highest number is the count if none is missing
     if not class_of or max(map(image_number, class_of)) != len(class_of):
         raise CleansetError(f"{path}: {len(class_of)} images; expected one line for every image from 1 on")
     return class_of
@@ -151,6 +154,7 @@ def timm_reassessed() -> list[list[int]]:
 
 
 def _checked(labels: object, number: int, where: str) -> list[int]:
+    # `type(...) is int`, since True is an instance of int
     valid = (
         isinstance(labels, list)
         and all(type(label) is int and 0 <= label < CLASSES for label in labels)

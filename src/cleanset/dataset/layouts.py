@@ -52,7 +52,7 @@ class Location:
 
 
 def locate(images: Path) -> dict[str, Location]:
-    """Location of every image under `images`, by image id, sorted.
+    """The location of every image under `images`, by image id, sorted.
 
     Raises CleansetError for a name that is not a validation image's, for an image id that occurs
     twice, and for anything in a tar that is not a plain file inside it.
@@ -84,6 +84,7 @@ def locate(images: Path) -> dict[str, Location]:
         locations[image_id] = Location(location.path, location.offset, location.size, wnid or folder)
     if not locations:
         raise CleansetError(f"{images}: holds no image; expected ILSVRC2012_val_00000001.JPEG and so on")
+    # sorted: neither the order of a tar nor that of a folder may decide anything
     return dict(sorted(locations.items()))
 
 
@@ -93,6 +94,7 @@ _Found = tuple[str, str, str | None, Location]
 
 def _in_tar(archive: Path) -> Iterator[_Found]:
     try:
+        # "r:" takes no compression: images are read later at their offsets in the file
         with open_file(archive) as file, tarfile.open(archive, "r:") as tar:
             start = 0
             for member in tar:
@@ -129,11 +131,13 @@ def _check_extended(where: str, file: BinaryIO, start: int, member: tarfile.TarI
     while start < member.offset_data - tarfile.BLOCKSIZE:
         file.seek(start)
         header = tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape")
+        # tarfile consumes these headers itself and shows them only as attributes of the next member
         if header.type in _PAX:
             check_size(where, header.size)
             problem = _pax_problem(file.read(header.size))
             if problem:
                 raise CleansetError(f"{where}: {problem}; expected pax records as of POSIX: take the official archive")
+        # a header takes one block, and its content as many whole blocks as it fills
         start += tarfile.BLOCKSIZE * (1 - -header.size // tarfile.BLOCKSIZE)
 
 
@@ -253,6 +257,7 @@ class VerifiedImages:
         try:
             return self._read(image_id)
         except (CleansetError, OSError):
+            # looked up before this image was asked for: another search would find the same
             if self._looked_up and self._locations is used:
                 raise
         if not self._looked_up:  # else another thread has looked them up in the meantime

@@ -69,6 +69,7 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         write_text(partial / ATTACKS / "params.yaml", attacks)
         for project in PROJECTS:
             write_text(partial / project / ".dvc" / "config", _project_config(config, folder.resolve(), project))
+        # git does not keep an empty folder
         write_text(partial / "reviews" / ".gitkeep", "")
         write_text(partial / ".gitignore", IGNORED)
 
@@ -103,7 +104,7 @@ def _cache_section(cache: Path, project: Path) -> str:
 
 
 def _git_root(folder: Path) -> Path | None:
-    """The git repository that a folder, which may not be there yet, lies or would lie in."""
+    """The git repository around a folder, which need not exist yet; None outside of one."""
     there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
     done = subprocess.run(
         ["git", "-C", str(there), "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=False

@@ -103,6 +103,7 @@ def tables_without_checksums(edition: Path, rotten: Iterable[Rotten]) -> int:
     """The number of Parquet outs in the folder, other than the rotten ones, whose pages have no checksums."""
     from cleanset.tables import has_checksums  # needs pyarrow
 
+    # a rotten table may be one that pyarrow cannot open
     unreadable = {bad.path for bad in rotten}
     tables = {out.path for out in outs_of(edition) if out.path.suffix == ".parquet" and out.path.is_file()}
     return sum(not has_checksums(path) for path in tables - unreadable)
@@ -178,7 +179,7 @@ def rotten_files(edition: Path, cache: Path) -> tuple[int, list[Rotten], list[Un
 
 
 def _check_unlisted(edition: Path, outs: Iterable[Out], cache: Path) -> tuple[int, list[Rotten], list[Unchecked]]:
-    """As `rotten_files`, of folders whose lists are not in the cache: as a whole, by the MD5 of the list anew.
+    """Check folders whose lists are not in the cache, each as a whole; the result is as of `rotten_files`.
 
     DVC caches no list for `cache: false`, so this is the only check of the metrics in a clone. Of another folder that
     differs, DVC's list, once fetched, tells which file it is.
@@ -232,6 +233,7 @@ def outs_of(edition: Path) -> Iterator[Out]:
     for lock in lock_files(edition):
         uncached = set(_uncached(lock.with_name("dvc.yaml")))
         for stage, content in _stages(lock).items():
+            # DVC's address of a stage in another dvc.yaml than that of the current folder
             name = stage if lock.parent == edition else f"{(lock.parent / 'dvc.yaml').relative_to(edition)}:{stage}"
             for entry in content["outs"]:
                 path = Path(os.path.normpath(lock.parent / entry["path"]))
@@ -260,12 +262,12 @@ def _stages(path: Path) -> dict[str, Any]:
 
 
 def object_path(cache: Path, digest: str) -> Path:
-    """Where DVC keeps the object of an MD5."""
+    """The path of the object with an MD5 in DVC's cache."""
     return cache / digest[:2] / digest[2:]
 
 
 def _wrong(md5s: Mapping[Path, str]) -> dict[Path, str]:
-    """The MD5 of the files that are there and have another than `md5s` says; links to one file are read once."""
+    """The MD5 of each existing file that differs from the one in `md5s`; links to one file are read once."""
     by_file: dict[tuple[int, int], list[Path]] = {}
     for path in md5s:
         if path.is_file():

@@ -68,11 +68,13 @@ def _repair(lock: Path, copy: Path) -> list[str]:
 
 
 def _whole_versions(lock: Path, copy: Path) -> list[tuple[str, str]]:
-    """The copy and git's dvc.lock, as far as they are whole, the newer first; each with where it is from."""
+    """Those of the copy and git's dvc.lock that are whole, each with its origin, the newer first."""
     found = []
     if copy.is_file():
         found.append((copy.stat().st_mtime, _text(copy), str(copy)))
+    # git keeps no modification times: the copy's is compared with the time of the commit
     text, time = _git(lock, "show", f"HEAD:./{lock.name}"), _git(lock, "log", "-1", "--format=%ct", "--", lock.name)
+    # empty outside of a repository, and for a file that no commit has
     if text and time:
         found.append((float(time), text, "git"))
     return [(text, origin) for _, text, origin in sorted(found, reverse=True) if is_whole(text)]
@@ -98,6 +100,7 @@ def is_whole(text: str) -> bool:
 
 def load_yaml(text: str) -> Any:
     """The content of a file that DVC writes or reads. Raises YAMLError, or ValueError for deep nesting."""
+    # the events first: it is building nested values that crashes
     depth, loader = 0, yaml.CSafeLoader(text)
     while loader.check_event():
         event = loader.get_event()
@@ -145,6 +148,7 @@ def check_idle(tmp: Path) -> None:
 def _is_dvc(pid: int) -> bool:
     """Whether a process runs DVC; another program may have got the number of one that was killed."""
     try:
+        # the name may come first (dvc), second (python dvc) or third (python -m dvc)
         return any("dvc" in Path(part).name for part in psutil.Process(pid).cmdline()[:3])
     except psutil.Error:
         return False

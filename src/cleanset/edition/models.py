@@ -9,7 +9,7 @@ from ruamel.yaml.comments import CommentedMap
 
 from cleanset.edition.params import Model, checked_params, read_params
 from cleanset.edition.pipeline import with_roles
-from cleanset.edition.round_trip import LayoutError, changed, move_what_follows
+from cleanset.edition.round_trip import LayoutError, edit_text, move_what_follows
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.validation import first_problem, shown
@@ -119,7 +119,7 @@ def with_files_of(text: str, models: Models) -> str:
 
 def _changed(text: str, change: Callable[[Any], None], name: str, advice: str) -> str:
     try:
-        return changed(text, change)
+        return edit_text(text, change)
     except LayoutError:
         raise CleansetError(f"{name}: in this layout a change would touch other lines or comments; {advice}") from None
 
@@ -147,7 +147,7 @@ def _set_models(content: Any, models: Models, unpublished: list[str]) -> None:
 
 
 def _set_entry(table: CommentedMap, role: str, model: Model) -> None:
-    """Make an entry of section models this one; keys that it has already keep their lines."""
+    """Set an entry of section models; keys that it has already keep their lines."""
     fields = model.model_dump(exclude_none=True)
     if role not in table:
         entry = CommentedMap(fields)
@@ -182,6 +182,7 @@ def write_together(texts: Mapping[Path, str]) -> None:
     replaced: list[Path] = []
     try:
         for path, partial in partials.items():
+            # all are written before one is replaced: a full disk shows here
             partial.write_bytes(texts[path].encode())
         for path, partial in partials.items():
             partial.replace(path)

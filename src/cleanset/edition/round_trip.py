@@ -12,31 +12,34 @@ from ruamel.yaml.tokens import CommentToken
 
 
 class _Representer(RoundTripRepresenter):
-    """Writes null as null, not as nothing."""
+    """A representer that writes null as `null` instead of leaving the value empty."""
 
 
 _Representer.add_representer(type(None), lambda self, _: self.represent_scalar("tag:yaml.org,2002:null", "null"))
 
 
 class LayoutError(ValueError):
-    """The file is written in a layout that a change would not leave as it is."""
+    """The file's layout would not survive a change."""
 
 
-def changed(text: str, change: Callable[[Any], None]) -> str:
+def edit_text(text: str, change: Callable[[Any], None]) -> str:
     """The text after `change` has worked on its content, comments and layout included.
 
     Raises LayoutError if the text is not in the layout that ruamel.yaml writes (lists indented by two, a list or
     table in brackets on one line), or if a comment on a line of its own would no longer stand above its line.
     """
+    # ruamel.yaml writes \n only
     newline = "\r\n" if "\r\n" in text else "\n"
     plain = text.replace(newline, "\n")
     yaml = _yaml()
     try:
         content = yaml.load(plain)
+        # a layout that does not survive this would be rewritten outside of the change, too
         if _dumped(yaml, content) != plain:
             raise LayoutError
         change(content)
         result = _dumped(yaml, content)
+    # `change` expects sections and keys that any file may lack
     except (YAMLError, AttributeError, LookupError, TypeError, ValueError):
         raise LayoutError from None
     if _comments(result) != _comments(plain):
@@ -48,6 +51,7 @@ def _yaml() -> YAML:
     yaml = YAML()
     yaml.Representer = _Representer
     yaml.preserve_quotes = True
+    # else ruamel.yaml folds long lines
     yaml.width = 2**31
     yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml
@@ -72,8 +76,9 @@ def _comments(text: str) -> list[tuple[str, str]]:
 
 
 def move_what_follows(table: CommentedMap, source: str, target: str) -> None:
-    """Let comments and blank lines below entry `source` come below entry `target`, as ruamel.yaml keeps them."""
+    """Move the comments and blank lines below entry `source`, as ruamel.yaml keeps them, below entry `target`."""
     holder, key = _last_line(table, source)
+    # ruamel.yaml keeps what follows a key in the third of four slots: a comment and all lines below it
     token = holder.ca.items.get(key, [None] * 4)[2]
     at_its_end, _, below = token.value.partition("\n") if token else ("", "", "")
     if below:

@@ -21,7 +21,7 @@ DECISIVE = {
     "score": (*COMPUTING, "pyarrow"),
     "export": ("pillow",),
 }
-"""By stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, the others compute."""
+"""Libraries by stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, others compute."""
 
 _VERSION_FILE = {"preprocess": "dataset", "score": "scoring"}
 
@@ -49,6 +49,7 @@ def locked_versions(text: str, names: Iterable[str]) -> dict[str, str]:
     for line in text.splitlines():
         name, pinned, _ = line.partition("==")
         if pinned and canonicalize_name(name) in wanted:
+            # a line that is followed by hashes ends in a backslash
             requirement = Requirement(line.removesuffix("\\").partition(" --hash")[0].strip())
             if requirement.marker is None or requirement.marker.evaluate():
                 versions[canonicalize_name(name)] = next(iter(requirement.specifier)).version

@@ -75,14 +75,17 @@ class BackgroundHints:
             except BrokenProcessPool:  # killed from outside: the next image gets a new process
                 self._process = None
         while len(self._measured) > MAX_MEASURED:
+            # the first is the one that was asked for longest ago
             self._measured.popitem(last=False)
         self._requested.discard(image_id)
 
 
 def _start_process() -> Executor:
     """A process that ignores Ctrl+C, which a terminal sends to it, too, maybe while it is still importing."""
+    # spawn: a fork of a process with threads may inherit a lock that nobody releases
     executor = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin_in_process)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits it
+    # the pool starts its process at the first task, here while the signal is blocked
     executor.submit(os.getpid)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return executor
@@ -98,4 +101,5 @@ def _end_with_parent() -> None:
     parent = parent_process()
     assert parent is not None
     parent.join()
+    # sys.exit would end this thread only
     os._exit(0)

@@ -36,9 +36,9 @@ class Thresholds:
     noise: float = 15.0
     letters: int = 9
     short_side: int = 150
-    """In pixels; smaller images are enlarged by more than half for the models."""
+    """Short side in pixels; smaller images are enlarged by more than half for the models."""
     hash_distance: int = 8
-    """Differing bits, of 64."""
+    """Number of differing bits, of 64."""
     corner_correlation: float = 0.3
 
 
@@ -90,7 +90,7 @@ CORNERS = ("top left", "top right", "bottom left", "bottom right")
 def hints_between_images(
     fingerprints: Mapping[str, Fingerprint], thresholds: Thresholds = THRESHOLDS
 ) -> dict[str, list[Hint]]:
-    """By image id, the hints from comparing images: near-duplicates and repeated corners."""
+    """The hints from comparing images, by image id: near-duplicates and repeated corners."""
     names = list(fingerprints)
     found: dict[str, list[Hint]] = {name: [] for name in names}
     if len(names) < 2:

@@ -53,7 +53,7 @@ class Measures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprint:
-    """For comparing images: a perceptual hash of 64 bits, and the fine detail of the four corners."""
+    """A perceptual hash of 64 bits and the fine detail of the four corners, for comparing images."""
 
     hash: NDArray[np.bool_]
     corners: tuple[NDArray[np.float32], ...]
@@ -65,6 +65,7 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     image = image.convert("RGB")
     small = image.reduce(factor) if factor > 1 else image
     luma = small.convert("L")
+    # signed, so that differences of neighbours do not wrap around
     grey = np.asarray(luma).astype(np.int16)
     detail = _detail(luma, max(luma.size) // 40)
     saturation, tint = _colours(small)
@@ -104,7 +105,7 @@ _MIN_STRAIGHT_SHARE = 0.6
 
 
 def _edges(grey: _Grey) -> NDArray[np.float64]:
-    """For each row but the first and last, the share of its pixels where the brightness steps across it."""
+    """The share of pixels where the brightness steps across a row, for each row but the first and last."""
     return np.asarray((np.abs(grey[2:] - grey[:-2]) >= _MIN_STEP).mean(axis=1))
 
 
@@ -147,6 +148,7 @@ def _colours(small: Image.Image) -> tuple[float, float]:
     for band in (red, blue):
         values = band.astype(np.float64)
         strays += (values**2).sum() - (np.bincount(levels, values, 64) ** 2 / np.maximum(counts, 1)).sum()
+    # rounding may leave the difference of two large sums slightly below 0
     return float(np.percentile(spread, 95)), float((max(strays, 0.0) / (2 * red.size)) ** 0.5)
 
 
@@ -174,6 +176,7 @@ def _sharpness(grey: _Grey) -> float:
 def _noise(grey: _Grey) -> float:
     across = grey[:, 2:] - 2 * grey[:, 1:-1] + grey[:, :-2]
     both = across[2:] - 2 * across[1:-1] + across[:-2]
+    # 6 is the norm of this kernel, 0.6745 the median of |x| for a standard normal x
     return float(np.median(np.abs(both[::2, ::2]))) / (6 * 0.6745) if both.size else 0.0
 
 
@@ -187,6 +190,7 @@ def _longest_line(marked: NDArray[np.bool_]) -> tuple[int, tuple[float, float]]:
     """Number and middle of the longest row of shapes that are close together and of similar height."""
     labels, count = ndimage.label(marked)
     large = np.bincount(labels.ravel(), minlength=count + 1) >= _MIN_LETTER_PIXELS**2 // 3
+    # label 0 is all that is not marked
     large[0] = False
     boxes = ndimage.find_objects(np.where(large, np.cumsum(large), 0).astype(np.int32)[labels])
     found = [
@@ -245,6 +249,6 @@ def _unit(patch: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _detail(luma: Image.Image, radius: int) -> NDArray[np.int16]:
-    """By how much each pixel is brighter than its surroundings, a square of `radius` pixels to each side."""
+    """The brightness of each pixel above that of its surroundings, a square of `radius` pixels to each side."""
     around = np.asarray(luma.filter(ImageFilter.BoxBlur(radius))).astype(np.int16)
     return np.asarray(luma).astype(np.int16) - around

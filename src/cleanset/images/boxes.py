@@ -34,7 +34,7 @@ def box_of(crop: Iterable[float] | None) -> Box | None:
 
 
 def has_area(box: Box) -> bool:
-    """Whether there is any pixel inside a box."""
+    """Whether a box contains any pixel."""
     left, top, right, bottom = box
     return left < right and top < bottom
 

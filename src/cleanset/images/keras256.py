@@ -51,6 +51,7 @@ def taps(length: int, target: int, first: int, count: int) -> tuple[NDArray[np.i
     places = left.astype(np.intp) + np.arange(-1, 3)[:, None]
     outer, inner = _outer(1 + fraction), _inner(fraction)
     weights = np.stack([outer, inner, _inner(1 - fraction), np.zeros(count)])
+    # OpenCV, too, takes the last weight as the rest
     weights[3] = 1 - weights.sum(axis=0)
     return places.clip(0, length - 1), weights
 

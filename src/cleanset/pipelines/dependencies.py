@@ -56,7 +56,7 @@ PLUMBING = {
     "cleanset.tables": "reads and writes tables by their schemas",
     "cleanset.vocabulary": "names, which the tables hold",
 }
-"""Where the walk stops, by module or package, and why no stage has to run again when it changes."""
+"""The modules and packages at which the walk stops, and why no stage has to run again when one changes."""
 VERSION = "VERSION"
 _STAGE = re.compile(r"  ([a-z_]+):\n")
 _KEY = re.compile(r"    [a-z]+:.*\n")
@@ -91,6 +91,7 @@ def with_code(text: str, app: typer.Typer, where: str) -> str:
     content: Any = parse_yaml(text, where)
     stages = content["stages"]
     commands = dict(_commands(app))
+    # deps of a stage with a VERSION are written by hand
     derived = {name: entry["cmd"] for name, entry in stages.items() if not _is_versioned(entry)}
     code = {name: _code_of(name, command, commands, where) for name, command in derived.items()}
     prefix = f"{'../../' if '../../${root}' in text else ''}${{root}}/src/"
@@ -115,6 +116,7 @@ def _commands(app: typer.Typer, prefix: tuple[str, ...] = ()) -> Iterator[tuple[
 
 def _code_of(stage: str, command: str, commands: Mapping[tuple[str, ...], Definition], where: str) -> list[str]:
     """The files below src/ that a stage depends on, sorted."""
+    # the words that name a command end at its first option, or at ${item.…}
     words = tuple(re.split(r" -|\$", command)[0].split())
     if words[:1] != (PACKAGE,) or words[1:] not in commands:
         raise CleansetError(f"{where}: stage {stage} runs {command!r}; expected a command that cleanset --help lists")
@@ -126,6 +128,7 @@ def _lines(text: str, prefix: str, code: Mapping[str, list[str]]) -> Iterator[st
     """The lines of a dvc.yaml, the code deps of the stages in `code` replaced."""
     stage, is_in_deps = "", False
     for line in [*text.splitlines(keepends=True), ""]:
+        # line by line, not by a YAML library: comments and order stay as they are
         if is_in_deps and not line.startswith("      "):
             yield from (f"      - {prefix}{name}\n" for name in code[stage])
             is_in_deps = False

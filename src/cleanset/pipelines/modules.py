@@ -1,4 +1,4 @@
-"""Which modules of this package decide what a function does, read from their source without importing them.
+"""The modules of this package that decide what a function does, read from their source without importing them.
 
 The walk goes from definition to definition, not from module to module: a stage that calls one function of a module
 reaches what that function uses, and not all that its neighbors import.
@@ -116,7 +116,7 @@ def _defined(statement: ast.stmt) -> Iterator[str]:
 
 
 def _imported(statement: ast.Import | ast.ImportFrom) -> dict[str, Definition]:
-    """By the name that an import binds, the module or the definition in it."""
+    """The modules or definitions that an import binds, by name."""
     if isinstance(statement, ast.Import):
         named = {alias.asname or alias.name: alias.name for alias in statement.names}
         return {bound: Definition(name) for bound, name in named.items() if name.partition(".")[0] == PACKAGE}
@@ -134,6 +134,7 @@ def _imported(statement: ast.Import | ast.ImportFrom) -> dict[str, Definition]:
 
 def _used(statement: ast.stmt, name: str, module: _Module) -> Iterator[Definition]:
     """The definitions that a statement of the module `name` uses."""
+    # an import within a function may bind a name that the module does not have
     imports = dict(module.imports)
     for node in _evaluated(statement):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -160,6 +161,7 @@ def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     for field, value in ast.iter_fields(node):
         is_annotation = field == "returns" or (field == "annotation" and isinstance(node, ast.arg))
+        # an annotation decides no output: a module that only annotations name is no dependency
         if not is_annotation:
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):

@@ -83,11 +83,13 @@ def _entry(
 
 
 def _values(dep: "ParamsDependency", locked: Mapping[str, Any]) -> dict[str, Any]:
+    # locked values win: a changed param has to run the stage
     values = {**dep.read_params(), **locked}
     return {key: values[key] for key in sorted(dep.params) if key in values}
 
 
 def _digest(dep: "Dependency") -> dict[str, Any]:
+    # computes the digest of the file as it is; dumpd alone gives the one that was locked
     dep.save()
     written = dep.dumpd()
     found = {key: written[key] for key in ("hash", "md5", "size", "nfiles") if key in written}

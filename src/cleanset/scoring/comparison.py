@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cleanset.selection.candidates import correct, ordered, top5_predictions
 
 SAMPLE_SIZE = 1000
-"""Images that the sample of whole classes has at least, by the original labels."""
+"""Minimum number of images in the sample of whole classes, by the original labels."""
 MIN_SAMPLE_SIZE, SAMPLE_SHARE = 200, 0.1
 """A tenth of fewer images suffices, but at least 200: float64 takes three times as long as what it checks."""
 SEED = 0
@@ -35,7 +35,7 @@ class ScoreComparison:
 
     @property
     def top1_changed(self) -> int:
-        """The number of images with another top-1 class."""
+        """The number of images whose top-1 classes differ."""
         return int((self.different["top1_a"] != self.different["top1_b"]).sum())
 
     @property
@@ -87,6 +87,7 @@ def _differences(
     """The largest difference in each row, over the classes of one table."""
     same_class = classes[:, :, None] == other_classes[:, None, :]
     of_same_class = (same_class * other_scores[:, None, :]).sum(axis=2)
+    # the other table has no more than five: a class it lacks has at most the fifth's probability
     above_fifth = (scores - other_scores.min(axis=1, keepdims=True, initial=1)).clip(min=0)
     differences = np.where(same_class.any(axis=2), np.abs(scores - of_same_class), above_fifth)
     largest: NDArray[Any] = differences.max(axis=1, initial=0)
@@ -161,7 +162,7 @@ def distance(index: pd.DataFrame, exact: pd.DataFrame, other: pd.DataFrame) -> D
 
 
 def easiest(index: pd.DataFrame, scores: pd.DataFrame) -> dict[int, list[str]]:
-    """By class, the five correctly classified single-label images of highest confidence, in order."""
+    """The five correctly classified single-label images of highest confidence, in order, by class."""
     index = index[index["image_id"].isin(scores["image_id"])]
     found = ordered(correct(index, scores).assign(tier="top5")).groupby("class_index").head(EASIEST)
     return {int(str(class_index)): list(ids) for class_index, ids in found.groupby("class_index")["image_id"]}

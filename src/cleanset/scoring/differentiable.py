@@ -37,6 +37,7 @@ class PixelNetwork(nn.Module):
             keep_freed_memory()
         self.device, self.dtype, self.precision = device, DTYPES[precision], precision
         self.batch_size, self.queries = batch_size, 0
+        # a copy: judge and search use the same model in different precisions
         self._network = copy.deepcopy(network).to(device, self.dtype).requires_grad_(False)
         self.eval()
 
@@ -75,6 +76,7 @@ class EightBit(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         """The logits of the nearest images of 8 bits."""
         exact = pixels.detach()
+        # straight-through: rounded values, with the derivative of the identity
         logits: Tensor = self._network(pixels + (torch.round(exact * 255) / 255 - exact))
         return logits
 
@@ -120,6 +122,7 @@ class Uninteresting(nn.Module):
         if self._generator is None:
             self.reseed(self._seed, pixels.device)
         generator = cast(torch.Generator, self._generator)
+        # on the generator's device: seeded on the CPU, the noise is the same on every machine
         drawn = torch.randn(pixels.shape, generator=generator, device=generator.device, dtype=pixels.dtype)
         logits = self.network((pixels + self.noise * drawn.to(pixels.device)).clamp(0, 1))
         return nn.functional.one_hot(logits.argmax(dim=1), logits.shape[1]).to(logits.dtype)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAX_ATTEMPTS = 3
-"""Times that a broken download is started; huggingface_hub resumes on its own before that."""
+"""Maximum number of attempts at a broken download; huggingface_hub also resumes on its own."""
 STALL_SECONDS = 60
 """Time without a byte after which a download is given up; gdown has no timeout of its own."""
 
@@ -120,6 +120,7 @@ def _run(origin: Origin, path: Path) -> None:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
     }
+    # -P: modules in the current folder are not imported
     command = [sys.executable, "-P", "-m", "cleanset.scoring.downloads", str(STALL_SECONDS), kind, *words, str(path)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
@@ -157,6 +158,7 @@ def _from_hub(repository: str, name: str, path: Path) -> None:
     folder = path.parent / "hub"
     shutil.rmtree(folder, ignore_errors=True)  # left by an earlier attempt
     facts = get_hf_file_metadata(hf_hub_url(repository, name))
+    # at the commit of the metadata: the repository may change between the two requests
     fetched = Path(hf_hub_download(repository, name, revision=facts.commit_hash, local_dir=folder))
     with fetched.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -187,6 +189,7 @@ def _give_up_when_stalled(folder: Path, seconds: float) -> None:
         if found != size:
             size, since = found, time.monotonic()
     print(f"no byte came for {seconds:g} seconds", flush=True)
+    # sys.exit would end this thread only, while the main thread waits for the next byte
     os._exit(1)
 
 

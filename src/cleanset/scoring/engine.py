@@ -107,6 +107,7 @@ class DevicePipeline:
             yield from self._scorer(batches, self._workers)
             return
         decoded = in_threads(groups, self._read, self._preprocessing, self._batch_size, self._workers)
+        # closing ends the decoding threads when the network fails
         with closing(decoded):
             yield from self._scorer(decoded, self._workers)
 
@@ -189,6 +190,7 @@ def score_shards(
     missing, stop = iter(shards.missing), threading.Event()
 
     def run(device: torch.device) -> None:
+        # batches are read ahead, so a shard is begun before the one before it is finished
         started: deque[int] = deque()
 
         def groups() -> Iterator[Sequence[str]]:
@@ -215,4 +217,5 @@ def score_shards(
             for finished in as_completed([pool.submit(run, device) for device in settings.devices]):
                 finished.result()
         finally:
+            # one device's error ends the others at their next batch
             stop.set()

@@ -61,6 +61,7 @@ class Groups:
 
     def group_of(self, class_index: int) -> int | None:
         """0 or 1, or None for a class that is in neither group."""
+        # at most one, since `of` refuses a class in both groups
         return next((place for place, members in enumerate(self.classes) if class_index in members), None)
 
     def first_class(self, name: str) -> int:

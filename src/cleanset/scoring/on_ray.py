@@ -24,7 +24,7 @@ from cleanset.scoring.shards import Shards
 SHARDS_PER_GPU_TASK = 8
 """Shards in one task of a GPU; without a GPU a task is one shard."""
 ERROR = -1
-"""In place of a shard's number: the image id of the row is the text of a CleansetError."""
+"""Stands for a shard's number in a row whose image id is the text of a CleansetError."""
 _NOTHING = top5(np.zeros((1, CLASSES)))
 
 
@@ -105,6 +105,7 @@ def score_shards_on_ray(
         for number in np.unique(block["number"]).tolist():
             chosen = block["number"] == number
             columns = {name: block[name][chosen] for name in _NOTHING}
+            # the images of a shard may come in several blocks
             parts.setdefault(number, []).append(Scored(block["image_id"][chosen], columns))
             if sum(len(part.image_ids) for part in parts[number]) == len(shards.image_ids(number)):
                 shards.keep(number, to_table(parts.pop(number)))

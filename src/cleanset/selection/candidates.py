@@ -131,6 +131,7 @@ def margins(candidates: pd.DataFrame) -> pd.DataFrame:
     out = outside.head(1).rename(columns={name: f"next_{name}" for name in values})
     # inner: a class has no margin where all its images of the pool are in the tier
     both = inside.tail(1).merge(out, how="inner", on="class_index", validate="one_to_one")
+    # float32 differences would lose the digits that small margins consist of
     exact = both.astype(dict.fromkeys(["confidence", "log_odds", "next_confidence", "next_log_odds"], "float64"))
     return both.assign(
         margin=exact["confidence"] - exact["next_confidence"],
@@ -147,6 +148,7 @@ def ordered(frame: pd.DataFrame, order: Order = "log_odds") -> pd.DataFrame:
     sorting = pd.DataFrame(
         {
             "class_index": frame["class_index"],
+            # by place in TIERS: the names themselves sort otherwise
             "tier": frame["tier"].map(TIERS.index),
             **{key: -frame[key] for key in keys},
             "image_id": frame["image_id"],

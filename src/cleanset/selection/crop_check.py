@@ -80,5 +80,6 @@ def effect(selection: pd.DataFrame, predictions: Predictions) -> dict[str, int |
             changes.append(predictions[crop].confidence - confidence)
     numbers: dict[str, int | float] = {f"images_{WRONG_AFTER_CROP}": misclassified}
     if changes:
+        # fsum: the same digits in any order of the rows
         numbers["confidence_change_by_crop"] = round(fsum(changes) / len(changes), 6)
     return numbers

@@ -35,6 +35,7 @@ def fill(candidates: pd.DataFrame, images_per_class: int, crops_in_rank: bool = 
         needs_crop=((candidates["verdict"] == "crop") | (candidates["reason"] == BOX_UNKNOWN)) & (not crops_in_rank),
     ).sort_values(["class_index", "tier_order", "needs_crop", "rank"])
     accepted_before = frame.groupby("class_index")["accepted"].cumsum() - frame["accepted"]
+    # an undecided image matters only while fewer accepted ones precede it than the class needs
     in_reach = accepted_before < images_per_class
     kept = frame["accepted"] & in_reach
     selection = frame[kept]

@@ -87,6 +87,7 @@ def short_classes(
     for index, kept in per_class(selection, classes).items():
         if kept < images_per_class:
             others = rejected.loc[rejected["class_index"] == index, "reason"].value_counts()
+            # value_counts leaves the order of equal counts open
             by_reason = sorted(others.items(), key=lambda item: (-item[1], str(item[0])))
             rows.append(
                 {

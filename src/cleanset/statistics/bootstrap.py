@@ -59,6 +59,7 @@ class Bootstrap:
         if len(indices) < 2:
             raise CleansetError(f"bootstrap: found {len(indices)} images; expected 2 or more; leave the interval out")
         generator = np.random.default_rng(seed_of(self.seed))
+        # two bytes a count: 1,000 resamples of 50,000 images take 100 MB
         counts = np.zeros((self.resamples, len(indices)), np.uint16)
         by_size: dict[int, list[Ints]] = {}
         for members in strata(indices):
@@ -66,6 +67,7 @@ class Bootstrap:
             drawn = size if self.draws == "as_many" else size - 1
             _count(generator.integers(size, size=(self.resamples, drawn)), members, counts)
             by_size.setdefault(size, []).append(members)
+        # n / (n - 1) gives a class its full weight with one image fewer drawn
         factor = 0 if self.draws == "as_many" else 1
         weights = tuple((np.concatenate(by_size[size]), size / (size - factor)) for size in sorted(by_size))
         return Resamples(indices, counts, weights)
@@ -116,6 +118,7 @@ def seed_of(name: str) -> int:
 
 def strata(classes: npt.NDArray[Any]) -> list[Ints]:
     """The positions of the images of each stratum: one for each class, sorted, those of one image together last."""
+    # stable: the order of the images within a class is part of the seed
     order = np.argsort(classes, kind="stable").astype(np.int64)
     starts = np.flatnonzero(np.diff(classes[order])) + 1
     groups = np.split(order, starts)
@@ -154,6 +157,7 @@ def paired_difference(one: npt.ArrayLike, other: npt.ArrayLike, level: float = L
 def _percentiles(draws: npt.ArrayLike, level: float) -> tuple[float, float]:
     """The two percentiles that leave out the same share of the values at both ends."""
     outside = (1 - level) / 2
+    # one NaN among the draws makes both ends NaN, without a warning
     with np.errstate(invalid="ignore"):
         low, high = np.quantile(np.asarray(draws, np.float64), [outside, 1 - outside], axis=0)
     return float(low), float(high)

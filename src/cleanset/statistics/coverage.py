@@ -47,6 +47,7 @@ def confidences(answers: "pd.DataFrame", kind: str) -> Floats:
     if kind == "max_logit":
         return _column(answers, "largest_logit")
     if kind == "softmax":
+        # clipped, since exp overflows above 709
         probability: Floats = 1 / (1 + np.exp(-_column(answers, "log_odds").clip(-700)))
         return probability
     if kind == "margin":
@@ -59,7 +60,7 @@ def _column(answers: "pd.DataFrame", name: str) -> Floats:
 
 
 def covered(confidence: Floats, names: Sequence[str], coverage: float, ranking: str) -> Flags:
-    """Which images are covered at a coverage of 0 to 1; `names` break the ties of `plain`, the lower first.
+    """Flags of the images covered at a coverage of 0 to 1; `names` break the ties of `plain`, the lower first.
 
     Raises CleansetError for another ranking, no image, a confidence that is NaN, or a coverage out of range.
     """
@@ -78,11 +79,12 @@ def ranked(confidence: Floats, names: Sequence[str]) -> list[int]:
 
 def images_of(coverage: float, images: int) -> int:
     """The number of images in the share `coverage`, rounded down: .29 of 100 is 29, not 28."""
+    # the share as it is written: in floating point .29 * 100 is 28.999999999999996
     return int(Fraction(str(float(coverage))) * images)
 
 
 def _as_confident(confidence: Floats, count: int) -> Flags:
-    """Which are as confident as the count-th; with a count of 0 as the last, where the published index is -1."""
+    """Flags of the images as confident as the count-th; as the last for a count of 0, the published index being -1."""
     found: Flags = confidence >= np.sort(confidence)[::-1][count - 1]
     return found
 
@@ -177,6 +179,7 @@ class Eligibility:
     @property
     def accuracy(self) -> Fraction:
         """Correct answers, abstaining counted as none, as a share of the list."""
+        # exact, since it is compared with 4/5
         return Fraction(self.correct, self.images)
 
     @property
@@ -203,6 +206,7 @@ def eligibility(correct: Flags, abstains: Flags, confidence: Floats | None = Non
         raise CleansetError("eligibility list: no image; expected at least one")
     answered = ~abstains
     ranked = np.zeros(len(correct)) if confidence is None else confidence.astype(np.float64)
+    # an image without an answer comes after all others
     ranked = np.where(answered, ranked, -np.inf)
     count = images_of(float(ELIGIBLE_SHARE), len(correct))
     top = (_as_confident(ranked, count) if count else np.zeros(len(correct), np.bool_)) & answered

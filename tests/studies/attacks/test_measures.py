@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.measures import MEASURES_COLUMNS, Line, measured
+from cleanset.studies.attacks.measures import MEASURES_COLUMNS, Line, attack_measures
 
 RESULTS = pd.DataFrame(
     {
@@ -24,7 +24,7 @@ RESULTS = pd.DataFrame(
 
 
 def lines(results: pd.DataFrame = RESULTS) -> dict[str, tuple[int, float, float, float]]:
-    found = measured("pgd", "standard", results, Bootstrap(resamples=200))
+    found = attack_measures("pgd", "standard", results, Bootstrap(resamples=200))
     return {line.measure: (line.images, line.value, line.low, line.high) for line in found}
 
 

@@ -12,7 +12,7 @@ from cleanset.scoring.groups import Groups
 from cleanset.studies.attacks.measures import Line
 from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page, parameters
 from cleanset.studies.attacks.params import AttackParams
-from cleanset.studies.attacks.stages.pages import names_of, predicted, shown
+from cleanset.studies.attacks.stages.pages import names_of, prediction_text, shown
 from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.attacks.wrapped import WrappedModel
 from tests.report.pages import cells
@@ -170,9 +170,9 @@ def test_a_prediction() -> None:
     """Class 954 has e^8 / (e^8 + 999) of the probability, and the second group e^2 / (e^2 + 1)."""
     logits = np.zeros(1000, np.float32)
     logits[954] = 8
-    assert predicted(logits, names_of(None)) == "banana 0.75"
+    assert prediction_text(logits, names_of(None)) == "banana 0.75"
     groups = Groups.of({"fish": ["n01443537"], "fruit": ["n07753592"]})
-    assert predicted(np.array([1, 3], np.float32), names_of(groups)) == "fruit 0.88"
+    assert prediction_text(np.array([1, 3], np.float32), names_of(groups)) == "fruit 0.88"
 
 
 WRAPPED = SETTINGS.model_copy(

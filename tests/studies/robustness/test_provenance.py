@@ -13,9 +13,9 @@ def test_the_modules_that_decide_a_changed_images_pixels() -> None:
     """Nothing that only reads, checks or measures."""
     study = "cleanset.studies.robustness"
     assert set(changing_modules()) == {
-        *(f"cleanset.images.{name}" for name in ("base", "boxes", "codec", "encoding", "jpeg", "preprocessing")),
+        *(f"cleanset.images.{name}" for name in ("base", "boxes", "codec", "jpeg", "preprocessing")),
         "cleanset.statistics.seeds",
-        *(f"{study}.{name}" for name in ("changed_images", "exact", "images", "kernels", "names", "published_images")),
+        *(f"{study}.{name}" for name in ("changed_images", "exact", "frost", "kernels", "names", "published_images")),
         f"{study}.corruptions.changes",
         *(f"{study}.perturbations.{name}" for name in ("changes",)),
         *(f"{study}.scenarios.{name}" for name in ("changes", "image_masks", "mask_formats", "masks", "scenes")),

@@ -125,6 +125,7 @@ class AutoAttack:
         from cleanset.scoring.differentiable import EightBit
 
         attacks = self.attacks if classes >= MIN_CLASSES else TWO_CLASSES
+        # custom: the library's own versions would replace attacks, steps and restarts
         adversary = pyautoattack.AutoAttack(
             with_gradient(EightBit(network)), attacks=list(attacks), version="custom", device=network.device,
             eps=self.eps, norm=self.norm, seed=seed,

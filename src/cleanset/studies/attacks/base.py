@@ -79,6 +79,7 @@ class Ball:
 
     def distance(self, one: Pixels, other: Pixels) -> float:
         """The distance of two images, of pixels in 0..1."""
+        # differences of uint8 would wrap around
         difference = one.astype(np.int64) - other
         if self.norm == "Linf":
             return float(np.abs(difference).max()) / LEVELS
@@ -109,7 +110,7 @@ class Search(Protocol):
 
     @property
     def name(self) -> str:
-        """The name, of which seeds are made."""
+        """The name, from which seeds are derived."""
 
     @property
     def group_size(self) -> int:
@@ -117,7 +118,7 @@ class Search(Protocol):
 
     @property
     def ball(self) -> Ball | None:
-        """Where every candidate lies; None if its distance is not bounded."""
+        """The ball that every candidate lies in; None if its distance is not bounded."""
 
     def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
         """The results, in the order of the group."""
@@ -238,6 +239,7 @@ def _whole_steps(exact: NDArray[np.float64], most: int) -> NDArray[np.float64]:
         excess = np.abs(steps) - np.abs(exact.ravel())
         outward = np.flatnonzero(excess > 0)
         order = outward[np.argsort(-excess[outward], kind="stable")]
+        # n**2 - (n - 1)**2 = 2 n - 1 is what a step towards the center takes off the sum
         saved = np.cumsum(2 * np.abs(steps[order]) - 1)
         inward = order[: int(np.searchsorted(saved, surplus)) + 1]
         steps[inward] -= np.sign(steps[inward])

@@ -91,6 +91,7 @@ def chosen_start(seed: int, subject: Subject, others: Mapping[str, Other]) -> Pi
             f"{subject.name}: no image of another class that the model classifies correctly; expected one to start "
             "boundary from: name other images"
         )
+    # by digest, so that the choice does not depend on the order of the images
     first = min(names, key=lambda name: sha256(f"{seed} {subject.name} {name}".encode()).digest())
     return others[first].pixels()
 
@@ -124,6 +125,7 @@ class Boundary:
         label = torch.tensor([subject.class_index for subject in group], device=network.device)
         with torch.inference_mode():
             correct, other = (network(to_unit(each, network)).argmax(dim=1) == label for each in (centers, starts))
+        # two queries each: center and start
         results = [Result(center, 2, center) for center in centers]
         places = [place for place in range(len(group)) if correct[place] and not other[place]]
         if places:

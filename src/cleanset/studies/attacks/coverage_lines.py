@@ -16,7 +16,7 @@ from cleanset.statistics.coverage import (
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
-"""With coverage.html, which draws lines."""
+"""Folder of coverage.html, which draws lines."""
 REPORTED = 0.8
 """The coverage that source 004 reports beside the full one."""
 

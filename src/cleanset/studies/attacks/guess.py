@@ -26,7 +26,7 @@ NAME = ["file", "change", "severity"]
 """The columns that name a changed image."""
 
 ChangedPixels = Callable[[str, str, int], Pixels]
-"""From file, change and severity to what the network sees of the changed image."""
+"""Function from file, change and severity to the pixels that the network sees of the changed image."""
 
 
 class GuessAttack(Parameters):
@@ -42,7 +42,7 @@ class GuessAttack(Parameters):
 
 
 def most_confident_mistakes(images: pd.DataFrame, predictions: pd.DataFrame) -> dict[int, tuple[str, str, int]]:
-    """By class: file, change and severity of the misclassified image with the highest log-odds; ties by name.
+    """File, change and severity of the misclassified image with the highest log-odds, by class; ties by name.
 
     `images` have file and class_index, `predictions` the columns of PREDICTIONS for these files and others. Classes
     without a mistake are left out.

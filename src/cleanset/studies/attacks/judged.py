@@ -28,7 +28,7 @@ from cleanset.studies.attacks.base import (
 Logits = NDArray[np.float64]
 """The logits of one image, of shape (classes,)."""
 PairDistance = Callable[[Pixels, Pixels], float]
-"""From two images to how far they are from each other."""
+"""Function from two images to their distance."""
 CPU = torch.device("cpu")
 
 
@@ -138,6 +138,7 @@ def distances(image: Pixels, candidate: Pixels, lpips: PairDistance | None = Non
     from skimage.metrics import structural_similarity
 
     similarity: Callable[..., float] = structural_similarity
+    # differences of uint8 would wrap around
     difference = np.abs(candidate.astype(np.int64) - image)
     return Distances(
         int((difference > 0).any(axis=0).sum()),

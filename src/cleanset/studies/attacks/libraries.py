@@ -17,6 +17,7 @@ def globally_seeded(seed: int, device: "torch.device") -> Iterator[None]:
     """Seed the global generators of torch and numpy, and put their states back at the end."""
     import torch
 
+    # without a list, fork_rng saves the state of every GPU
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), numpy_seeded(seed):
         torch.manual_seed(seed)

@@ -38,7 +38,7 @@ MEASURES_COLUMNS: Mapping[str, str] = {
 """The columns of attack_measures.csv, the fields of Line, in words."""
 
 
-def measured(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[Line]:
+def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[Line]:
     """The measures of the results of one attack, rows of ATTACKED.
 
     `clean_error` and `error`: the misclassified images before and after, of all. `success`: those that the attack
@@ -58,6 +58,7 @@ def measured(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstra
     ]
     for name in DISTANCES:
         values = results[name].astype(float).to_numpy(np.float64)
+        # values that do not count are multiplied by 0, which would leave a NaN one
         columns.append((name, np.nan_to_num(values), success & ~np.isnan(values)))
     for name, values, among in columns:
         value, low, high = mean_among(values, among, resamples)
@@ -82,5 +83,6 @@ def mean_among(
     if resamples is None:
         return value, NAN, NAN
     sums, counts = resamples.means(np.stack((values * among, among.astype(np.float64)), axis=1)).T
+    # a ratio of two means over all images: in a resample the number of successes varies, too
     interval = percentile_interval(sums[counts > 0] / counts[counts > 0])
     return value, interval.low, interval.high

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # torch is imported when an attack searches, not when its par
 
 
 class NoAttack(Parameters):
-    """Changes nothing."""
+    """The null attack, which changes nothing."""
 
     changes_images: ClassVar[bool] = False
     kind: Literal["none"] = "none"
@@ -23,7 +23,7 @@ class NoAttack(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Null:
-    """Changes nothing and asks nothing."""
+    """A search that changes nothing and makes no query."""
 
     name: str = "none"
     group_size: int = 1

@@ -150,6 +150,7 @@ def _text(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         whole = round(value * LEVELS)
+        # params.yaml has 4/255, which is read as a float
         if 0 < value < 1 and whole > 0 and abs(value * LEVELS - whole) < 1e-9:
             return f"{whole}/{LEVELS}"
         return f"{value:.4g}"

@@ -31,6 +31,7 @@ ATTACKS: tuple[type[Parameters], ...] = (
 """All attacks, in the order of tables; a new one is a module and a line here."""
 KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
 """The attacks by kind, which is what params.yaml calls them."""
+# a type checker cannot read a union that is made of a tuple at run time
 if TYPE_CHECKING:
     AnyAttack = Parameters
 else:
@@ -59,7 +60,7 @@ def _with_kinds(attacks: object) -> object:
 
 
 class Budget(Section):
-    """When an attack on a model ends early: no group of images is begun once so much is spent; null: no limit.
+    """Limits of an attack on a model: no group of images is begun once one is reached; null: no limit.
 
     What a limit in `seconds` leaves out depends on the machine.
     """

@@ -38,6 +38,7 @@ class Lpips:
         network = alexnet(weights=None)
         load_checkpoint(network, weights, None)
         with warnings.catch_warnings(action="ignore"):  # of torchvision, about how the library calls it
+            # pnet_rand: random weights in place of a download; they are replaced below
             metric: nn.Module = lpips.LPIPS(net="alex", version="0.1", pnet_rand=True, verbose=False)
         slices = metric.net.named_parameters()  # type: ignore[union-attr]
         loaded = network.features.state_dict()
@@ -56,4 +57,5 @@ class Lpips:
             )
         pair = torch.from_numpy(np.stack((image, other))).to(self._device).double() / LEVELS
         with arithmetic("float64"), torch.inference_mode():
+            # normalize: the library expects pixels in -1..1, these are in 0..1
             return float(self._metric(pair[:1], pair[1:], normalize=True))

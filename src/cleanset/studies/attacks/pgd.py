@@ -92,6 +92,7 @@ class Pgd:
             found = self._projected(images + torch.from_numpy(drawn).to(images), images)
         best, largest = found, torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
         for step in range(self.steps + 1):
+            # the last place is only judged, so it needs no gradient
             found = found.detach().requires_grad_(step < self.steps)
             logits = rounding(found)
             margin = margins(logits.detach(), label)
@@ -117,6 +118,7 @@ class Pgd:
         if self.norm == "Linf":
             return generator.uniform(-self.eps, self.eps, subject.pixels.shape)
         direction = generator.standard_normal(subject.pixels.shape)
+        # the volume of a ball grows with its radius to the power of the dimension
         radius = self.eps * generator.uniform() ** (1 / direction.size)
         return np.asarray(direction * (radius / np.linalg.norm(direction)))
 
@@ -125,6 +127,7 @@ class Pgd:
 
         if self.norm == "Linf":
             return ascent.sign()
+        # a gradient of 0 stays 0 instead of becoming NaN
         return ascent / lengths(ascent).clamp(min=torch.finfo(ascent.dtype).tiny)
 
     def _projected(self, found: "Tensor", images: "Tensor") -> "Tensor":

@@ -129,7 +129,7 @@ def rows(
     return pd.DataFrame(found, columns=SHARD.names)
 
 
-def attacked(shards: pd.DataFrame, image_ids: dict[str, str]) -> pd.DataFrame:
+def attacked_rows(shards: pd.DataFrame, image_ids: dict[str, str]) -> pd.DataFrame:
     """The rows of ATTACKED from those of SHARD; `image_ids` by file."""
     files = shards["image_id"].tolist()
     names = {"file": files, "image_id": [image_ids[file] for file in files], "png": [png_name(file) for file in files]}

@@ -64,7 +64,7 @@ class RandomSpatialAttack(Parameters):
 
 
 class Change(NamedTuple):
-    """To the right and downwards, in pixels of 224, and counterclockwise, in degrees."""
+    """A translation to the right and downwards, in pixels of 224, and a rotation counterclockwise, in degrees."""
 
     dx: float
     dy: float
@@ -96,6 +96,7 @@ def moved(image: "Tensor", changes: "Tensor") -> "Tensor":
     dx, dy, angle = changes.to(image.dtype).T[:, :, None, None]
     right, down = places[None, None, :] - dx, places[None, :, None] - dy
     cosine, sine = torch.cos(torch.deg2rad(angle)), torch.sin(torch.deg2rad(angle))
+    # without align_corners, -1 and 1 are the outer edges of the image: a pixel is 2 / size wide
     grid = torch.stack((cosine * right - sine * down, sine * right + cosine * down), dim=-1) * (2 / size)
     repeated = image[None].expand(len(changes), -1, -1, -1)
     return torch.nn.functional.grid_sample(repeated, grid, "bilinear", "zeros", align_corners=False)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # torch is imported when an attack searches, not when its par
 
 BETAS, ADAM_EPS = (0.9, 0.999), 1e-9
 """The constants of Adam, as in cleverhans."""
+# 2**62 is the largest power of 2 that torch.randint takes as the upper end
 BITS = 62
 """Number of random signs taken from one random number, an int64."""
 

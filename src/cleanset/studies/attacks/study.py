@@ -59,11 +59,11 @@ class AttackStudy:
         return self.folder / "report"
 
     def results(self, attack: str, model: str) -> AttackedFolder:
-        """Where the results of an attack on a model lie."""
+        """The results of an attack on a model."""
         return AttackedFolder(self.folder / "data" / "attacks" / attack / model)
 
     def partial_results(self, attack: str, model: str) -> Path:
-        """Where finished groups lie until all are."""
+        """The folder of finished groups until all are finished."""
         return self.folder / "data" / "attacks" / attack / f"{model}.partial-shards"
 
     def warnings(self, model: str) -> Path:

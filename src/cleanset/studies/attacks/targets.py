@@ -81,6 +81,7 @@ class Target:
         """The images that the model classifies correctly, by file."""
         labels = zip(self.images["file"], map(self._label, self.images["class_index"].tolist()), strict=True)
         return {
+            # the default binds this file; a plain closure would see the last one
             file: Other(label, lambda file=file: self.pixels(file))  # type: ignore[misc]
             for file, label in labels
             if int(self.before(file).argmax()) == label

@@ -51,7 +51,7 @@ class Warned(NamedTuple):
 
 
 def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Warned | None:
-    """Answers, each of shape (n, classes), to the same images in turn; `what` they are."""
+    """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
     first = answers[0]
     lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
     differ = np.zeros(len(first), bool)
@@ -65,7 +65,7 @@ def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images")
 
 
 def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
-    """Logits of shape (n, classes)."""
+    """The sign that logits, of shape (n, classes), are too large for a gradient, or are probabilities already."""
     count = len(logits)
     sums = np.abs(logits.sum(axis=1) - 1)
     if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
@@ -78,6 +78,7 @@ def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
     others = np.exp(logits - top[:, None])
     np.put_along_axis(others, logits.argmax(axis=1)[:, None], 0, axis=1)
     with np.errstate(divide="ignore"):
+        # log-odds of the top-1 class: top - log(sum of exp(others)), here with top = 0
         saturated = -np.log(others.sum(axis=1)) > MAX_LOG_ODDS
     if saturated.mean() <= MAX_SATURATED:
         return None
@@ -89,7 +90,7 @@ def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
 
 
 def no_gradient(gradients: NDArray[np.float64]) -> Warned | None:
-    """Gradients of the cross-entropy by the pixels, of shape (n, …)."""
+    """The sign that gradients of the cross-entropy by the pixels, of shape (n, …), are 0 or not finite."""
     flat = gradients.reshape(len(gradients), -1)
     useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
     if useless.mean() <= MAX_WITHOUT_GRADIENT:
@@ -98,7 +99,7 @@ def no_gradient(gradients: NDArray[np.float64]) -> Warned | None:
 
 
 def fewer_steps_better(success: Mapping[int, Flags]) -> Warned | None:
-    """Successes of the same attack by its number of steps, for the same images in the same ball."""
+    """The sign that an attack succeeds more often with fewer steps; `success` by steps, on the same images and ball."""
     steps = sorted(success)
     for few, many in ((few, many) for many in reversed(steps) for few in steps if few < many):
         if is_better(success[few], success[many]):
@@ -111,7 +112,7 @@ def fewer_steps_better(success: Mapping[int, Flags]) -> Warned | None:
 
 
 def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Warned | None:
-    """Successes of PGD and of attacks that use no gradient, by name, for the same images in the same ball."""
+    """The sign that an attack without gradients, by name, beats PGD on the same images in the same ball."""
     better = {name: flags for name, flags in black.items() if is_better(flags, white)}
     if not better:
         return None
@@ -126,6 +127,7 @@ def is_better(one: Flags, other: Flags) -> bool:
     """Whether one has more successes than the other, by an exact one-sided sign test over the images that differ."""
     wins, losses = int((one & ~other).sum()), int((other & ~one).sum())
     differ = wins + losses
+    # if both were equally good, each image that differs would be the toss of a coin
     tail = sum(comb(differ, count) for count in range(wins, differ + 1))
     return wins > losses and tail <= LEVEL * 2**differ
 

@@ -33,7 +33,7 @@ ANSWERS: dict[str, Any] = {
     "class_of_edition": CLASS,  # the highest among the edition's classes
 }
 NAMED_ANSWERS = Table(image_id=FILE, **ANSWERS)
-"""By the name of a changed image."""
+"""The table of answers by the name of a changed image."""
 
 
 def predictions_table(family: Family) -> Table:
@@ -47,7 +47,7 @@ PREDICTIONS = {family.name: predictions_table(family) for family in FAMILIES}
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswers:
-    """From logits of shape (n, 1000) to the columns of ANSWERS; `classes` are the class indices of the edition."""
+    """Function from logits of shape (n, 1000) to the columns of ANSWERS; `classes`: the edition's class indices."""
 
     classes: Sequence[int]
 
@@ -59,6 +59,7 @@ class ReadAnswers:
         return found | {
             "largest_logit": largest.astype(np.float32),
             "second_logit": second.astype(np.float32),
+            # the largest is subtracted first, since exp overflows above 709
             "log_sum_exp": (largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))).astype(np.float32),
             "class_of_edition": classes[np.argmax(logits[:, classes], axis=1)],  # of equal ones the lower
         }

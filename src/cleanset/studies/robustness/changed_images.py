@@ -40,6 +40,7 @@ class ChangeName(NamedTuple):
     @classmethod
     def parsed(cls, text: str) -> Self:
         """The inverse of `str`."""
+        # from the right: only the name of a file may contain spaces
         file, change, step = text.rsplit(" ", 2)
         return cls(file, change, int(step))
 
@@ -53,7 +54,7 @@ class StudyFile(NamedTuple):
 
 
 Change = Callable[[StudyFile, str, int, int], NDArray[np.uint8]]
-"""From a file, the name of a change, its step and the image's seed to pixels, uint8 of shape (224, 224, 3)."""
+"""Function from file, change, step and the image's seed to pixels, uint8 of shape (224, 224, 3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _read_only(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def files_of(edition: Edition, images: pd.DataFrame) -> dict[str, StudyFile]:
-    """Where each image lies: in the set of the first model that has it."""
+    """The path of each image, in the set of the first model that has it."""
     rows = zip(images["file"], images["file_sha256"], images["image_id"], images["sets"], strict=True)
     return {
         file: StudyFile(edition.export(sets[0]).resolve() / file, digest, image_id)

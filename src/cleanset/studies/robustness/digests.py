@@ -33,10 +33,10 @@ from cleanset.studies.robustness.study import Study
 from cleanset.tables import FILE, NAME, SHA256, Table, read_table
 
 BATCH_SIZE = 128
-"""Changed images that are in memory at a time, five times over."""
+"""Number of changed images in a batch; five batches are in memory at a time."""
 
 NAMED_DIGESTS = Table(image_id=FILE, sha256=SHA256)
-"""By the family and name of a changed image."""
+"""The table of digests by the family and name of a changed image."""
 
 
 def digests_table(family: Family) -> Table:
@@ -48,7 +48,7 @@ DIGESTS = {family.name: digests_table(family) for family in FAMILIES}
 """The tables of digests by family."""
 
 VERSIONS = "versions.json"
-"""Beside the tables: the versions of LIBRARIES that made them."""
+"""File beside the tables with the versions of the LIBRARIES that made them."""
 
 MAX_SHOWN = 20
 """Maximum number of differing images that are listed; the rest is counted."""
@@ -110,6 +110,7 @@ class DigestRun:
     def fill(self, shards: Shards, on_progress: OnProgress = lambda *_: None) -> None:
         """Compute the missing shards. Raises CleansetError for an image whose bytes are not those of the manifest."""
         names = [name for number in shards.missing for name in shards.image_ids(number)]
+        # closing ends the worker processes when an image fails
         with closing(self.digests(names)) as found:
             for number in shards.missing:
                 rows = []
@@ -161,7 +162,7 @@ class Verification:
     installed: dict[str, str]
 
     def lines(self) -> Iterator[str]:
-        """For people: each difference, at most MAX_SHOWN of them, then what was compared, then the libraries."""
+        """The lines for people: at most MAX_SHOWN differences, then what was compared, then the libraries."""
         yield from map(str, self.different[:MAX_SHOWN])
         if len(self.different) > MAX_SHOWN:
             yield f"and {len(self.different) - MAX_SHOWN:,} more"
@@ -192,6 +193,7 @@ def verify(study: Study, workers: int | None = None) -> Verification:
             raise CleansetError(f"{path}: of other images or changes than the study has; expected the same: {REMEDY}")
         expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
     found = tracked(run.digests(run.names()), len(expected), "verify")
+    # `expected` was filled plan by plan, the order of run.names()
     pairs = zip(expected.items(), found, strict=True)
     different = [Different(name, now, then) for (name, then), now in pairs if now != then]
     return Verification(len(expected), different, made_with, installed_versions())

@@ -119,6 +119,7 @@ class _Answering:
         target = Target(self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem)
         for plan in plans:
             record = target.record(self.params, plan)
+            # the record alone does not tell which code changed the images
             record["fingerprint"] = target.label(record)
             path = self.answers.predictions(plan.name, self.stem)
             if not _is_finished(path, record):
@@ -144,9 +145,10 @@ def _roles(edition: Edition) -> list[str]:
 
 
 def _is_finished(path: Path, record: dict[str, Any]) -> bool:
-    """Whether there are answers that match the record and have not been modified since."""
+    """Whether stored answers match the record and have not been modified since."""
     try:
         stored = json.loads(path.with_suffix(".json").read_bytes())
+        # through JSON, where tuples become lists; the stored record may have more keys
         expected = record | {"predictions_sha256": sha256(path.read_bytes())}
         return bool({**stored, **json.loads(json.dumps(expected))} == stored)
     except (OSError, TypeError, ValueError):

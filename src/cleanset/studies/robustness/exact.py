@@ -57,6 +57,7 @@ def with_hsv(image: Pixels, factor: float, added_saturation: float, added_value:
 
 def zoom_blur(image: Pixels, severity: int) -> Pixels:
     """The mean of the image and of its enlargements, the image itself being counted twice."""
+    # np.arange, as in the library: rounding decides whether the end is among the factors
     factors = np.arange(1, *ZOOMS[severity - 1])
     values = (image / 255.0).astype(np.float32)
     total = values.copy()  # the first factor is 1, by which scipy.ndimage.zoom returns the same values
@@ -68,6 +69,7 @@ def zoom_blur(image: Pixels, severity: int) -> Pixels:
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """The function as machine code, kept on disk where any folder for it can be written to."""
+    # without fastmath, which would reorder sums and contract products
     dispatcher = numba.njit(function)
     keep_compiled(dispatcher)
     return cast(Callable[Parameters, Result], dispatcher)
@@ -81,7 +83,7 @@ def keep_compiled(dispatcher: Any) -> None:
 
 @lru_cache(maxsize=256)
 def _taps(length: int, factor: float) -> Taps:
-    """Where scipy.ndimage.zoom of order 1 takes the first `length` places from, and with what weights.
+    """The sources and weights that scipy.ndimage.zoom of order 1 takes the first `length` places from.
 
     What is enlarged are the central ceil(length / factor) places.
     """

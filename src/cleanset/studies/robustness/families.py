@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cleanset.studies.robustness.settings import StudyParams
 
 FAMILIES: tuple[Family, ...] = (CORRUPTIONS, PERTURBATIONS, SCENARIOS)
-"""Each is a stage, a folder of answers, a section of the params and a page."""
+"""All families; each is a stage, a folder of answers, a section of the params and a page."""
 
 
 def families_in(params: "StudyParams") -> list[Family]:
@@ -149,6 +149,7 @@ class ChangePlan:
     def names(self) -> list[ChangeName]:
         """All changed images and the unchanged ones, sorted by their texts."""
         changes = [(UNCHANGED, 0), *self.changes]
+        # by text, as shards and tables are sorted
         return sorted((ChangeName(file, *change) for file in self.images["file"] for change in changes), key=str)
 
     def as_record(self) -> dict[str, Any]:

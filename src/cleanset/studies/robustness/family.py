@@ -134,7 +134,7 @@ class Family(Protocol):
 
     @property
     def layout(self) -> str:
-        """Where published images lie in their folder."""
+        """The layout of published images in their folder."""
         ...
 
     @property

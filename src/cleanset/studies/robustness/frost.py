@@ -38,6 +38,7 @@ def frost(image: Pixels, severity: int, drawn: np.random.RandomState) -> Pixels:
     """The image, red first, under a part of one of the photographs of frost."""
     height, width = image.shape[:2]
     layer = _layer(FILES[drawn.randint(len(FILES))], height, width)
+    # photograph, row, column: the library draws in this order
     top, left = drawn.randint(0, layer.shape[0] - height), drawn.randint(0, layer.shape[1] - width)
     part = layer[top : top + height, left : left + width, ::-1]
     own, added = WEIGHTS[severity - 1]

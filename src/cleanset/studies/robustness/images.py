@@ -57,7 +57,7 @@ def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
 
 
 def is_seen(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> NDArray[np.bool_]:
-    """Which rows of STUDY_IMAGES a model gets: all (union), or those of its own set (own)."""
+    """Flags of the rows of STUDY_IMAGES that a model gets: all (union), or those of its own set (own)."""
     return np.array([which == "union" or role in sets for sets in images["sets"]], np.bool_)
 
 
@@ -71,6 +71,7 @@ def first_images(images: pd.DataFrame, count: int | None) -> pd.DataFrame:
     if count is None:
         return images
     rounds = images.groupby("class_index").cumcount().to_numpy()
+    # lexsort sorts by its last key first
     order = np.lexsort((images["file"], images["class_index"], rounds))
     return images.iloc[np.sort(order[:count])].reset_index(drop=True)
 

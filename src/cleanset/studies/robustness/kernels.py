@@ -24,7 +24,7 @@ VECTORS = 16
 """Columns of the largest disk, of 21, that OpenCV smooths in vectors of AVX2."""
 
 _DIGITS = Context(prec=40)
-"""Enough that rounding twice, to these digits and to float64, is rounding once."""
+"""Decimal digits, enough that rounding to them and then to float64 gives the correctly rounded float64."""
 
 
 @contextmanager
@@ -59,6 +59,7 @@ def gaussian(
     """Floating-point values blurred as by skimage.filters.gaussian; `sigma`: of all axes or each but the channels'."""
     axes = [axis for axis in range(values.ndim) if channel_axis is None or axis != channel_axis % values.ndim]
     for axis, own in zip(axes, np.broadcast_to(sigma, len(axes)).tolist(), strict=True):
+        # the radius as scipy.ndimage.gaussian_filter1d rounds it
         values = correlate1d(values, _weights(own, int(truncate * own + 0.5)), axis, values.dtype, mode)
     return values
 
@@ -108,7 +109,7 @@ def _neighbours(values: Singles, reach: int, axis: int) -> list[Singles]:
 
 
 def _weights(sigma: float, radius: int) -> Floats:
-    """From -radius to radius, with the sum 1, as of scipy.ndimage.gaussian_filter1d."""
+    """The weights of scipy.ndimage.gaussian_filter1d from -radius to radius, with the sum 1."""
     weights = _exp(-0.5 / (sigma * sigma) * np.arange(-radius, radius + 1) ** 2)
     normalised: Floats = weights / weights.sum()
     return normalised

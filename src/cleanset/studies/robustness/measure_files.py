@@ -105,6 +105,7 @@ def _read(path: Path, models: Sequence[str]) -> pd.DataFrame:
     if tuple(table.columns) != columns:
         found = ", ".join(map(str, table.columns))
         raise CleansetError(f"{path}: columns {found}; expected {', '.join(columns)}: {REMEDY}")
+    # a single damaged cell makes pandas read its whole column as text
     for name in columns:
         if name not in TEXTS and len(table) and not is_numeric_dtype(table[name]):
             raise CleansetError(f"{path}: column {name} has a value that is not a number; expected numbers: {REMEDY}")

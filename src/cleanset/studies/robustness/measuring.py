@@ -49,7 +49,7 @@ class Studied:
     def answers(
         self, family: Family, images: pd.DataFrame
     ) -> Iterator[tuple[str, np.ndarray, pd.DataFrame, pd.DataFrame]]:
-        """By model: its name, which of the images it saw, these, and its answers."""
+        """Yield for each model its name, a flag for each image that it saw, these images, and its answers."""
         for name, stem in self.models.items():
             seen = is_seen(images, self.params.images, name)
             table = predictions_table(family)
@@ -61,6 +61,7 @@ class Studied:
         """The number of parameters of each model, from the record of its answers to the first family."""
         records = {
             name: read_record(self.files.record(family.name, stem))
+            # a model has as many parameters in every family
             for family in list(families)[:1]
             for name, stem in self.models.items()
         }

@@ -116,6 +116,7 @@ def _expanded(
     what: str, wanted: Iterable[str], groups: Mapping[str, tuple[str, ...]], known: tuple[str, ...]
 ) -> tuple[str, ...]:
     """The names and the members of the groups among `wanted`, in the order of `known`."""
+    # a single name is a sequence of letters otherwise
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
     found: set[str] = set()
     for name in wanted:

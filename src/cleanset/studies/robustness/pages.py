@@ -116,6 +116,7 @@ def _selected(lines: pd.DataFrame, selection: str) -> Selected:
 
 def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, str, str, str], Value]:
     """Each line by selection, model, measure and change."""
+    # pandas reads empty cells as NaN
     texts = lines.astype({"change": object, "problem": object}).fillna({"change": "", "problem": ""}).to_dict("records")
     found = {}
     for row in texts:

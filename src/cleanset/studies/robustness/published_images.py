@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Pixels = NDArray[np.uint8]
 
 IMAGES, VIDEOS = (".jpeg", ".jpg", ".png"), (".mp4",)
-"""Suffixes, in lower case."""
+"""File suffixes, in lower case."""
 
 # this module reports what cannot be read; -8 is FFmpeg's AV_LOG_QUIET, which OpenCV reads when it first opens a video
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
@@ -41,7 +41,7 @@ os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 Places = Mapping[tuple[str, int], str]
-"""By change and step: the folder of its images inside the published one. All frames of a video have one place."""
+"""The folder inside the published one, by change and step; all frames of a video have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PublishedFiles:
     counts: Mapping[str, int]
 
     def path(self, place: str, image: Path) -> Path:
-        """Where the file of an image is."""
+        """The path of an image's file."""
         return self.folder / place / self.of_place[place][image]
 
     def digest(self) -> str:
@@ -189,6 +189,7 @@ def video(path: Path, count: int) -> list[Pixels]:
     224 x 224.
     """
     frames: list[Pixels] = []
+    # OpenCV's own messages; FFmpeg's are silenced above
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     capture = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG)
     try:

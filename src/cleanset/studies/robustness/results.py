@@ -42,6 +42,7 @@ def cube(
 def _codes(rows: pd.DataFrame, column: str, values: Sequence[object], what: str) -> npt.NDArray[np.int64]:
     """The position in `values` of each row's value."""
     column_values = rows[column].to_numpy()
+    # objects are compared as Python compares them, whatever the dtype of the column
     known = pd.Index(list(values), dtype=object)
     codes = known.get_indexer(pd.Index(column_values, dtype=object)).astype(np.int64)
     if (codes < 0).any():
@@ -75,7 +76,7 @@ Chosen = npt.NDArray[np.bool_]
 """A flag for each image: whether it is measured."""
 
 SeenAnswers = Iterable[tuple[str, Chosen, pd.DataFrame, pd.DataFrame]]
-"""By model: its name, which of the images it saw, these, and its answers."""
+"""The answers by model: its name, a flag for each image that it saw, these images, and its answers."""
 
 SELECTIONS = ("union", "own", "common")
 """The images of all sets, those of the model's own set, and those that are in every set."""
@@ -148,7 +149,7 @@ class StudiedImages:
     owners: Sequence[str] | None = None
 
     def selected(self, selection: str, role: str) -> Chosen:
-        """Which images a selection has for a role."""
+        """Flags of the images that a selection has for a role."""
         wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(self._with_sets)}[selection]
         return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
 
@@ -168,6 +169,7 @@ class StudiedImages:
             for key, images in chosen.items()
             if images.sum() >= MIN_IMAGES
         }
+        # a selection that is too small gets the rows of the others, without values
         names = dict.fromkeys((line.measure, line.change) for lines in found.values() for line in lines)
         for key, images in chosen.items():
             yield from found[key] if key in found else _too_few(*key, int(images.sum()), names)

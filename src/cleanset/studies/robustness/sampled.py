@@ -67,5 +67,6 @@ def sampled_means(values: npt.ArrayLike, names: Sequence[str], resamples: Resamp
 def mean_of(values: Mapping[str, Sampled], over: Sequence[str]) -> Sampled:
     """The mean of the named statistics, at least one, such as mCE over the test corruptions; KeyError if one lacks."""
     each = [values[name] for name in over]
+    # resample by resample: the statistics are of the same images and so not independent
     draws: Floats = np.mean([one.draws for one in each], axis=0)
     return Sampled(float(np.mean([one.value for one in each])), draws, any(one.shifted for one in each))

@@ -8,7 +8,7 @@ import numpy as np
 from cleanset.edition.params import read_params
 from cleanset.metrics import write_metrics
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.measures import Line, measured
+from cleanset.studies.attacks.measures import Line, attack_measures
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackStudy
@@ -16,7 +16,7 @@ from cleanset.studies.robustness.measuring import write_csv
 from cleanset.tables import read_table
 
 SHOWN = ("success", "error", "queries")
-"""In `dvc metrics show`; error with its interval."""
+"""The measures in `dvc metrics show`; error comes with its interval."""
 
 
 def run(study: AttackStudy, params: AttackParams | None = None) -> None:
@@ -27,7 +27,7 @@ def run(study: AttackStudy, params: AttackParams | None = None) -> None:
     lines = [
         line
         for name, model in params.runs(roles)
-        for line in measured(name, model, read_table(study.results(name, model).table, ATTACKED), bootstrap)
+        for line in attack_measures(name, model, read_table(study.results(name, model).table, ATTACKED), bootstrap)
     ]
     write_csv(study.measures, Line._fields, lines)
     write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))

@@ -28,7 +28,7 @@ from cleanset.studies.attacks.base import Known, Search, judged_seed, searched_s
 from cleanset.studies.attacks.guess import GUESSED, guess_of
 from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.params import ATTACKS, AttackParams, Budget
-from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked, png_name, rows
+from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name, rows
 from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.targets import AllParams, Target, check_scores, open_target
 from cleanset.studies.robustness.images import first_images
@@ -65,6 +65,7 @@ def run(study: AttackStudy, model: str, name: str, attack_params: AttackParams |
     if count < len(attacked_images):
         print_notice(f"{name} {model}: the budget is spent after {count} of {len(attacked_images)} images")
         attacked_images = attacked_images.head(count)
+    # anew: after a spent budget there are fewer images, and so fewer groups
     finished = shards_of(study, target, settings, record, searched, attacked_images)
     write_results(study, target, name, record | {"attacked": count}, finished.table())
     shards.remove()
@@ -175,6 +176,7 @@ def run_search(run: Run, shards: Shards, budget: Budget) -> int:
     if budget.queries is not None:  # what was spent before an interruption counts
         spent = sum(int(table["queries"].sum()) for table in shards.finished())
     for number in tracked(shards.missing, left, f"{run.name} {run.target.name}", size):
+        # at least one group is attacked, however little time is given
         late = budget.seconds is not None and number > 0 and monotonic() - begin >= budget.seconds
         if late or (budget.queries is not None and spent >= budget.queries):
             return number * size
@@ -193,5 +195,5 @@ def write_results(study: AttackStudy, target: Target, name: str, record: dict[st
             path = unfinished / png_name(file)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        write_table(unfinished / folder.table.name, attacked(shards, ids), ATTACKED)
+        write_table(unfinished / folder.table.name, attacked_rows(shards, ids), ATTACKED)
         write_text(unfinished / folder.record.name, json.dumps(record, indent=2) + "\n")

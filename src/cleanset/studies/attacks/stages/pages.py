@@ -126,8 +126,8 @@ class Sheet:
         return SheetRow(
             str(row["image_id"]),
             class_names()[row["class_index"]].name,
-            predicted(row["logits_before"], self._names),
-            predicted(row["logits_after"], self._names),
+            prediction_text(row["logits_before"], self._names),
+            prediction_text(row["logits_after"], self._names),
             bool(row["was_correct"] and row["is_error"]),
             float(row["l2"]),
             float(row["linf"]),
@@ -136,7 +136,7 @@ class Sheet:
         )
 
 
-def predicted(logits: NDArray[np.float32], names: Sequence[str]) -> str:
+def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:
     """The top-1 class, or group, by name, with its probability."""
     exponentials = np.exp(logits.astype(np.float64) - logits.max())
     return f"{names[int(logits.argmax())]} {exponentials.max() / exponentials.sum():.2f}"

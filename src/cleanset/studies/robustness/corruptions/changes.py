@@ -28,7 +28,7 @@ MIN_SIDE = 32
 """Pixels; the library takes no smaller image."""
 
 _SEEDED = ("impulse_noise", "glass_blur")
-"""Those that draw from a generator of their own, which takes a seed; all others draw from numpy's global one."""
+"""Corruptions that draw from a generator of their own, which takes a seed; others draw from numpy's global one."""
 
 _EXACT: dict[str, Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]] = {
     "zoom_blur": zoom_blur,

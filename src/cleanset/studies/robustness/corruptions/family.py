@@ -181,7 +181,7 @@ class CorruptionFamily:
 
 
 def _axis_end(lines: pd.DataFrame, measure: str) -> float:
-    """Where the axis of CE or mCE ends, in percent: a multiple of 25 that no interval exceeds."""
+    """The end of the axis of CE or mCE in percent: a multiple of 25 that no interval exceeds."""
     is_shown = (lines["selection"] == lines["selection"].iloc[0]) & (lines["measure"] == measure)
     largest = lines[is_shown][["value", "high"]].max().max()
     return 25 * float(np.ceil(4 * largest)) if np.isfinite(largest) else 0.0

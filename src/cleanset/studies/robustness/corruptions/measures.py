@@ -47,7 +47,7 @@ class MeanCE:
 
     @property
     def problem(self) -> str | None:
-        """Why the mean is missing, as one line; None if it is not."""
+        """The reason why the mean is missing, as one line; None if it is not."""
         if not self.over:
             return "no mCE: no corruptions to take the mean over"
         if self.lacking:

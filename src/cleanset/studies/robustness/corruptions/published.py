@@ -30,7 +30,7 @@ ALEXNET_ERRORS: dict[str, tuple[float, ...]] = {
     "spatter": (0.47196, 0.62194, 0.75052, 0.84132, 0.90182),
     "saturate": (0.59342, 0.65514, 0.51174, 0.70834, 0.82260),
 }
-"""By corruption, the errors of severities 1 to 5."""
+"""AlexNet's errors at severities 1 to 5, by corruption."""
 
 ALEXNET_CLEAN_ERROR = 0.43478
 """AlexNet's error on the unchanged validation images: torchvision's weights, top-1 accuracy 56.522 %."""
@@ -49,4 +49,4 @@ PUBLISHED_MODELS: dict[str, tuple[float, float]] = {
     "Salman2020Do_50_2_Linf": (36.0925, 80.0039),
     "AlexNet": (21.1181, 100.0),
 }
-"""By RobustBench's name of the model: mean accuracy and mCE, the best mCE first."""
+"""Mean accuracy and mCE by RobustBench's name of the model, the best mCE first."""

@@ -204,6 +204,7 @@ def by_severity(study: CorruptionStudy) -> pd.DataFrame:
     for role, answers in study.answers.items():
         chosen = images.selected(images.selections[0], role)
         errors = np.zeros((len(classes), *answers.corrupted.shape[1:]), np.int64)
+        # add.at, since `errors[places] += …` counts a class that comes twice only once
         np.add.at(errors, places[chosen], answers.corrupted[chosen])
         cells = pd.MultiIndex.from_product(
             [[role], classes, study.corruptions, study.severities], names=["model", "class_index", "change", "severity"]

@@ -111,7 +111,7 @@ SPECKLE_SIGMAS = (0.05, 0.1, 0.15)
 
 
 Frames = Callable[[int], Pixels]
-"""From the number of a frame, from 0, to its pixels; the quickest in ascending order."""
+"""Function from a frame's number, from 0, to its pixels; fastest in ascending order."""
 
 
 def perturbed_frames(
@@ -205,6 +205,7 @@ def _zoom_blurred(image: Pixels, size: int) -> Frames:
 
     def frame_at(frame: int) -> Pixels:
         nonlocal added
+        # the sum of all enlargements so far is kept; an earlier frame needs it from the beginning
         if frame + 1 < added:
             total[:], added = 0, 0
         while added <= frame:

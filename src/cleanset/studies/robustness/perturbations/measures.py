@@ -90,6 +90,7 @@ def top5_distance(reference: Ints, other: Ints) -> Ints:
     ranks beyond 5 count as 6; so no further ranks are needed.
     """
     same = reference[..., :, np.newaxis] == other[..., np.newaxis, :]
+    # ranks from 0, so LISTED stands for the sixth, which all further classes share
     ranks = np.where(same.any(axis=-1), same.argmax(axis=-1), LISTED)
     distance: Ints = np.abs(ranks - np.arange(LISTED)).sum(axis=-1, dtype=np.int64)
     return distance

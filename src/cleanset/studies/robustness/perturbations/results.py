@@ -169,6 +169,7 @@ def _counted(kind: str, top5: Top5, compared: Pairs) -> Ints:
     return flips(top5[..., 0], compared) if kind == "fp" else top5_distances(top5, compared)
 
 
+# as_written first: the counts as_published are taken from it, except for noise
 DEFINITIONS_IN_ORDER: tuple[Definition, ...] = ("as_written", "as_published")
 assert set(DEFINITIONS_IN_ORDER) == set(DEFINITIONS)
 
@@ -202,6 +203,7 @@ def read_answers(
     for name, count in frames.items():
         of_name = rows[rows["change"] == name]
         places = of_name[["file", "frame"]].assign(row=np.arange(len(of_name)))
+        # of row numbers, not of the lists of classes: an array of lists would be of objects
         order = cube(places, {"file": files, "frame": range(count)}, "row", f"predictions of {name}")
         classes = np.array(of_name["top5_class"].tolist(), np.int64).reshape(-1, 5)
         found[name] = over_all_images(classes[order], seen)

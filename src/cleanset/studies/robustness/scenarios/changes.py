@@ -215,6 +215,7 @@ def _rainbow(scene: _Scene) -> Pixels:
 def _with_hue(image: Pixels, changed: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Pixels:
     """The image with other hues, in half degrees."""
     hsv = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2HSV), np.uint8)
+    # in uint8 a shifted hue would wrap at 256 instead of 180
     hsv[..., 0] = changed(hsv[..., 0].astype(np.int64)) % HUE_CIRCLE
     return np.asarray(cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB), np.uint8)
 
@@ -264,6 +265,7 @@ def _placed(scene: _Scene, scales: tuple[float, float]) -> tuple[Pixels, Mask]:
     left = scene.drawn.randint(width - size[0] + 1)
     canvas = np.zeros((height, width, 4), np.uint8)
     canvas[top : top + size[1], left : left + size[0]] = scaled
+    # as in masks: a pixel that is half object belongs to it
     return canvas[..., :3], canvas[..., 3] >= 128
 
 

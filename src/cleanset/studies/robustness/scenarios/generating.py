@@ -23,7 +23,7 @@ from cleanset.studies.robustness.scenarios.masks import Regions
 
 Pixels = NDArray[np.uint8]
 MADE_WITH = "made_with.json"
-"""In the folder of the images: pipeline, versions and options."""
+"""File in the folder of the images with pipeline, versions and options."""
 
 Pipeline = Callable[..., Any]
 """A diffusers pipeline for in-painting: `image`, `mask_image` (white is painted) and `prompt` to `images`."""
@@ -85,6 +85,7 @@ def paint_background(
     """
     import torch
 
+    # on the CPU: every kind of device draws other numbers from one seed
     generator = torch.Generator("cpu").manual_seed(change_seed(image_seed, KIND, GENERATED, 0))
     result = pipeline(
         prompt=prompt,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cleanset.studies.robustness.settings import StudyParams
 
 LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "several_objects", "too_small", "cut_off"]
-"""Why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;
+"""The reason why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;
 `no_object`, `no_background`: what models see of the image has none."""
 
 MASKS = Table(

@@ -85,6 +85,7 @@ def rle_mask(text: str | bytes, where: str) -> Mask:
         )
     if sum(runs) != height * width:
         raise CleansetError(f"{where}: runs of {sum(runs):,} pixels in all; expected {height} x {width}")
+    # every second run is object; the first, background, may have length 0
     values = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
     return with_both(np.ascontiguousarray(values.reshape(width, height).T), where)
 
@@ -98,9 +99,11 @@ def _runs(text: str) -> list[int]:
         group = ord(character) - 48
         if not 0 <= group < 64 or shift > 60:
             raise ValueError(f"{shown(character)} cannot stand there")
+        # five bits of the value; the sixth, 32, says that more follow
         value |= (group & 31) << shift
         shift += 5
         if not group & 32:
+            # the sign bit of the last group
             if group & 16:
                 value -= 1 << shift
             runs.append(value + runs[-2] if len(runs) > 2 else value)

@@ -108,8 +108,10 @@ def intersection_over_union(one: Mask, other: Mask) -> float:
 
 
 def unsuitable(mask: Mask) -> Unsuitable | None:
-    """Why no background can be made around the object, if so: it is several, touches the frame, or is very small."""
+    """The reason why no background can be made around the object: several parts, tiny, or cut off; None if it can."""
+    # parts that touch at a corner are one
     labels, _ = ndimage.label(mask, structure=np.ones((3, 3)))
+    # label 0 is the background
     areas = np.bincount(labels.ravel())[1:]
     if np.count_nonzero(areas >= MIN_PART_SHARE * areas.max(initial=0)) > 1:
         return "several_objects"

@@ -100,6 +100,7 @@ def score(
         raise CleansetError(f"score: found inner part {shown(inner)}; expected {' or '.join(INNERS)}")
     by_class = _by_class(cells)
     sums = cells.groupby("scenario")[["correct", "images"]].sum()
+    # over all images, not a mean of class means: classes may differ in size
     overall = sums["correct"] / sums["images"]
     mu = float(overall[UNCHANGED])
     external = float(spread(squared_deviations(overall.drop(UNCHANGED).to_numpy("float64"), mu), definition))

@@ -24,7 +24,7 @@ FACTORS = ("model", "scenario", "class_index")
 OBSERVED = "accuracy"
 LEVEL = 0.95
 STARS = ((0.0001, "****"), (0.001, "***"), (0.01, "**"), (0.05, "*"))
-"""Below each p-value, its stars; `ns` from the last one on."""
+"""Upper limits of p-values and the stars below each; `ns` from the last limit on."""
 ROUNDING = 1e-24
 """Residual sum of squares, as a share of the total, below which the fit is exact."""
 
@@ -119,6 +119,7 @@ def in_closed_form(design: Design) -> Fit:
     errors = [np.array([np.sqrt(variance * design.terms / observed.size)])]
     for effect in effects:
         coefficients.append(effect[1:] - effect[0])
+        # the variance of a difference of two level means, each over size / levels cells
         errors.append(np.full(len(effect) - 1, np.sqrt(2 * variance * len(effect) / observed.size)))
     # in a balanced design the sums of squares of the factors are orthogonal, so that their order does not matter
     factor_ss = [observed.size / len(effect) * (effect**2).sum() for effect in effects]
@@ -133,6 +134,7 @@ def stars(p: float) -> str:
 def _regression(design: Design, fit: Fit, level: float) -> Regression:
     """The tables of a fit."""
     df = design.residual_df
+    # an exact fit leaves rounding errors, from which t and p would be arbitrary numbers
     exact = fit.residual_ss <= ROUNDING * (fit.factor_ss.sum() + fit.residual_ss)
     errors = np.zeros_like(fit.standard_errors) if exact else fit.standard_errors
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -168,6 +170,7 @@ def _anova(design: Design, fit: Fit, residual_ss: float) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         ms = ss / df
         f = ms / ms[-2]
+    # a total has no mean square, and neither it nor the residual an F
     ms[-1], f[-2:] = np.nan, np.nan
     p = stats.f.sf(f, df, design.residual_df)
     source = ["regression", *FACTORS, "residual", "total"]

@@ -70,6 +70,7 @@ class ScenarioStudy:
             found["scenario_scores"] = score_parts(self)
         base: Baselines = params.measures_section("scenarios").baselines
         regression = None
+        # the closed form needs every cell, so all models must have seen the same images
         if params.images == "union":
             regression = regression_of(self, cells, (base.model, base.scenario, base.class_index))
         if regression is not None:

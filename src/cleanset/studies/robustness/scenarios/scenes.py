@@ -187,6 +187,7 @@ def settings_of(wanted: "Scenarios", scenes: SceneImage) -> dict[str, Any]:
     """Everything that the changed pixels depend on, for the record: the params and a digest of all files."""
     used = [each.file for each in scenes.masks.values()] + list(scenes.photographs)
     used += list((scenes.generated or {}).values())
+    # names without folders: the record must not depend on the machine
     digests = "\n".join(f"{each.path.name} {each.sha256}" for each in used)
     params = wanted.model_dump(exclude={"published", "names"})
     return {**params, "files_sha256": sha256(digests.encode())}
