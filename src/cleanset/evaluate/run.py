@@ -139,10 +139,12 @@ def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, pat
             record["against_float64"] = against.as_json()
     except CleansetError as error:
         text = str(error)
+        # an error of a network or preprocessing of one's own begins with its name already
         raise CleansetError(text if text.startswith(model.name) else f"{model.name}: {text}") from None
     table = predictions(images.items, scores)
     if path is not None:
         write_predictions(path, table, record)
+        # after the predictions are written, so that a kill in between loses nothing
         _shards(path, record["fingerprint"], images, settings).remove()
     return ModelPredictions(model.name, table, record, path)
 

@@ -205,6 +205,7 @@ def _rows(path: Path, role: str | None) -> dict[int, dict[str, str]]:
             raise CleansetError(f"{path}, line 1: columns {shown(', '.join(columns))}; expected {_LIST}")
         rows = {}
         for row in reader:
+            # DictReader has surplus cells under None, and None in place of missing ones
             if None in row or None in row.values():
                 raise CleansetError(f"{path}, line {reader.line_num}: expected {len(columns)} cells")
             rows[reader.line_num] = row
@@ -236,6 +237,7 @@ def _class_index(row: Mapping[str, str], where: str) -> int:
     """The class of a row: a wnid, a class index, or both if they agree."""
     by_wnid = class_indices().get(row.get("wnid", ""))
     text = row.get("class_index", "")
+    # isdigit alone would take superscripts, which int refuses, and digits of other scripts
     by_index = int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else None
     if ("wnid" in row and by_wnid is None) or ("class_index" in row and by_index is None):
         found = " ".join(row[name] for name in ("wnid", "class_index") if name in row)

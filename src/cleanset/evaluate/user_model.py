@@ -185,6 +185,7 @@ def tensors_sha256(network: nn.Module) -> str:
     """SHA-256 of the parameters and buffers of a network, with their names, types and shapes."""
     digest = hashlib.sha256()
     for name, tensor in sorted(network.state_dict().items()):
+        # as bytes, because NumPy has no bfloat16
         value = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(value.tobytes())

@@ -36,6 +36,7 @@ MAX_FILE_BYTES = 1 << 29
 
 def metadata_csv(manifest: str) -> str:
     """METADATA of a manifest."""
+    # once each: the header is the first line
     return manifest.replace(",class_index,", ",label,", 1).replace(",file,", ",file_name,", 1)
 
 
@@ -65,8 +66,10 @@ def read_regular_file(path: Path | str) -> bytes:
 
     Raises CleansetError for a pipe or a device, which could be read for ever, and OSError as `open` does.
     """
+    # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever, before its kind can be checked
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # much faster than a Path
+        # of the open file, not of its path, which may have been replaced meanwhile
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise CleansetError(f"{path}: no regular file; expected a file of a finished set")

@@ -96,7 +96,9 @@ def check_manifest(text: str, where: str) -> CheckedManifest:
             problems += [_of_line(number, *each) for each in found]
             invalid_files.append(row[COLUMNS.index("file")] if len(row) == len(COLUMNS) else "")
     if not problems:
+        # only if every line is valid: a missing one would make its neighbors look wrong, too
         problems += _between(entries)
+    # last, because each problem above makes the text differ, too
     if not problems and manifest_csv(entries.values()) != text:
         problems.append(
             Problem("manifest", MANIFEST, "other line ends, quotes or digits", "the file as it was written")
@@ -164,6 +166,7 @@ def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
         return Entry.model_validate(values)
     except ValidationError as error:
         texts = dict(zip(COLUMNS, row, strict=True))
+        # pydantic reports each edge of a box; in a message the box is one value
         return list(dict.fromkeys(_found_and_expected(each, texts) for each in error.errors()))
 
 

@@ -19,6 +19,7 @@ NAMESPACE = "cleanset"
 """Purpose of a signature (ssh-keygen -n); one given for another purpose does not count."""
 
 _ARMOUR = ("-----BEGIN SSH SIGNATURE-----\n", "-----END SSH SIGNATURE-----\n")
+# where ssh-keygen breaks the lines of a signature
 _LINE_CHARACTERS = 70
 _PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+=*( .*)?\s*")
 _GOOD = re.compile(r'Good "cleanset" signature (?:for (?P<who>.*) )?with (?P<key>\S+) key (?P<digest>\S+)')
@@ -52,14 +53,17 @@ def signer(data: bytes, signature: bytes, signers: Path) -> str:
     except UnicodeDecodeError:
         raise CleansetError(f"{signers}: not a text file; expected a public key, or allowed signers") from None
     if _PUBLIC_KEY.fullmatch(known):
+        # a list of signers begins each line with a name; * stands for any
         known = f"* {known}"
     elif "PRIVATE KEY" in known:
         raise CleansetError(f"{signers}: a private key; expected the public one, {signers.name}.pub")
+    # ssh-keygen takes only the signed data from its standard input, signers and signature from files
     with tempfile.TemporaryDirectory() as folder:
         allowed, signed = Path(folder, "allowed_signers"), Path(folder, "signature")
         allowed.write_text(known, encoding="utf-8")
         signed.write_bytes(signature)
         files = ("-f", str(allowed), "-s", str(signed))
+        # verify asks for the name of the signer, which only the list of signers knows
         found = _ssh_keygen("find-principals", *files)
         if found.returncode:
             raise SignatureError(f"of nobody in {signers} ({_last_line(found.stderr)})")

@@ -97,6 +97,7 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     problems += [Problem("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
     problems += [Problem("surplus", name, "no regular file", "nothing") for name in sorted(others)]
     if not manifest.problems:
+        # what is made from a faulty manifest differs for that reason alone
         problems += _of_derived(folder, files, manifest, with_images)
     problems += _of_checksums(folder, files, with_images)
     whose = _signer(folder, files, signers) if signers else None
@@ -147,6 +148,7 @@ def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[s
     with os.scandir(folder) as there:
         for entry in there:
             name = prefix + entry.name
+            # a link to a folder might lead back here, and is not part of a set
             if entry.is_dir(follow_symlinks=False):
                 inside = _contents(Path(entry.path), f"{name}/")
                 files |= inside[0]
@@ -201,6 +203,7 @@ def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
 
 def _pixels(data: bytes) -> str | ValueError:
     """SHA-256 of the pixels, or why there are none."""
+    # imported here, because most sets are verified by their bytes, without decoding an image
     from cleanset.images import codec
 
     try:
@@ -225,6 +228,7 @@ def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest, with_i
 
 def _is_without_images(folder: Path, files: set[str]) -> bool:
     """Whether a set was published without its images, and so without METADATA, which needs them."""
+    # a METADATA that is listed but lost is a fault, not a set without images
     return CHECKSUMS in files and METADATA not in {*files, *read_checksums(folder)[1]}
 
 

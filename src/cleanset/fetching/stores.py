@@ -24,6 +24,7 @@ MAX_FILE_BYTES = 1 << 29
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _PLAIN_OPTIONS = {"url", "verify", "jobs", "read_timeout", "connect_timeout"}
 """Settings of a remote that ask for nothing special: no login, no headers, no certificates."""
+# HTTP status codes after which another try may succeed
 _PASSING = (408, 429, 500, 502, 503, 504)
 
 
@@ -75,11 +76,13 @@ class HttpStore:
                 if attempt == ATTEMPTS:
                     raise
                 time.sleep(attempt / 2)
+        # for mypy: the last attempt has returned or raised
         raise AssertionError
 
     def _get(self, md5: str) -> bytes:
         try:
             with urllib.request.urlopen(f"{self._url}/{quote(object_path(md5))}", timeout=TIMEOUT_SECONDS) as answer:
+                # with a limit, so that an endless answer cannot fill the memory
                 data = bytes(answer.read(MAX_FILE_BYTES))
                 expected = answer.headers.get("Content-Length")
         except urllib.error.HTTPError as error:
@@ -129,9 +132,11 @@ class DvcStore:
     def __init__(self, remote: Remote, scheme: str) -> None:
         self.name = _shown(remote.url)
         try:
+            # dvc is optional, and takes up to a second to import
             from dvc.config import Config
             from dvc.fs import get_cloud_fs
 
+            # settings of this machine, such as an account, overrule those of the repository
             own = Config().get("remote", {}).get(remote.name, {})
             kind, settings, self._path = get_cloud_fs({}, **{**remote.options, **own})
             self._fs: Any = kind(**settings)

@@ -37,6 +37,7 @@ def read_reviews(folder: Path) -> Votes:
                 raise CleansetError(f"{path}: no class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it")
             for vote in read_file(path):
                 votes[class_indices()[vote.wnid], vote.image_id][reviewer.name] = vote
+    # no longer a defaultdict, in which looking up an image adds it
     return dict(votes)
 
 

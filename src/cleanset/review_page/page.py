@@ -30,6 +30,7 @@ class TabElements:
     def __init__(self, session: Session, lock: asyncio.Lock, class_index: int | None) -> None:
         self._lock, self._tab = lock, Tab(session)
         self._tab.start(class_index)
+        # not sanitized here, because the templates escape everything
         self._parts = {name: ui.html(sanitize=False).classes(name) for name in ("view", "overlay", "panel")}
         self._search = Search(list(session.library.names.values()), self._leave_search)
         self._note = Note(self._leave_note)

@@ -42,6 +42,7 @@ def labeling_config() -> str:
     ET.SubElement(view, "Header", value="$names ($wnid)")
     ET.SubElement(view, "Text", name="gloss", value="$gloss")
     ET.SubElement(view, "Text", name="asked", value="$asked")
+    # no rotation: a box is read in the pixels as they are stored
     ET.SubElement(view, "Image", name="image", value="$image", zoomControl="true", rotateControl="false")
     crop = ET.SubElement(view, "RectangleLabels", name="crop", toName="image", canRotate="false")
     ET.SubElement(crop, "Label", value=KEEP, maxUsages="1")

@@ -16,6 +16,7 @@ from cleanset.validation import shown
 MAX_OUTPUT_BYTES = 100_000_000
 KEPT = ("PATH", "LANG", "LC_ALL")
 """Environment variables that a command is given; its home is an empty folder."""
+# with a user namespace (--map-root-user), because a network namespace alone needs root
 _WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net", "--")
 
 
@@ -52,6 +53,7 @@ def _output(command: list[str], folder: Path, scratch: Path, time_limit_seconds:
     # files, not pipes: a command that prints without end must not fill the memory
     with out.open("wb") as stdout, errors.open("wb") as stderr:
         try:
+            # in a session of its own, so that everything that it starts can be killed with it
             process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
                 start_new_session=True,

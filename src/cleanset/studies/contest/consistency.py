@@ -183,6 +183,7 @@ def _check_members(files: ContestFiles, decision: BoardDecision, submission: Sub
 
 def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
     seen: set[tuple[str, datetime.date]] = set()
+    # the latest first, so that the earliest permission of a defence is the one that stays
     accepted = {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date)[::-1]}
     known = {*files.rules.classes, ABSTAIN}
     by_week: dict[datetime.date, set[str]] = {}

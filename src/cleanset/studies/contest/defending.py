@@ -46,6 +46,7 @@ def eligibility_list(edition: Edition, groups: Groups) -> dict[str, EligibilityI
         for entry in read_entries(manifest.parent):
             group = groups.group_of(entry.class_index)
             if group is not None:
+                # an image in the sets of several models counts once
                 found.setdefault(entry.file_sha256, EligibilityImage(manifest.parent / entry.file, groups.names[group]))
     if not found:
         raise CleansetError(

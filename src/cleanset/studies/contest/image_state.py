@@ -77,6 +77,7 @@ def state_of(case: ImageCase, rules: ContestRules, on: datetime.date) -> ImageSt
             course.appeal(event)
         else:
             course.decide(event)
+    # as on the next day: the last day for appeals counts in full
     course.close(after(on, 1))
     return course.state()
 

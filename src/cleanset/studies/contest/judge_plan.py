@@ -56,8 +56,10 @@ def control_count(images: int, share: float) -> int:
 
 
 def _shuffled(images: Sequence[str], seed: int, judge: str, what: str) -> list[str]:
+    # by digest, not by a generator: an added image leaves the order of the others unchanged
     return sorted(images, key=lambda each: (_digest(seed, judge, what, each), each))
 
 
 def _digest(*names: str | int) -> bytes:
+    # as JSON, in which "a", "bc" and "ab", "c" differ
     return digest_of(json.dumps(names).encode()).digest()

@@ -17,6 +17,7 @@ MAX_POINTS = 1000
 MAX_COORDINATE = 65_535
 
 _NUMBER = "(?:0|[1-9][0-9]{0,4})"
+# *+ does not backtrack: a long text that does not match is refused at once
 _TEXT = re.compile(f"{_NUMBER},{_NUMBER}(?: {_NUMBER},{_NUMBER})*+")
 _EXPECTED = 'expected an outline: the corners as text, x,y of each, such as "10,10 40,10 40,30", or a list of points'
 _EXPECTED_POINT = f"expected x and y of each point as whole numbers from 0 to {MAX_COORDINATE:,}"
@@ -67,6 +68,7 @@ def _from_list(points: Any) -> Outline:
 def _point(point: Any) -> Point:
     if isinstance(point, list | tuple) and len(point) == 2:
         x, y = point
+        # not isinstance, for which True is an int
         if type(x) is type(y) is int and 0 <= x <= MAX_COORDINATE and 0 <= y <= MAX_COORDINATE:
             return x, y
     raise ValueError(_EXPECTED_POINT)
@@ -131,6 +133,7 @@ def _turn(a: Point, b: Point, c: Point) -> int:
 
 def _edges_meet(outline: Outline) -> bool:
     """Two edges that are not neighbors have a point in common."""
+    # by their left ends, so that only edges that overlap from left to right are compared
     edges = sorted((min(a[0], b[0]), max(a[0], b[0]), place, a, b) for place, (a, b) in enumerate(_edges(outline)))
     for index, (_, right, place, a, b) in enumerate(edges, 1):
         for left, _, other, c, d in edges[index:]:

@@ -178,6 +178,7 @@ class _Contest:
         teams = tuple(sorted({submission.team for submission in by if submission.week == week}))
         sharing = [team for team in teams if team not in self._files.rules.without_shares()]
         settled = all(each.submission.week > week or each.submission.day < stake.date for each in self._open)
+        # fractions, because three thirds of a stake have to be the whole of it
         shares = {team: Fraction(1, len(sharing)) for team in sharing}
         return DefenceStanding(name, "broken", stake.date, stake.batch, reasons, week, teams, shares, settled)
 

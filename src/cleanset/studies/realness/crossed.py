@@ -91,6 +91,7 @@ class RemlProblem:
                 f"the ratings: {len(y)} of {self.people} people and {self.images} images; expected more ratings than "
                 f"people and than images: have images rated several times"
             )
+        # less the two means, of real and of modified images
         self.freedom = len(y) - 2
 
     def ratios(self, theta: Floats) -> tuple[float, float]:
@@ -105,6 +106,7 @@ class RemlProblem:
         rest = np.zeros((3, 3))  # real, modified, ratings
         for place, each in enumerate((real, modified)):
             rest[np.ix_([place, 2], [place, 2])] += each[count:, count:]
+        # lme4's system: the identity keeps it positive definite even where a variance is 0
         lower = cholesky(block + np.eye(len(block)), lower=True)
         across = solve_triangular(lower, side, lower=True)
         rest -= across.T @ across
@@ -175,6 +177,7 @@ class RemlProblem:
         return (0, 2, 3, 4) if self.slopes else (0, 1)
 
     def _gradient(self, theta: Floats) -> Floats:
+        # central differences; those that scipy takes by default are one-sided, and less exact
         return np.asarray(derivatives(lambda point: np.array([self.profiled_criterion(point)]), theta)[0])
 
 

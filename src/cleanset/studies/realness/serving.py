@@ -106,6 +106,7 @@ def application(server: StudyServer) -> FastAPI:
         number = server.next_list()
         if number is None:
             return PlainTextResponse("All lists are answered. Thank you.\n")
+        # a browser that kept the redirect would give the next person the same list
         return RedirectResponse(f"/?list={number}", status_code=303, headers={"Cache-Control": "no-store"})
 
     @app.get("/lists.js")
@@ -116,6 +117,7 @@ def application(server: StudyServer) -> FastAPI:
     @app.put(f"/{ANSWERS}/{{name}}")
     async def saved(name: str, request: Request) -> Response:
         data = b""
+        # in parts: request.body() would take an answer of any size into memory
         async for part in request.stream():
             data += part
             if len(data) > MAX_ANSWER_BYTES:
@@ -126,5 +128,6 @@ def application(server: StudyServer) -> FastAPI:
             return PlainTextResponse(f"{error}\n", 409)
         return Response(status_code=204)
 
+    # last, because it answers every address that is left
     app.mount("/", StaticFiles(directory=page))
     return app
