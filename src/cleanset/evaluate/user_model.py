@@ -104,7 +104,7 @@ def load_module(spec: ModuleModel) -> LoadedModel:
 
 
 def callable_of(spec: ModuleModel) -> Callable[[], object]:
-    """The callable that a module has under the name. Raises CleansetError if there is none."""
+    """The callable of a name in a module. Raises CleansetError if it is missing or cannot be imported."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does

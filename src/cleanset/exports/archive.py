@@ -24,7 +24,8 @@ def write_tar(folder: Path, out: Path) -> None:
     with tarfile.open(out, "w", format=tarfile.USTAR_FORMAT) as tar:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             data = path.read_bytes()
-            member = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder).as_posix()}")  # of nobody, of 1970, 0644
+            # TarInfo has no owner, the time 0 and the mode 0644 by default: the same bytes on every machine
+            member = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder).as_posix()}")
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
 
@@ -80,7 +81,8 @@ def _write_shard(path: Path, folder: Path, entries: Sequence[Entry]) -> None:
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
         for entry in entries:
             for suffix, data in _members(folder, entry):
-                member = tarfile.TarInfo(f"{entry.image_id}.{suffix}")  # of nobody, of 1970, mode 0644
+                # no owner, time 0, mode 0644, as in write_tar
+                member = tarfile.TarInfo(f"{entry.image_id}.{suffix}")
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))
 

@@ -52,6 +52,7 @@ def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None
     params = read_params(edition.folder)
     if role is not None:
         params.model(role)
+    # the images of a set are by default prepared for the model that the set was made for
     by = preprocessing or role
     if by is None:
         raise CleansetError(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # loading a set needs none of these
     from cleanset.scoring.record import ScoreRecord
 
 UNPUBLISHED = "0.0.0"
-"""The version of a set that has none, such as one that was rebuilt from a manifest alone."""
+"""The version of an unpublished set, such as one that was rebuilt from a manifest alone."""
 
 _MD5 = re.compile(r"urn:md5:([0-9a-f]{32})")
 

@@ -24,18 +24,18 @@ CHECKSUMS = "checksums.sha256"
 """The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
 SIGNATURE = f"{CHECKSUMS}.sig"
 DESCRIPTIONS = (LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
-"""Sorted."""
+"""The files that describe a set, sorted by name."""
 OPTIONAL = (LICENCE, CARD, REJECTED_CSV)
-"""A set that was rebuilt from its manifest has none of them; only a published one has LICENCE."""
+"""Descriptions that a set rebuilt from its manifest lacks; only a published set has LICENCE."""
 
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
 MAX_FILE_BYTES = 1 << 29
-"""More than any image or manifest has: 100 million pixels are 300 MB."""
+"""Size limit of a file of a set, above that of any image: 100 million pixels are 300 MB."""
 
 
 def metadata_csv(manifest: str) -> str:
-    """METADATA of a manifest."""
+    """The text of METADATA, from that of the manifest."""
     # once each: the header is the first line
     return manifest.replace(",class_index,", ",label,", 1).replace(",file,", ",file_name,", 1)
 

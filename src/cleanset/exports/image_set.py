@@ -86,5 +86,6 @@ def _record(entry: Entry, width: int, height: int) -> dict[str, Any]:
     return entry.model_dump() | {
         "confidence": math.nan if entry.confidence is None else entry.confidence,
         "real_classes": " ".join(map(str, entry.real_classes)),
+        # torch's default_collate refuses None
         "crop": entry.crop or (0, 0, width, height),
     }

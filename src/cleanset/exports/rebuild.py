@@ -28,7 +28,7 @@ class RebuildResult:
 
 
 class _IncompleteError(Exception):
-    """Raised to leave nothing behind."""
+    """An image cannot be rebuilt, so that nothing is to be written."""
 
 
 def run(manifest: Path, images: Path, out: Path) -> RebuildResult:

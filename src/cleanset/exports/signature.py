@@ -26,7 +26,7 @@ _GOOD = re.compile(r'Good "cleanset" signature (?:for (?P<who>.*) )?with (?P<key
 
 
 class SignatureError(Exception):
-    """A signature of nobody who is allowed, of other content, or none at all; the message says which."""
+    """A signature that is missing, of other content, or not by an allowed signer; the message says which."""
 
 
 def sign(data: bytes, key: Path) -> bytes:
@@ -40,7 +40,7 @@ def sign(data: bytes, key: Path) -> bytes:
 
 
 def signer(data: bytes, signature: bytes, signers: Path) -> str:
-    """Who signed `data`, as "alice@example.org, ED25519 key SHA256:...".
+    """The signer of `data`, as "alice@example.org, ED25519 key SHA256:...".
 
     `signers` is a public key, or a list as ssh-keygen(1) describes under ALLOWED SIGNERS. Raises SignatureError for a
     signature that does not hold, and CleansetError if `signers` cannot be read.

@@ -202,7 +202,7 @@ def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
 
 
 def _pixels(data: bytes) -> str | ValueError:
-    """SHA-256 of the pixels, or why there are none."""
+    """SHA-256 of the pixels, or the error of decoding them."""
     # imported here, because most sets are verified by their bytes, without decoding an image
     from cleanset.images import codec
 
@@ -253,7 +253,7 @@ def _of_checksums(folder: Path, files: set[str], with_images: bool) -> Iterator[
 
 
 def _signer(folder: Path, files: set[str], signers: Path) -> str | Problem:
-    """Who signed CHECKSUMS, or what is wrong with the signature."""
+    """The signer of CHECKSUMS, or the problem with the signature."""
     if SIGNATURE not in files:
         return Problem("signature", SIGNATURE, "nothing", f"a signature of {CHECKSUMS}")
     if CHECKSUMS not in files:

@@ -33,7 +33,7 @@ _LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
 
 @dataclass(frozen=True, slots=True)
 class SetLocation:
-    """Where the files of a set are: the MD5 of their list, and the remote."""
+    """The location of a set's files: the MD5 of their list, and the remote."""
 
     commit: str
     directory: str
@@ -47,12 +47,12 @@ def known_commit(published: PublishedSet) -> str | None:
 
 
 def keep_commit(published: PublishedSet, commit: str) -> None:
-    """Remember the commit of the revision."""
+    """Keep the commit of the revision."""
     write_text(_revision_file(published), json.dumps({"commit": commit, "rev": published.rev}) + "\n")
 
 
 def known_location(published: PublishedSet, commit: str) -> SetLocation | None:
-    """Where the set's files are, if this was found out before."""
+    """The location of the set's files, if it was kept before."""
     found = _read_json(_location_file(published, commit))
     try:
         directory, remote = found["directory"], Remote(**found["remote"])
@@ -63,7 +63,7 @@ def known_location(published: PublishedSet, commit: str) -> SetLocation | None:
 
 
 def keep_location(published: PublishedSet, located: SetLocation) -> None:
-    """Remember where the set's files are."""
+    """Keep the location of the set's files."""
     write_text(_location_file(published, located.commit), json.dumps(asdict(located), indent=2) + "\n")
 
 

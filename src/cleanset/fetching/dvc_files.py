@@ -1,4 +1,4 @@
-"""Where DVC keeps a set, from the files of a repository: dvc.lock, .dvc/config and the list of a folder's files."""
+"""The location of a set in DVC, from a repository's dvc.lock and .dvc/config and the list of a folder's files."""
 
 import configparser
 import re

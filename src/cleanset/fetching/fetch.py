@@ -1,4 +1,4 @@
-"""The command `fetch`: a finished set from a git repository, and what `cleanset.load` and `table` read of it."""
+"""The command `fetch`: a finished set from a git repository; used by `cleanset.load` and `cleanset.table`, too."""
 
 import shutil
 from collections.abc import Iterable, Mapping
@@ -121,7 +121,7 @@ def _manifest_md5(files: Mapping[str, str], where: str) -> str:
 
 
 def _located(published: PublishedSet, update: bool) -> SetLocation:
-    """Where the set's files are: as found out before, else from the repository."""
+    """The location of the set's files: the one kept before, else from the repository."""
     # a branch or tag may move, a full commit cannot
     is_commit = published.rev is not None and COMMIT.fullmatch(published.rev)
     commit = published.rev if is_commit else None if update else known_commit(published)

@@ -76,7 +76,7 @@ class UnknownRevisionError(CleansetError):
 
 
 class _GitError(Exception):
-    """git ended with another exit code than 0; its message."""
+    """git failed; the message is its standard error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Snapshot:
     commit: str
 
     def read(self, path: str) -> str | None:
-        """The text of a file, downloaded if it is not there yet; None where the commit has none.
+        """The text of a file, downloaded on first use; None if the commit has no such file.
 
         Raises CleansetError for a folder or submodule of that name, and for more than MAX_TEXT_BYTES.
         """

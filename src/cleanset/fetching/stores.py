@@ -19,7 +19,7 @@ ATTEMPTS = 3
 TIMEOUT_SECONDS = 30
 MAX_SHOWN_CHARACTERS = 160
 MAX_FILE_BYTES = 1 << 29
-"""More than any image or manifest has."""
+"""Size limit of a file, above that of any image or manifest."""
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _PLAIN_OPTIONS = {"url", "verify", "jobs", "read_timeout", "connect_timeout"}
@@ -37,7 +37,7 @@ class UnreachableError(Exception):
 
 
 class Store(Protocol):
-    """A remote; `name` is how messages call it."""
+    """A remote; `name` is its name in messages."""
 
     name: str
 

@@ -110,7 +110,7 @@ def _no_label(labels: Sequence[int]) -> int:
 STAGES = ("intersect", "select", "review_apply", "count")
 """The stages that need no image and run no model."""
 PUBLISHED_REVIEWER = "scooter"
-"""Whose folder in imagenet/reviews has the published verdicts."""
+"""The reviewer whose folder in imagenet/reviews has the published verdicts."""
 PUBLISHED_ROLE = "norm_robust"
 """The model that the published set was made for."""
 _EXPECTED = "expected the ImageNet edition of this checkout: git checkout it"

@@ -13,7 +13,7 @@ from cleanset.images.boxes import Box
 from cleanset.images.codec import cropped, decode
 
 THUMBNAIL_PIXELS = 400
-"""The longer side."""
+"""Longer side of a thumbnail."""
 
 _QUALITY = 75
 _ORIENTATION = 0x0112

@@ -1,4 +1,4 @@
-"""The place of a tab, a class and an image of it, and the class that comes next."""
+"""The cursor of a tab (a class, and an image of it), and the order of the classes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

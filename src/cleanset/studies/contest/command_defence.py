@@ -38,7 +38,7 @@ def answers_of(
 
 @functools.cache
 def without_network() -> tuple[str, ...]:
-    """The words before a command that take the network from it; none where the machine does not allow that."""
+    """The prefix of a command that takes the network from it; empty where the machine does not allow that."""
     try:
         done = subprocess.run([*_WITHOUT_NETWORK, "true"], capture_output=True, check=False)
     except OSError:

@@ -28,7 +28,7 @@ from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.runs import DefenceRun, coverage_steps
 
 DefenceAnswers = dict[str, str]
-"""From the name of an image to a group or `abstain`."""
+"""The answer to each image, a group or `abstain`, by the name of the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def run_defence(
 
 
 Answerer = Callable[[Mapping[str, Path]], tuple[DefenceAnswers, Mapping[str, float] | None]]
-"""From the paths of images by their SHA-256 to the answers, and to their confidences where these are known."""
+"""Maps the paths of images, by SHA-256, to the answers and, where known, their confidences."""
 
 
 def _answering(contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups) -> Answerer:

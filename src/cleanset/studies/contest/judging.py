@@ -61,7 +61,7 @@ class JudgeAnswer(Section):
 
     @property
     def is_certain(self) -> bool:
-        """One group is definitely present and the other definitely absent."""
+        """Whether one group is definitely present and the other definitely absent."""
         return sorted(self.contains.values()) == ["definitely_no", "definitely_yes"]
 
 
@@ -141,7 +141,7 @@ class ControlImage(Section):
     contains: dict[str, bool]
 
     def is_met_by(self, answer: JudgeAnswer) -> bool:
-        """The judge is certain of both groups, and correct."""
+        """Whether the judge is certain of both groups, and correct."""
         expected = {name: "definitely_yes" if there else "definitely_no" for name, there in self.contains.items()}
         return dict(answer.contains) == expected
 

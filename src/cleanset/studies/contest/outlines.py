@@ -132,7 +132,7 @@ def _turn(a: Point, b: Point, c: Point) -> int:
 
 
 def _edges_meet(outline: Outline) -> bool:
-    """Two edges that are not neighbors have a point in common."""
+    """Whether two edges that are not neighbors have a point in common."""
     # by their left ends, so that only edges that overlap from left to right are compared
     edges = sorted((min(a[0], b[0]), max(a[0], b[0]), place, a, b) for place, (a, b) in enumerate(_edges(outline)))
     for index, (_, right, place, a, b) in enumerate(edges, 1):
@@ -145,12 +145,12 @@ def _edges_meet(outline: Outline) -> bool:
 
 
 def _between(point: Point, a: Point, b: Point) -> bool:
-    """A point of the line through a and b is between the two."""
+    """Whether a point of the line through a and b is between the two."""
     return min(a[0], b[0]) <= point[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= point[1] <= max(a[1], b[1])
 
 
 def _meet(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """The segments from a to b and from c to d have a point in common."""
+    """Whether the segments from a to b and from c to d have a point in common."""
     if max(a[1], b[1]) < min(c[1], d[1]) or max(c[1], d[1]) < min(a[1], b[1]):
         return False
     turns = _turn(a, b, c), _turn(a, b, d), _turn(c, d, a), _turn(c, d, b)

@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 START, AT_ZERO, BESIDE_ZERO, MAX_RATIO = 0.5, 1e-3, 0.2, 1e4
 """Ratios to the residual's standard deviation: at the start, treated as 0, tried instead of 0, and too large."""
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
-"""From the means of real and modified images to the intercept and the effect, modified minus real."""
+"""Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
 STEP = 3e-4
 """Step of the numerical derivatives: their error grows with its square, that of rounding with the inverse square."""
 

@@ -41,12 +41,12 @@ class Equivalence:
 
     @property
     def p(self) -> float:
-        """The p-value of both, the larger one."""
+        """The larger of the two p-values."""
         return max(self.above, self.below)
 
     @property
     def is_equivalent(self) -> bool:
-        """Both null hypotheses are rejected."""
+        """Whether both null hypotheses are rejected."""
         return self.p < self.alpha
 
 

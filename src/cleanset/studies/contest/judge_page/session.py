@@ -135,6 +135,7 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
     session.refresh()
     path = contest / "answers" / judge / DRAFT
     if path.is_file():
+        # left by a server that was killed: the judge goes on where it ended
         session.draft = _read_draft(path)
     return session
 
