@@ -97,7 +97,7 @@ def _local(model: str, edition: Path, rev: str | None, folder: str, of_repositor
 
         read_params(edition).model(model)
         raise CleansetError(f"{export}: not there; run dvc pull export@{model} in {edition.resolve()}, or dvc repro")
-    what = "no edition and no export" if edition.is_dir() else "missing"
+    what = "neither an edition nor an export" if edition.is_dir() else "missing"
     raise CleansetError(
         f"{edition}: {what}; expected a folder with params.yaml or {MANIFEST}, or the address of a git repository"
     )

@@ -119,7 +119,7 @@ def _in_folder(folder: Path) -> dict[str, Path]:
     unknown = [found[name] for name in found if name not in checkpoint_names()]
     if unknown:
         raise CleansetError(
-            f"{unknown[0]}: no ResNet-50 of timm {timm.__version__} is called so; expected names such as {_example()}"
+            f"{unknown[0]}: unknown ResNet-50 of timm {timm.__version__}; expected names such as {_example()}"
         )
     return found
 

@@ -107,7 +107,7 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
     if folder.is_dir():
         return _image_folder(name, folder)
     known = f"one of the edition's roles ({', '.join(roles)}), or " if roles else ""
-    raise CleansetError(f"{name}: no set; expected {known}a folder with {MANIFEST} or with a folder for each wnid")
+    raise CleansetError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or with a folder for each wnid")
 
 
 def _export(name: str, folder: Path) -> EvaluationSet:
@@ -152,7 +152,7 @@ def _files(folder: Path) -> Iterator[str]:
             if file.name.startswith("."):
                 continue
             if file.is_dir() or not file.name.lower().endswith(ENDINGS):
-                raise CleansetError(f"{file}: no image; expected files that end in {', '.join(ENDINGS)}: remove it")
+                raise CleansetError(f"{file}: not an image; expected files that end in {', '.join(ENDINGS)}: remove it")
             if not file.name.isprintable():
                 raise CleansetError(f"{file}: a name that cannot be printed; expected another: rename it")
             yield f"{path.name}/{file.name}"

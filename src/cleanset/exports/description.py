@@ -206,7 +206,7 @@ def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]
         return {(row["wnid"], row["image_id"]): row["reason"] for row in rows}
     except (csv.Error, KeyError) as error:
         raise CleansetError(
-            f"{where}: no table of rejected candidates ({error}); expected {','.join(REJECTED_COLUMNS)}"
+            f"{where}: not a table of rejected candidates ({error}); expected {','.join(REJECTED_COLUMNS)}"
         ) from None
 
 

@@ -72,7 +72,7 @@ def read_regular_file(path: Path | str) -> bytes:
         # of the open file, not of its path, which may have been replaced meanwhile
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise CleansetError(f"{path}: no regular file; expected a file of a finished set")
+            raise CleansetError(f"{path}: not a regular file; expected a file of a finished set")
         if status.st_size > MAX_FILE_BYTES:
             raise CleansetError(f"{path}: {status.st_size:,} bytes; expected at most {MAX_FILE_BYTES:,}")
         return file.read()

@@ -93,7 +93,7 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
     if not (export / CARD).is_file():
         raise CleansetError(f"{export}: no data card ({CARD}); expected a set that stage export has written")
     if not entries:
-        raise CleansetError(f"{export}: a set without an image; expected some")
+        raise CleansetError(f"{export}: no images; expected at least one")
     if not release.date:
         raise CleansetError(
             f"{export}: version {release.version} without a date; "

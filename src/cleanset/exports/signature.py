@@ -43,7 +43,7 @@ def signer(data: bytes, signature: bytes, signers: Path) -> str:
     """The signer of `data`, as "alice@example.org, ED25519 key SHA256:...".
 
     `signers` is a public key, or a list as ssh-keygen(1) describes under ALLOWED SIGNERS. Raises SignatureError for a
-    signature that does not hold, and CleansetError if `signers` cannot be read.
+    signature that is not valid, and CleansetError if `signers` cannot be read.
     """
     _check_armour(signature)
     try:
@@ -66,12 +66,12 @@ def signer(data: bytes, signature: bytes, signers: Path) -> str:
         # verify asks for the name of the signer, which only the list of signers knows
         found = _ssh_keygen("find-principals", *files)
         if found.returncode:
-            raise SignatureError(f"of nobody in {signers} ({_last_line(found.stderr)})")
+            raise SignatureError(f"not by a signer in {signers} ({_last_line(found.stderr)})")
         who = found.stdout.decode().split("\n")[0]
         done = _ssh_keygen("verify", "-n", NAMESPACE, "-I", who, *files, data=data)
     good = _GOOD.search(done.stdout.decode())
     if done.returncode or good is None:
-        raise SignatureError(f"that does not hold ({_last_line(done.stderr) or _last_line(done.stdout)})")
+        raise SignatureError(f"not valid ({_last_line(done.stderr) or _last_line(done.stdout)})")
     return f"{'' if who == '*' else f'{who}, '}{good['key']} key {good['digest']}"
 
 

@@ -95,7 +95,7 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     known = {each.file for each in placed} | {*DESCRIPTIONS, CHECKSUMS, SIGNATURE} | set(manifest.invalid_files)
     problems += [Problem("surplus", file, "a file", "nothing") for file in sorted(files - known)]
     problems += [Problem("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
-    problems += [Problem("surplus", name, "no regular file", "nothing") for name in sorted(others)]
+    problems += [Problem("surplus", name, "not a regular file", "nothing") for name in sorted(others)]
     if not manifest.problems:
         # what is made from a faulty manifest differs for that reason alone
         problems += _of_derived(folder, files, manifest, with_images)

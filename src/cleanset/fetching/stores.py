@@ -146,7 +146,7 @@ class DvcStore:
                 f"expected it: pip install 'dvc[{scheme}]', which cleanset[build] has for s3 and ssh"
             ) from None
         except Exception as error:  # whatever the libraries below dvc raise
-            raise CleansetError(f"{self.name}: no remote that dvc can read ({reason(error)})") from None
+            raise CleansetError(f"{self.name}: not a remote that dvc can read ({reason(error)})") from None
 
     def read(self, md5: str) -> bytes:
         """The bytes of the file."""

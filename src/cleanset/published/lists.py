@@ -142,5 +142,5 @@ def check_pool(pool: pd.DataFrame, listed: pd.DataFrame, extras: dict[int, list[
         if found + len(extras.get(class_index, [])) > correct:
             raise CleansetError(
                 f"class {class_index}: {found + len(extras[class_index])} images are listed or reviewed beyond the "
-                f"list, but the model gets {correct} right; expected no more: correct the reviews"
+                f"list, but the model classifies {correct} correctly; expected no more: correct the reviews"
             )

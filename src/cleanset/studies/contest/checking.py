@@ -37,7 +37,8 @@ def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
             _check_one(contest, submission, files, clean_pixels(_edition(contest)), on or last_day(files))
             return f"{submission}: {len(submission.manifest.images)} images"
     raise CleansetError(
-        f"{path}: no submission or defence of this contest; expected a folder with {MANIFEST_YAML} or {DEFENCE_YAML}"
+        f"{path}: neither a submission nor a defence of this contest; expected a folder with {MANIFEST_YAML} or "
+        f"{DEFENCE_YAML}"
     )
 
 

@@ -178,7 +178,7 @@ class _Contest:
         stake, week = self._stakes[name], min(submission.week for submission in by)
         teams = tuple(sorted({submission.team for submission in by if submission.week == week}))
         sharing = [team for team in teams if team not in self._files.rules.without_shares()]
-        # an open image of an earlier week could still break the defence first, and take the shares
+        # an open image of that week or an earlier one could still change who shares
         settled = all(each.submission.week > week or each.submission.day < stake.date for each in self._open)
         # fractions, because three thirds of a stake have to be the whole of it
         shares = {team: Fraction(1, len(sharing)) for team in sharing}
