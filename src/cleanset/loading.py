@@ -95,6 +95,7 @@ def _local(model: str, edition: Path, rev: str | None, folder: str, of_repositor
     if (edition / "params.yaml").is_file():
         from cleanset.edition.params import read_params
 
+        # raises for a role that the edition does not have
         read_params(edition).model(model)
         raise CleansetError(f"{export}: not there; run dvc pull export@{model} in {edition.resolve()}, or dvc repro")
     what = "neither an edition nor an export" if edition.is_dir() else "missing"

@@ -82,6 +82,7 @@ def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
             (scored,) = Scorer(loaded, settings.devices[0], settings.precision)([batch])
         except (RuntimeError, TypeError) as error:  # a network that cannot be copied, or moved
             raise CleansetError(f"{name}: cannot be copied to {settings.devices[0]} ({error})") from None
+    # the weights alone do not tell two versions of the code apart
     digest = hashlib.sha256(loaded.preprocessing(random_image()).tobytes())
     for array in scored.columns.values():
         digest.update(array.tobytes())

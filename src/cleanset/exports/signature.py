@@ -88,6 +88,7 @@ def _check_armour(signature: bytes) -> None:
 
 
 def _ssh_keygen(action: str, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    # looked up first: subprocess would raise an OSError that names no remedy
     program = shutil.which("ssh-keygen")
     if program is None:
         raise CleansetError("ssh-keygen: not installed; signatures need OpenSSH 8.2 or later: install openssh-client")

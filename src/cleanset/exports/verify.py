@@ -169,6 +169,7 @@ def _placed(entries: Mapping[int, Entry], files: set[str]) -> list[_Placed]:
     for line, entry in entries.items():
         if entry.file in files:
             placed.append(_Placed(line, entry, entry.file))
+        # a file in another folder is misplaced, which is one problem, not one missing and one surplus
         elif same_name := elsewhere.get(PurePosixPath(entry.file).name):
             placed.append(_Placed(line, entry, same_name.pop(0)))
     return placed

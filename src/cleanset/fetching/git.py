@@ -20,7 +20,9 @@ _MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
 # git by itself waits for ever for a server that stops sending; with these settings, one minute
 _OPTIONS = ("-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
 _PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
+# variables by which a user sets git up for every repository
 _SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
+# lines that git adds to any failure, and that tell nothing about the cause
 _BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")

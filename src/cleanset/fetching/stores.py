@@ -75,6 +75,7 @@ class HttpStore:
             except UnreachableError:
                 if attempt == ATTEMPTS:
                     raise
+                # longer after each failure, so that a busy server gets time to recover
                 time.sleep(attempt / 2)
         # for mypy: the last attempt has returned or raised
         raise AssertionError

@@ -62,6 +62,7 @@ class TabElements:
         elif self._tab.mode == "search" and key == "Escape":
             self._tab.leave_search(None)
         elif self._tab.mode == "search" and key == "Enter":
+            # by the text that came with the key: the field may have changed since
             chosen = self._search.chosen(text)
             if chosen is not None:
                 self._tab.leave_search(chosen)

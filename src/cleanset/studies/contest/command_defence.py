@@ -49,6 +49,7 @@ def without_network() -> tuple[str, ...]:
 def _output(command: list[str], folder: Path, scratch: Path, time_limit_seconds: float, name: str) -> str:
     out, errors, home = scratch / "out", scratch / "errors", scratch / "home"
     home.mkdir()
+    # no other variables: they may hold credentials, and somebody else wrote the command
     environment = {key: os.environ[key] for key in KEPT if key in os.environ} | {"HOME": str(home)}
     # files, not pipes: a command that prints without end must not fill the memory
     with out.open("wb") as stdout, errors.open("wb") as stderr:

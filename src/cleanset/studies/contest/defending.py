@@ -105,6 +105,7 @@ def run_defence(
     hidden = {} if unpublished is None else unpublished_list(unpublished, groups)
     paths = {sha: each.path for sha, each in (hidden | known).items()} | submitted
     for sha, path in paths.items():
+        # before the defence runs, which may take long
         if not path.is_file() or sha256(path.read_bytes()) != sha:
             raise CleansetError(f"{path}: missing or changed; expected SHA-256 {sha}: run cleanset contest check")
     answer = _answering(contest, edition, name, defence, groups)
@@ -125,6 +126,7 @@ def run_defence(
         "unpublished": _figures(hidden, answers, confidences) if hidden else None,
         "coverage": [list(step) for step in coverage_steps(*_flags(known, answers, confidences))],
         "signs": answer.signs(groups_of, paths) if isinstance(answer, ModelDefence) else None,
+        # of the lists only counts are kept: one of them is not published
         "answers": {sha: answers[sha] for sha in submitted},
     }
     return DefenceRun.model_validate(content)

@@ -36,6 +36,7 @@ def parse_outline(points: Any) -> Outline:
             "an outline with a point twice; expected each corner once, and the last not equal to the first"
         )
     corners = list(zip(outline, (*outline[1:], outline[0]), (*outline[2:], *outline[:2]), strict=True))
+    # a corner on a straight edge is allowed, one at which the outline turns back is not
     straight = [corner for corner in corners if _turn(*corner) == 0]
     if len(straight) == len(corners):
         raise ValueError("an outline of no area; expected corners that are not all on one line")

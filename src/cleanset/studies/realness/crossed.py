@@ -86,6 +86,7 @@ class RemlProblem:
         self.people = int(person.max()) + 1
         self.types = [_Type(y[of], person[of], self.people, image[of]) for of in (~modified, modified)]
         self.images = sum(int(each.images.sum()) for each in self.types)
+        # with one rating for each person or image, its effect and the residual cannot be told apart
         if len(y) <= max(self.people, self.images):
             raise CleansetError(
                 f"the ratings: {len(y)} of {self.people} people and {self.images} images; expected more ratings than "

@@ -51,6 +51,7 @@ class StudyServer:
     def next_list(self) -> int | None:
         """The first list without answers, preferably one not given out yet; None if all are answered."""
         left = sorted(set(self._stimuli) - self.answered())
+        # a list that was given out but never answered is given again when no other is left
         given = next((number for number in left if number not in self._given), left[0] if left else None)
         if given is not None:
             self._given.add(given)
