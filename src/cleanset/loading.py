@@ -38,6 +38,7 @@ def load(
     stored). Raises CleansetError that says what to do.
     """
     if is_address(edition):
+        # imported here, because only an address needs it
         from cleanset.fetching.fetch import fetch
 
         at = fetch(published_set(str(edition), rev, folder, model), update, force).folder
@@ -59,7 +60,9 @@ def table(
     else:
         text, where = _checked_manifest(_local(model, Path(edition), rev, folder, update))
     _entries(text, where, model)
+    # pandas' own Int64, because int64 has no missing values and a whole image has no box
     numbers = dict.fromkeys(("left", "top", "right", "bottom"), "Int64") | {"confidence": "float64"}
+    # only these may be empty: by default pandas takes names such as "NA" or "null" for missing values
     empty = {name: [""] for name in numbers}
     return pd.read_csv(
         io.StringIO(text), dtype=numbers | {"real_classes": "str"}, keep_default_na=False, na_values=empty
@@ -71,6 +74,7 @@ def _image_set() -> type[ImageSet]:
     try:
         from cleanset.exports.torch_dataset import TorchImageSet
     except ModuleNotFoundError as error:
+        # torch is optional; any other missing module is a fault of the installation, and has to show
         if (error.name or "").partition(".")[0] != "torch":
             raise
         return ImageSet
@@ -91,9 +95,10 @@ def _local(model: str, edition: Path, rev: str | None, folder: str, of_repositor
     if (edition / "params.yaml").is_file():
         from cleanset.edition.params import read_params
 
+        # raises for a role that the edition does not have
         read_params(edition).model(model)
         raise CleansetError(f"{export}: not there; run dvc pull export@{model} in {edition.resolve()}, or dvc repro")
-    what = "no edition and no export" if edition.is_dir() else "missing"
+    what = "neither an edition nor an export" if edition.is_dir() else "missing"
     raise CleansetError(
         f"{edition}: {what}; expected a folder with params.yaml or {MANIFEST}, or the address of a git repository"
     )
@@ -103,6 +108,7 @@ def _checked_manifest(folder: Path) -> tuple[str, str]:
     """The text of the manifest in a folder, compared with its line in CHECKSUMS, and its name for messages."""
     text, where = manifest_text(folder)
     try:
+        # the manifest has the digests of the images: once it is checked, so is every image that is read
         listed = read_checksums(folder)[1].get(MANIFEST)
     except FileNotFoundError:
         raise CleansetError(

@@ -23,6 +23,7 @@ def tracked(items: Iterable[Item], total: int, text: str, step: int = 1) -> Iter
         task = progress.add_task(text, total=total)
         for item in items:
             yield item
+            # the last batch may be smaller than a step
             progress.update(task, completed=min(total, progress.tasks[task].completed + step))
 
 

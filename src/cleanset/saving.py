@@ -17,6 +17,7 @@ class ChangedMeanwhileError(CleansetError):
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Lock a folder against other writers; the lock of a killed process is released."""
+    # the file is never removed: two processes could then lock two different files of its name
     with (folder / ".lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -27,12 +28,14 @@ def replace_file(path: Path, data: bytes) -> None:
 
     After an OSError the file is the old one; the new one only where the disk failed at the folder.
     """
+    # in the same folder, because only there is a rename atomic; hidden, so that readers skip it
     partial = path.with_name(f".{path.name}.partial")
     try:
         if data:
             with partial.open("wb") as file:
                 file.write(data)
                 file.flush()
+                # before the rename: after a power cut the new name could otherwise lead to an empty file
                 os.fsync(file.fileno())
             partial.replace(path)
         else:
@@ -41,6 +44,7 @@ def replace_file(path: Path, data: bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+        # the user knows this name, not that of the hidden copy
         error.filename = str(path)
         raise
 

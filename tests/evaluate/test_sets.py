@@ -82,11 +82,17 @@ def test_an_export_that_is_not_as_its_manifest(
     [
         (lambda at: (at / "goldfish").mkdir(), "goldfish: not one of the 1,000 wnids; expected folders like n01440764"),
         (lambda at: (at / "n00000001").mkdir(), "n00000001: not one of the 1,000 wnids"),
-        (lambda at: (at / "n01440764" / "a.txt").touch(), "a.txt: no image; expected files that end in .jpeg, .jpg"),
+        (
+            lambda at: (at / "n01440764" / "a.txt").touch(),
+            "a.txt: not an image; expected files that end in .jpeg, .jpg",
+        ),
         (lambda at: (at / "n01440764" / "a\nb.png").touch(), r"a\nb.png: a name that cannot be printed"),
-        (lambda at: (at / "n01440764" / "a.png").mkdir(), "a.png: no image; expected files that end in"),
+        (lambda at: (at / "n01440764" / "a.png").mkdir(), "a.png: not an image; expected files that end in"),
         (lambda at: list(map(shutil.rmtree, at.glob("n*"))), "no images; expected JPEGs or PNGs in folders"),
-        (lambda at: shutil.rmtree(at), "no set; expected a folder with manifest.csv or with a folder for each wnid"),
+        (
+            lambda at: shutil.rmtree(at),
+            "unknown set; expected a folder with manifest.csv or with a folder for each wnid",
+        ),
     ],
 )
 def test_a_folder_that_is_no_set(change: Callable[[Path], object], message: str, folder: Path) -> None:
@@ -100,7 +106,7 @@ def test_a_role_without_an_export(edition: Edition) -> None:
     with pytest.raises(CleansetError, match=r"export/other: not there; run dvc pull export@other in .*, or dvc repro"):
         open_set("other", edition, ["other"])
     with pytest.raises(
-        CleansetError, match=r"^gone: no set; expected one of the edition's roles \(other\), or a folder"
+        CleansetError, match=r"^gone: unknown set; expected one of the edition's roles \(other\), or a folder"
     ):
         open_set("gone", edition, ["other"])
 
@@ -181,5 +187,5 @@ def test_torch_is_not_imported_before_a_model_runs(folder: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=folder)
     error, imported = done.stdout.splitlines()
-    assert error.startswith(f"error: {folder}/gone: no set; expected a folder with manifest.csv")
+    assert error.startswith(f"error: {folder}/gone: unknown set; expected a folder with manifest.csv")
     assert imported == "False"

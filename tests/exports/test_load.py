@@ -140,7 +140,12 @@ def test_what_to_do_when_it_is_not_there(edition: Edition, tmp_path: Path) -> No
     for model, where, rev, message in (
         ("standard", "edition", None, "/edition/data/export/standard: not there; run dvc pull export@standard in "),
         ("vit", "edition", None, "params.yaml: no model 'vit'; expected one of standard"),
-        ("standard", ".", None, ": no edition and no export; expected a folder with params.yaml or manifest.csv, or "),
+        (
+            "standard",
+            ".",
+            None,
+            ": neither an edition nor an export; expected a folder with params.yaml or manifest.csv, or ",
+        ),
         ("standard", "nowhere", None, "/nowhere: missing; expected a folder with params.yaml or manifest.csv, or the "),
         ("standard", "edition", "v1", "/edition: a folder; rev goes with the address of a git repository, such as "),
         (

@@ -251,13 +251,13 @@ def test_a_pipe_is_no_file(copy: Path, name: str) -> None:
     (copy / name).unlink(missing_ok=True)
     os.mkfifo(copy / name)
     done = cleanset("verify", "copy", cwd=copy.parent)
-    assert f"surplus      {name}: no regular file; expected nothing\n" in done.stdout
+    assert f"surplus      {name}: not a regular file; expected nothing\n" in done.stdout
     assert "copy: 6 of 6 images are good; problems: " in done.stdout
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [(name, f"{name}: no regular file; expected a") for name in ("manifest.csv", ONE)],
+    [(name, f"{name}: not a regular file; expected a") for name in ("manifest.csv", ONE)],
 )
 def test_a_pipe_in_the_place_of_what_is_read(copy: Path, name: str, message: str) -> None:
     (copy / name).unlink()
@@ -266,13 +266,13 @@ def test_a_pipe_in_the_place_of_what_is_read(copy: Path, name: str, message: str
     assert says(packed) == (1, "", f"error: copy/{message} file of a finished set\n")
     assert sorted(path.name for path in copy.parent.iterdir()) == ["copy"]
     if name == ONE:
-        assert problems(copy)[1:] == [f"surplus      {ONE}: no regular file; expected nothing"]
+        assert problems(copy)[1:] == [f"surplus      {ONE}: not a regular file; expected nothing"]
         with pytest.raises(CleansetError, match=f"{message} file of a finished set"):
             cleanset_package.load("standard", copy)[0]
     else:
         with pytest.raises(CleansetError, match=message):
             verify.run(copy, decode=False)
-        with pytest.raises(CleansetError, match="no edition and no export"):
+        with pytest.raises(CleansetError, match="neither an edition nor an export"):
             cleanset_package.load("standard", copy)
 
 
@@ -284,7 +284,7 @@ def test_links_as_dvc_makes_them_and_hidden_files(copy: Path, export_folder: Pat
     assert problems(copy) == []
     (copy / ONE).unlink()
     (copy / ONE).symlink_to("nowhere")
-    assert problems(copy)[1:] == [f"surplus      {ONE}: no regular file; expected nothing"]
+    assert problems(copy)[1:] == [f"surplus      {ONE}: not a regular file; expected nothing"]
     assert problems(copy)[0].startswith(f"missing      {ONE}: nothing; ")
 
 

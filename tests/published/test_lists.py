@@ -97,7 +97,7 @@ def test_pool_and_lists_together() -> None:
     check_pool(pool, listed, {0: ["c"], 1: ["d"]})
     with pytest.raises(CleansetError, match=r"class 0: 2 images listed, top5\.csv has 1"):
         check_pool(pool, listed[:1], {})
-    with pytest.raises(CleansetError, match=r"class 1: 2 images are listed or reviewed .* gets 1 right"):
+    with pytest.raises(CleansetError, match=r"class 1: 2 images are listed or reviewed .* classifies 1 correctly"):
         check_pool(pool, listed, {1: ["d", "e"]})
 
 

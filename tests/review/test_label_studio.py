@@ -216,8 +216,8 @@ def test_refused(results: list[Json], message: str) -> None:
     [
         ("", r"answers\.json: not JSON \(Expecting value"),
         ("[" * 100_000, r"answers\.json: not JSON"),
-        ('{"id": 1}', r"answers\.json: no list of tasks; expected what Label Studio exports as JSON, not JSON-MIN"),
-        ("[1]", r"answers\.json: no list of tasks"),
+        ('{"id": 1}', r"answers\.json: not a list of tasks; expected what Label Studio exports as JSON, not JSON-MIN"),
+        ("[1]", r"answers\.json: not a list of tasks"),
         ('[{"id": 5, "image": "x", "verdict": "clean"}]', r"answers\.json, task 5: data: Field required"),
         ('[{"data": {"image": "x"}}]', r"answers\.json, task number 1: data\.wnid: Field required"),
         ('[{"id": 5, "data": 5}]', r"answers\.json, task 5: data: "),

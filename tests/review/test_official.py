@@ -172,5 +172,5 @@ def test_a_note_on_the_reviews_may_lie_beside_them(edition: Edition) -> None:
     (edition.reviews / "README.md").write_text("Whose reviews these are.\n")
     assert read_reviews(edition.reviews) == before
     (edition.reviews / "ann" / "README.md").write_text("not here\n")
-    with pytest.raises(CleansetError, match="no class of ILSVRC2012"):
+    with pytest.raises(CleansetError, match="not of a class of ILSVRC2012"):
         read_reviews(edition.reviews)

@@ -81,7 +81,7 @@ def test_what_is_no_folder_of_a_reviewer(tmp_path: Path, path: str) -> None:
 
 def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "ann" / f"{TENCH}.yaml").mkdir(parents=True)
-    with pytest.raises(CleansetError, match=r"n01440764\.yaml: no class of ILSVRC2012; expected a file"):
+    with pytest.raises(CleansetError, match=r"n01440764\.yaml: not of a class of ILSVRC2012; expected a file"):
         read_reviews(tmp_path)
 
 
@@ -89,7 +89,7 @@ def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
 def test_a_file_of_no_class(tmp_path: Path, name: str) -> None:
     write(tmp_path, f"ann/{name}", clean())
     with pytest.raises(
-        CleansetError, match=rf"ann/{name}: no class of ILSVRC2012; expected a file <wnid>\.yaml: rename"
+        CleansetError, match=rf"ann/{name}: not of a class of ILSVRC2012; expected a file <wnid>\.yaml: rename"
     ):
         read_reviews(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Which of timm's ResNet-50s a published list is of: the ones at hand, ranked by how they agree with it."""
+"""The ResNet-50 of timm behind a published list: those at hand, ranked by their agreement with the list."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from cleanset.tables import INDEX, read_table
 from cleanset.validation import shown
 
 ARCHITECTURE = "resnet50"
-"""That of the models in the published lists."""
+"""Architecture of the models in the published lists."""
 SOURCES = ("timm",)
 _SUFFIX = ".safetensors"
 
@@ -119,7 +119,7 @@ def _in_folder(folder: Path) -> dict[str, Path]:
     unknown = [found[name] for name in found if name not in checkpoint_names()]
     if unknown:
         raise CleansetError(
-            f"{unknown[0]}: no ResNet-50 of timm {timm.__version__} is called so; expected names such as {_example()}"
+            f"{unknown[0]}: unknown ResNet-50 of timm {timm.__version__}; expected names such as {_example()}"
         )
     return found
 

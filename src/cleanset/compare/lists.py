@@ -122,6 +122,7 @@ def compare_confidences(scores: pd.DataFrame, listed: pd.DataFrame) -> Confidenc
     classes, probabilities = top5_predictions(scores)
     first = pd.DataFrame({"image_id": scores["image_id"], "top1": classes[:, 0], "found": probabilities[:, 0]})
     joined = listed.rename(columns={"confidence": "published"}).merge(first, on="image_id", validate="one_to_one")
+    # otherwise the differences would be rounded to float32
     joined = joined.astype({"published": "float64"})
     joined = joined.assign(difference=(joined["published"] - joined["found"]).abs())
     is_correct = joined["top1"] == joined["class_index"]

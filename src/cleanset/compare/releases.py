@@ -67,6 +67,7 @@ def _changes(a: Entry | None, b: Entry | None) -> Iterator[ManifestChange]:
     ):
         if of_a != of_b:
             yield ManifestChange(a.wnid, a.image_id, what, of_a, of_b)
+    # another crop or source makes another file, and is listed already
     explained = a.crop != b.crop or a.source_sha256 != b.source_sha256
     if not explained and (a.file, a.file_sha256, a.pixels_sha256) != (b.file, b.file_sha256, b.pixels_sha256):
         yield ManifestChange(a.wnid, a.image_id, "file", a.file_sha256, b.file_sha256)

@@ -163,7 +163,7 @@ def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> Table:
 
 
 RESULTS = "results.json"
-"""In the folder of the predictions: what --json prints."""
+"""File with the output of --json, in the folder of the predictions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +208,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     asked = wanted.models_to_run(edition)
     images = _images(edition, wanted, asked.roles)
 
+    # imports torch, which takes seconds: a wrong name is reported before
     from cleanset.evaluate.run import evaluate
     from cleanset.scoring.engine import settings_for
 

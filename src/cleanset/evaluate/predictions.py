@@ -85,6 +85,7 @@ def read_finished(path: Path, fingerprint: str) -> tuple[pd.DataFrame, dict[str,
         record = parse_json(read_bytes(path.with_suffix(".json")), str(path), "a record")
         same = record["fingerprint"] == fingerprint and record["predictions_sha256"] == sha256(read_bytes(path))
         return (read_table(path, PREDICTIONS), record) if same else None
+    # a damaged record is like none: the predictions are computed again
     except (OSError, ValueError, LookupError, TypeError, CleansetError):
         return None
 
@@ -128,6 +129,7 @@ def measures(predictions: pd.DataFrame) -> Measures:
     tiers = {str(tier): accuracy for tier, accuracy in _by(predictions, "tier")}
     return Measures(
         Accuracy(len(predictions), int(predictions["correct"].sum())),
+        # fsum rounds once, so that the order of the images does not matter
         math.fsum(confidences) / len(predictions),
         {tier: tiers[tier] for tier in TIERS if tier in tiers},
         {int(str(each)): accuracy for each, accuracy in _by(predictions, "class_index")},

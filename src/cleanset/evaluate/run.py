@@ -82,6 +82,7 @@ def _tried(name: str, loaded: LoadedModel, settings: Settings) -> str:
             (scored,) = Scorer(loaded, settings.devices[0], settings.precision)([batch])
         except (RuntimeError, TypeError) as error:  # a network that cannot be copied, or moved
             raise CleansetError(f"{name}: cannot be copied to {settings.devices[0]} ({error})") from None
+    # the weights alone do not tell two versions of the code apart
     digest = hashlib.sha256(loaded.preprocessing(random_image()).tobytes())
     for array in scored.columns.values():
         digest.update(array.tobytes())
@@ -139,10 +140,12 @@ def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, pat
             record["against_float64"] = against.as_json()
     except CleansetError as error:
         text = str(error)
+        # an error of a network or preprocessing of one's own begins with its name already
         raise CleansetError(text if text.startswith(model.name) else f"{model.name}: {text}") from None
     table = predictions(images.items, scores)
     if path is not None:
         write_predictions(path, table, record)
+        # after the predictions are written, so that a kill in between loses nothing
         _shards(path, record["fingerprint"], images, settings).remove()
     return ModelPredictions(model.name, table, record, path)
 

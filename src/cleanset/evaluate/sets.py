@@ -107,7 +107,7 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
     if folder.is_dir():
         return _image_folder(name, folder)
     known = f"one of the edition's roles ({', '.join(roles)}), or " if roles else ""
-    raise CleansetError(f"{name}: no set; expected {known}a folder with {MANIFEST} or with a folder for each wnid")
+    raise CleansetError(f"{name}: unknown set; expected {known}a folder with {MANIFEST} or with a folder for each wnid")
 
 
 def _export(name: str, folder: Path) -> EvaluationSet:
@@ -152,7 +152,7 @@ def _files(folder: Path) -> Iterator[str]:
             if file.name.startswith("."):
                 continue
             if file.is_dir() or not file.name.lower().endswith(ENDINGS):
-                raise CleansetError(f"{file}: no image; expected files that end in {', '.join(ENDINGS)}: remove it")
+                raise CleansetError(f"{file}: not an image; expected files that end in {', '.join(ENDINGS)}: remove it")
             if not file.name.isprintable():
                 raise CleansetError(f"{file}: a name that cannot be printed; expected another: rename it")
             yield f"{path.name}/{file.name}"
@@ -205,6 +205,7 @@ def _rows(path: Path, role: str | None) -> dict[int, dict[str, str]]:
             raise CleansetError(f"{path}, line 1: columns {shown(', '.join(columns))}; expected {_LIST}")
         rows = {}
         for row in reader:
+            # DictReader has surplus cells under None, and None in place of missing ones
             if None in row or None in row.values():
                 raise CleansetError(f"{path}, line {reader.line_num}: expected {len(columns)} cells")
             rows[reader.line_num] = row
@@ -236,6 +237,7 @@ def _class_index(row: Mapping[str, str], where: str) -> int:
     """The class of a row: a wnid, a class index, or both if they agree."""
     by_wnid = class_indices().get(row.get("wnid", ""))
     text = row.get("class_index", "")
+    # isdigit alone would take superscripts, which int refuses, and digits of other scripts
     by_index = int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else None
     if ("wnid" in row and by_wnid is None) or ("class_index" in row and by_index is None):
         found = " ".join(row[name] for name in ("wnid", "class_index") if name in row)

@@ -104,7 +104,7 @@ def load_module(spec: ModuleModel) -> LoadedModel:
 
 
 def callable_of(spec: ModuleModel) -> Callable[[], object]:
-    """The callable that a module has under the name. Raises CleansetError if there is none."""
+    """The callable of a name in a module. Raises CleansetError if it is missing or cannot be imported."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does
@@ -185,6 +185,7 @@ def tensors_sha256(network: nn.Module) -> str:
     """SHA-256 of the parameters and buffers of a network, with their names, types and shapes."""
     digest = hashlib.sha256()
     for name, tensor in sorted(network.state_dict().items()):
+        # as bytes, because NumPy has no bfloat16
         value = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(value.tobytes())

@@ -20,10 +20,12 @@ def write_tar(folder: Path, out: Path) -> None:
 
     Not compressed: images do not shrink, and other versions of zlib write other bytes.
     """
+    # not pax, the default of tarfile, which adds records of its own wherever a value does not fit
     with tarfile.open(out, "w", format=tarfile.USTAR_FORMAT) as tar:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             data = path.read_bytes()
-            member = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder).as_posix()}")  # of nobody, of 1970, 0644
+            # TarInfo has no owner, the time 0 and the mode 0644 by default: the same bytes on every machine
+            member = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder).as_posix()}")
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
 
@@ -37,7 +39,9 @@ def unpack(path: Path) -> Iterator[tuple[Path, bool]]:
     with tempfile.TemporaryDirectory() as scratch:
         at = Path(scratch, "in")
         try:
+            # "r:" and not "r", which would decompress, too: what publish writes is never compressed
             with tarfile.open(path, "r:") as tar:
+                # the filter refuses paths and links that lead out of the folder: the tar may come from anywhere
                 tar.extractall(at, filter="data")
         except (tarfile.TarError, OSError, ValueError, EOFError) as error:
             raise CleansetError(
@@ -46,6 +50,7 @@ def unpack(path: Path) -> Iterator[tuple[Path, bool]]:
         folders = list(at.iterdir()) if at.is_dir() else []
         if len(folders) != 1 or not folders[0].is_dir():
             raise CleansetError(f"{path}: entries at its top: {len(folders)}; expected one folder")
+        # unpacking hides a member twice, other headers, bytes behind the end: writing the tar again shows them
         again = Path(scratch, "again")
         write_tar(folders[0], again)
         yield folders[0], again.read_bytes() == path.read_bytes()
@@ -76,7 +81,8 @@ def _write_shard(path: Path, folder: Path, entries: Sequence[Entry]) -> None:
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
         for entry in entries:
             for suffix, data in _members(folder, entry):
-                member = tarfile.TarInfo(f"{entry.image_id}.{suffix}")  # of nobody, of 1970, mode 0644
+                # no owner, time 0, mode 0644, as in write_tar
+                member = tarfile.TarInfo(f"{entry.image_id}.{suffix}")
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))
 

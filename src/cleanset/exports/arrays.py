@@ -52,6 +52,7 @@ def run(edition: Edition, out: Path, preprocessing: str | None, role: str | None
     params = read_params(edition.folder)
     if role is not None:
         params.model(role)
+    # the images of a set are by default prepared for the model that the set was made for
     by = preprocessing or role
     if by is None:
         raise CleansetError(
@@ -85,6 +86,7 @@ def inputs_of(model: Model) -> NetworkInputs:
         return NetworkInputs(preprocessing, *normalisation_of(model.name))
     import timm
 
+    # by default timm returns None for a model that it does not know
     config = timm.get_pretrained_cfg(model.name, allow_unregistered=False)
     return NetworkInputs(preprocessing, tuple(config.mean), tuple(config.std))
 
@@ -166,6 +168,7 @@ def _preprocessed(ids: Sequence[str], read: Source, preprocessing: Preprocessing
 
     # threads suffice: Pillow and numpy release the lock
     with ThreadPoolExecutor(available_cores()) as pool:
+        # in batches, because pool.map works through all that it is given, whether or not the results are taken
         for start in range(0, len(ids), MAX_IMAGES_IN_MEMORY):
             yield from pool.map(
                 lambda image_id: pixels_of(image_id, read, preprocessing), ids[start : start + MAX_IMAGES_IN_MEMORY]

@@ -65,6 +65,7 @@ def card_without_images(text: str, model: str, images: int, release: Release) ->
     """A card for a set that is published without its images: the table is loaded, the images are made again."""
     _, _, body = text.split("---\n", 2)
     before, rest = body.split("## Loading\n", 1)
+    # only the section on loading is replaced; all numbers stay those of stage export
     after = rest[rest.index(f"\n{_MOTIVATION}") :]
     matter = front_matter(model, images, bool(release.reviewers), with_images=False)
     return f"{matter}\n{before}{_LOADING_WITHOUT_IMAGES}\n{after}"

@@ -34,6 +34,7 @@ def delivered_confidences(selection: pd.DataFrame, crop_scores: pd.DataFrame, wh
     None for a crop whose five most probable classes lack the class; only review.wrong_after_crop: accept keeps one.
     Raises CleansetError, naming `where`, for a crop without scores.
     """
+    # first, so that of_crops has every crop
     check_scored(selection, predictions_of_crops(crop_scores), where)
     classes, probabilities = top5_predictions(crop_scores)
     by_class = [dict(zip(*pair, strict=True)) for pair in zip(classes.tolist(), probabilities.tolist(), strict=True)]

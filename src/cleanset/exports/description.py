@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # loading a set needs none of these
     from cleanset.scoring.record import ScoreRecord
 
 UNPUBLISHED = "0.0.0"
-"""The version of a set that has none, such as one that was rebuilt from a manifest alone."""
+"""The version of an unpublished set, such as one that was rebuilt from a manifest alone."""
 
 _MD5 = re.compile(r"urn:md5:([0-9a-f]{32})")
 
@@ -84,6 +84,7 @@ def release_of(croissant: bytes) -> Release:
             review=str(review["description"]),
             reviewers=tuple(str(each["prov:label"]) for each in review["prov:wasAssociatedWith"]),
         )
+    # a file from elsewhere may hold anything; verify then finds that it is not the one made from the manifest
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError):
         return Release()
 
@@ -205,7 +206,7 @@ def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]
         return {(row["wnid"], row["image_id"]): row["reason"] for row in rows}
     except (csv.Error, KeyError) as error:
         raise CleansetError(
-            f"{where}: no table of rejected candidates ({error}); expected {','.join(REJECTED_COLUMNS)}"
+            f"{where}: not a table of rejected candidates ({error}); expected {','.join(REJECTED_COLUMNS)}"
         ) from None
 
 

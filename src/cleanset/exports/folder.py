@@ -24,18 +24,19 @@ CHECKSUMS = "checksums.sha256"
 """The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
 SIGNATURE = f"{CHECKSUMS}.sig"
 DESCRIPTIONS = (LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
-"""Sorted."""
+"""The files that describe a set, sorted by name."""
 OPTIONAL = (LICENCE, CARD, REJECTED_CSV)
-"""A set that was rebuilt from its manifest has none of them; only a published one has LICENCE."""
+"""Descriptions that a set rebuilt from its manifest lacks; only a published set has LICENCE."""
 
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
 MAX_FILE_BYTES = 1 << 29
-"""More than any image or manifest has: 100 million pixels are 300 MB."""
+"""Size limit of a file of a set, above that of any image: 100 million pixels are 300 MB."""
 
 
 def metadata_csv(manifest: str) -> str:
-    """METADATA of a manifest."""
+    """The text of METADATA, from that of the manifest."""
+    # once each: the header is the first line
     return manifest.replace(",class_index,", ",label,", 1).replace(",file,", ",file_name,", 1)
 
 
@@ -65,11 +66,13 @@ def read_regular_file(path: Path | str) -> bytes:
 
     Raises CleansetError for a pipe or a device, which could be read for ever, and OSError as `open` does.
     """
+    # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever, before its kind can be checked
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # much faster than a Path
+        # of the open file, not of its path, which may have been replaced meanwhile
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise CleansetError(f"{path}: no regular file; expected a file of a finished set")
+            raise CleansetError(f"{path}: not a regular file; expected a file of a finished set")
         if status.st_size > MAX_FILE_BYTES:
             raise CleansetError(f"{path}: {status.st_size:,} bytes; expected at most {MAX_FILE_BYTES:,}")
         return file.read()

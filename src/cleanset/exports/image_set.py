@@ -54,6 +54,7 @@ class ImageSet:
         entry = self.entries[self._position(place)]
         data = read_image(self.folder, entry)
         try:
+            # Pillow chooses the decoder by the bytes, not by the name: no other than these two may be tried
             with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as opened:
                 image = opened.convert("RGB")
         except Exception as error:  # Pillow raises whatever damaged bytes lead it to
@@ -72,6 +73,7 @@ class ImageSet:
                 "torch.utils.data.Subset(images, range(...)), for that of the manifest images.entries[...]"
             )
         try:
+            # takes the integers of NumPy and torch, but no float
             position = operator.index(place)  # type: ignore[arg-type]
         except TypeError:
             raise TypeError(f"ImageSet, position {place!r}; expected a whole number") from None
@@ -84,5 +86,6 @@ def _record(entry: Entry, width: int, height: int) -> dict[str, Any]:
     return entry.model_dump() | {
         "confidence": math.nan if entry.confidence is None else entry.confidence,
         "real_classes": " ".join(map(str, entry.real_classes)),
+        # torch's default_collate refuses None
         "crop": entry.crop or (0, 0, width, height),
     }

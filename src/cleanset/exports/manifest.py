@@ -152,7 +152,7 @@ def _words(classes: Iterable[int]) -> str:
 
 
 def file_name(wnid: str, image_id: str, crop: Box | None) -> str:
-    """Where an image lies in the folder of its set: a whole one is a JPEG, a cropped one a PNG."""
+    """The path of an image in the folder of its set: a whole one is a JPEG, a cropped one a PNG."""
     return f"{wnid}/{image_id}{'.JPEG' if crop is None else '.png'}"
 
 

@@ -27,7 +27,7 @@ class Problem:
     Kinds: manifest (a line is invalid, or contradicts another), twice (the bytes or pixels of one image in two
     places), missing, surplus, misplaced (in another folder), changed (other bytes, other pixels), reencoded (other
     bytes, the same pixels), undecodable, pixels (the bytes of the manifest, but other pixels), unlike (a file that is
-    made from the manifest has other content), source (another original), signature (none, or one that does not hold).
+    made from the manifest has other content), source (another original), signature (missing, or not valid).
     `line` is the line of the manifest.
     """
 
@@ -96,7 +96,9 @@ def check_manifest(text: str, where: str) -> CheckedManifest:
             problems += [_of_line(number, *each) for each in found]
             invalid_files.append(row[COLUMNS.index("file")] if len(row) == len(COLUMNS) else "")
     if not problems:
+        # only if every line is valid: a missing one would make its neighbors look wrong, too
         problems += _between(entries)
+    # last, because each problem above makes the text differ, too
     if not problems and manifest_csv(entries.values()) != text:
         problems.append(
             Problem("manifest", MANIFEST, "other line ends, quotes or digits", "the file as it was written")
@@ -164,6 +166,7 @@ def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
         return Entry.model_validate(values)
     except ValidationError as error:
         texts = dict(zip(COLUMNS, row, strict=True))
+        # pydantic reports each edge of a box; in a message the box is one value
         return list(dict.fromkeys(_found_and_expected(each, texts) for each in error.errors()))
 
 

@@ -83,6 +83,7 @@ def render(publication: Publication) -> str:
 
 
 def _publishable(export: Path) -> tuple[list[Entry], Release]:
+    # without decoding: files with the SHA-256 of the manifest have its pixels
     problems = verify.run(export, decode=False).problems
     if problems:
         raise CleansetError(
@@ -92,7 +93,7 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
     if not (export / CARD).is_file():
         raise CleansetError(f"{export}: no data card ({CARD}); expected a set that stage export has written")
     if not entries:
-        raise CleansetError(f"{export}: a set without an image; expected some")
+        raise CleansetError(f"{export}: no images; expected at least one")
     if not release.date:
         raise CleansetError(
             f"{export}: version {release.version} without a date; "
@@ -109,5 +110,6 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
     if not with_images:
         card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)
         texts[CARD] = card.encode()
+    # last, because it lists the digests of all others
     texts[CHECKSUMS] = checksums({name: sha256(data) for name, data in texts.items()}).encode()
     return texts

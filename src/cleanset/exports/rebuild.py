@@ -28,7 +28,7 @@ class RebuildResult:
 
 
 class _IncompleteError(Exception):
-    """Raised to leave nothing behind."""
+    """An image cannot be rebuilt, so that nothing is to be written."""
 
 
 def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
@@ -46,6 +46,7 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
                 folder.mkdir()
                 problems = _write_images(folder, checked.entries, locations)
                 if problems:
+                    # out of the block, so that new_folder removes what was written
                     raise _IncompleteError
                 write_descriptions(folder, list(checked.entries.values()), _release(manifest))
         except _IncompleteError:
@@ -104,6 +105,7 @@ def _write_one(folder: Path, entry: Entry, location: Location | None, line: int)
     if pixels != entry.pixels_sha256:
         found = f"{pixels[:12]}... as {decoder()} decodes it"
         yield Problem("pixels", entry.file, found, entry.pixels_sha256, line)
+    # after the pixels: where only the bytes differ, another version of Pillow solves it
     elif sha256(made.data) != entry.file_sha256:
         found = f"the same pixels, in the bytes of {made.encoder}"
         yield Problem("reencoded", entry.file, found, f"those of {_to_install(entry.encoder)}", line)

@@ -19,13 +19,14 @@ NAMESPACE = "cleanset"
 """Purpose of a signature (ssh-keygen -n); one given for another purpose does not count."""
 
 _ARMOUR = ("-----BEGIN SSH SIGNATURE-----\n", "-----END SSH SIGNATURE-----\n")
+# where ssh-keygen breaks the lines of a signature
 _LINE_CHARACTERS = 70
 _PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+=*( .*)?\s*")
 _GOOD = re.compile(r'Good "cleanset" signature (?:for (?P<who>.*) )?with (?P<key>\S+) key (?P<digest>\S+)')
 
 
 class SignatureError(Exception):
-    """A signature of nobody who is allowed, of other content, or none at all; the message says which."""
+    """A signature that is missing, of other content, or not by an allowed signer; the message says which."""
 
 
 def sign(data: bytes, key: Path) -> bytes:
@@ -39,10 +40,10 @@ def sign(data: bytes, key: Path) -> bytes:
 
 
 def signer(data: bytes, signature: bytes, signers: Path) -> str:
-    """Who signed `data`, as "alice@example.org, ED25519 key SHA256:...".
+    """The signer of `data`, as "alice@example.org, ED25519 key SHA256:...".
 
     `signers` is a public key, or a list as ssh-keygen(1) describes under ALLOWED SIGNERS. Raises SignatureError for a
-    signature that does not hold, and CleansetError if `signers` cannot be read.
+    signature that is not valid, and CleansetError if `signers` cannot be read.
     """
     _check_armour(signature)
     try:
@@ -52,22 +53,25 @@ def signer(data: bytes, signature: bytes, signers: Path) -> str:
     except UnicodeDecodeError:
         raise CleansetError(f"{signers}: not a text file; expected a public key, or allowed signers") from None
     if _PUBLIC_KEY.fullmatch(known):
+        # a list of signers begins each line with a name; * stands for any
         known = f"* {known}"
     elif "PRIVATE KEY" in known:
         raise CleansetError(f"{signers}: a private key; expected the public one, {signers.name}.pub")
+    # ssh-keygen takes only the signed data from its standard input, signers and signature from files
     with tempfile.TemporaryDirectory() as folder:
         allowed, signed = Path(folder, "allowed_signers"), Path(folder, "signature")
         allowed.write_text(known, encoding="utf-8")
         signed.write_bytes(signature)
         files = ("-f", str(allowed), "-s", str(signed))
+        # verify asks for the name of the signer, which only the list of signers knows
         found = _ssh_keygen("find-principals", *files)
         if found.returncode:
-            raise SignatureError(f"of nobody in {signers} ({_last_line(found.stderr)})")
+            raise SignatureError(f"not by a signer in {signers} ({_last_line(found.stderr)})")
         who = found.stdout.decode().split("\n")[0]
         done = _ssh_keygen("verify", "-n", NAMESPACE, "-I", who, *files, data=data)
     good = _GOOD.search(done.stdout.decode())
     if done.returncode or good is None:
-        raise SignatureError(f"that does not hold ({_last_line(done.stderr) or _last_line(done.stdout)})")
+        raise SignatureError(f"not valid ({_last_line(done.stderr) or _last_line(done.stdout)})")
     return f"{'' if who == '*' else f'{who}, '}{good['key']} key {good['digest']}"
 
 
@@ -84,6 +88,7 @@ def _check_armour(signature: bytes) -> None:
 
 
 def _ssh_keygen(action: str, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    # looked up first: subprocess would raise an OSError that names no remedy
     program = shutil.which("ssh-keygen")
     if program is None:
         raise CleansetError("ssh-keygen: not installed; signatures need OpenSSH 8.2 or later: install openssh-client")

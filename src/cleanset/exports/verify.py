@@ -95,8 +95,9 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     known = {each.file for each in placed} | {*DESCRIPTIONS, CHECKSUMS, SIGNATURE} | set(manifest.invalid_files)
     problems += [Problem("surplus", file, "a file", "nothing") for file in sorted(files - known)]
     problems += [Problem("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
-    problems += [Problem("surplus", name, "no regular file", "nothing") for name in sorted(others)]
+    problems += [Problem("surplus", name, "not a regular file", "nothing") for name in sorted(others)]
     if not manifest.problems:
+        # what is made from a faulty manifest differs for that reason alone
         problems += _of_derived(folder, files, manifest, with_images)
     problems += _of_checksums(folder, files, with_images)
     whose = _signer(folder, files, signers) if signers else None
@@ -147,6 +148,7 @@ def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[s
     with os.scandir(folder) as there:
         for entry in there:
             name = prefix + entry.name
+            # a link to a folder might lead back here, and is not part of a set
             if entry.is_dir(follow_symlinks=False):
                 inside = _contents(Path(entry.path), f"{name}/")
                 files |= inside[0]
@@ -167,6 +169,7 @@ def _placed(entries: Mapping[int, Entry], files: set[str]) -> list[_Placed]:
     for line, entry in entries.items():
         if entry.file in files:
             placed.append(_Placed(line, entry, entry.file))
+        # a file in another folder is misplaced, which is one problem, not one missing and one surplus
         elif same_name := elsewhere.get(PurePosixPath(entry.file).name):
             placed.append(_Placed(line, entry, same_name.pop(0)))
     return placed
@@ -200,7 +203,8 @@ def _of_file(folder: Path, placed: _Placed, decode: bool) -> Iterator[Problem]:
 
 
 def _pixels(data: bytes) -> str | ValueError:
-    """SHA-256 of the pixels, or why there are none."""
+    """SHA-256 of the pixels, or the error of decoding them."""
+    # imported here, because most sets are verified by their bytes, without decoding an image
     from cleanset.images import codec
 
     try:
@@ -225,6 +229,7 @@ def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest, with_i
 
 def _is_without_images(folder: Path, files: set[str]) -> bool:
     """Whether a set was published without its images, and so without METADATA, which needs them."""
+    # a METADATA that is listed but lost is a fault, not a set without images
     return CHECKSUMS in files and METADATA not in {*files, *read_checksums(folder)[1]}
 
 
@@ -249,7 +254,7 @@ def _of_checksums(folder: Path, files: set[str], with_images: bool) -> Iterator[
 
 
 def _signer(folder: Path, files: set[str], signers: Path) -> str | Problem:
-    """Who signed CHECKSUMS, or what is wrong with the signature."""
+    """The signer of CHECKSUMS, or the problem with the signature."""
     if SIGNATURE not in files:
         return Problem("signature", SIGNATURE, "nothing", f"a signature of {CHECKSUMS}")
     if CHECKSUMS not in files:

@@ -33,7 +33,7 @@ _LIST, _CHECKED, _PART, _LOCK = "list.json", "checked.json", "part", "lock"
 
 @dataclass(frozen=True, slots=True)
 class SetLocation:
-    """Where the files of a set are: the MD5 of their list, and the remote."""
+    """The location of a set's files: the MD5 of their list, and the remote."""
 
     commit: str
     directory: str
@@ -47,12 +47,12 @@ def known_commit(published: PublishedSet) -> str | None:
 
 
 def keep_commit(published: PublishedSet, commit: str) -> None:
-    """Remember the commit of the revision."""
+    """Keep the commit of the revision."""
     write_text(_revision_file(published), json.dumps({"commit": commit, "rev": published.rev}) + "\n")
 
 
 def known_location(published: PublishedSet, commit: str) -> SetLocation | None:
-    """Where the set's files are, if this was found out before."""
+    """The location of the set's files, if it was kept before."""
     found = _read_json(_location_file(published, commit))
     try:
         directory, remote = found["directory"], Remote(**found["remote"])
@@ -63,7 +63,7 @@ def known_location(published: PublishedSet, commit: str) -> SetLocation | None:
 
 
 def keep_location(published: PublishedSet, located: SetLocation) -> None:
-    """Remember where the set's files are."""
+    """Keep the location of the set's files."""
     write_text(_location_file(published, located.commit), json.dumps(asdict(located), indent=2) + "\n")
 
 
@@ -74,6 +74,7 @@ class KeptSet:
         self.model = published.model
         self.directory = located.directory
         self.of = _name(published.url, published.folder, published.export)
+        # by content, not by commit: commits that leave a set unchanged share one copy
         self.home = cache_folder() / f"{self.of}-{located.directory[:16]}"
         self.whole = self.home / published.model
         self.part = self.home / _PART
@@ -101,6 +102,7 @@ class KeptSet:
     def write(self, folder: Path, file: str, data: bytes) -> None:
         """Store a file of the set, whole or not at all; what is in its way is removed. Only while the set is locked."""
         path = folder / file
+        # a damaged cache may have a file where the set has a folder
         for above in reversed(path.relative_to(folder).parents[:-1]):
             if (folder / above).is_symlink() or (folder / above).is_file():
                 (folder / above).unlink()
@@ -132,6 +134,7 @@ class KeptSet:
 
     def remove_surplus(self, folder: Path, files: Mapping[str, str]) -> None:
         """Remove everything that the set does not list, such as what a killed process left."""
+        # backwards, so that what a folder holds is removed before the folder
         for path in sorted(folder.rglob("*"), reverse=True):
             if path.is_dir() and not path.is_symlink():
                 with suppress(OSError):  # not empty
@@ -154,11 +157,13 @@ class KeptSet:
             others = part.parent != self.home
             if others and (part.parent.name.startswith(f"{self.of}-") or _age_seconds(part) > STALE_SECONDS):
                 with suppress(OSError), (part.parent / _LOCK).open("ab") as lock:
+                    # without waiting: a part that another process is filling is not abandoned
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(part, ignore_errors=True)
 
 
 def _state(path: Path) -> list[int]:
+    # not of what a link leads to: a link in place of a file counts as a change
     status = path.lstat()
     return [status.st_size, status.st_mtime_ns]
 
@@ -183,6 +188,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     """An object; an empty one for a file that is missing or damaged."""
     try:
         found = json.loads(path.read_bytes())
+    # json raises RecursionError for deeply nested text
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""Where DVC keeps a set, from the files of a repository: dvc.lock, .dvc/config and the list of a folder's files."""
+"""The location of a set in DVC, from a repository's dvc.lock and .dvc/config and the list of a folder's files."""
 
 import configparser
 import re
@@ -54,6 +54,7 @@ def directory_md5(snapshot: Snapshot) -> str:
             f"{asked}: no finished set of model {asked.model}; expected one of {', '.join(models) or 'none'}"
         )
     found = str(outs[asked.export].get("md5"))
+    # DVC 2 wrote no key hash; its MD5 of a text file was that of converted line ends
     if not _DIRECTORY.fullmatch(found) or outs[asked.export].get("hash") != "md5":
         raise CleansetError(f"{asked}, dvc.lock: no MD5 of {asked.export}; expected what DVC 3 writes")
     return found
@@ -62,6 +63,7 @@ def directory_md5(snapshot: Snapshot) -> str:
 def remote_of(snapshot: Snapshot) -> Remote:
     """The default remote of the DVC project that the edition belongs to."""
     asked = snapshot.published
+    # an edition may be a DVC project inside another one (dvc init --subdir): the nearest counts
     for root in (PurePosixPath(asked.folder), *PurePosixPath(asked.folder).parents):
         text = snapshot.read(_inside(root.as_posix(), ".dvc/config"))
         if text is not None:
@@ -145,11 +147,13 @@ def _outs(text: str, where: str) -> dict[str, dict[str, Any]]:
 
 
 def _default_remote(text: str, root: str, where: str) -> Remote:
+    # interpolation would take the % of an escaped address for a placeholder
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(text)
     except configparser.Error as error:
         raise CleansetError(f"{where}: not readable ({reason(error)}); expected DVC's settings") from None
+    # DVC puts the name of a section in quotes, as in ['remote "storage"']
     sections = {name.strip("'\""): dict(parser[name]) for name in parser.sections()}
     name = sections.get("core", {}).get("remote", "").strip("'\"")
     options = {key: value.strip("'\"") for key, value in sections.get(f'remote "{name}', {}).items()}

@@ -1,4 +1,4 @@
-"""The command `fetch`: a finished set from a git repository, and what `cleanset.load` and `table` read of it."""
+"""The command `fetch`: a finished set from a git repository; used by `cleanset.load` and `cleanset.table`, too."""
 
 import shutil
 from collections.abc import Iterable, Mapping
@@ -62,11 +62,13 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
     """The set, from this machine if it is here, whole; else what is missing or damaged is fetched. See `run`."""
     located = _located(published, update)
     kept = KeptSet(published, located)
+    # without the lock, because a whole set is only read
     if not force and (files := kept.listing()) and kept.whole.is_dir() and not kept.faulty(kept.whole, files):
         return _fetched(published, located, kept, files)
     with kept.locked():
         source = _Source(published, located, kept)
         files = source.listing()
+        # looked at again under the lock: another process may have fetched the set meanwhile
         folder = kept.whole if kept.whole.is_dir() else kept.part
         missing = kept.faulty(folder, files, afresh=force)
         source.download(folder, missing, files)
@@ -74,9 +76,12 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
             kept.remove_surplus(folder, files)
             _verify(published, folder)
         if folder == kept.part:
+            # last: a folder of this name holds a set that is whole and checked
             kept.part.rename(kept.whole)
+        # records sizes and times, so that the next call need not read the files
         kept.faulty(kept.whole, files)
     with suppress(OSError):
+        # the set is there, whether or not old parts can be removed
         kept.remove_stale_parts()
     return _fetched(published, located, kept, files)
 
@@ -116,7 +121,8 @@ def _manifest_md5(files: Mapping[str, str], where: str) -> str:
 
 
 def _located(published: PublishedSet, update: bool) -> SetLocation:
-    """Where the set's files are: as found out before, else from the repository."""
+    """The location of the set's files: the one kept before, else from the repository."""
+    # a branch or tag may move, a full commit cannot
     is_commit = published.rev is not None and COMMIT.fullmatch(published.rev)
     commit = published.rev if is_commit else None if update else known_commit(published)
     if commit and (found := known(published, commit)):
@@ -193,12 +199,15 @@ class _Source:
                         done += 1
                     except CleansetError as error:
                         problems.append(error)
+            # one damaged file says nothing about the next, a remote that does not answer does
             except UnreachableError as error:
                 have = len(files) - len(wanted) + done
                 raise self._unreachable(error, f"; {have:,} of {len(files):,} files are kept") from None
             finally:
+                # otherwise the block would go through all downloads that have not begun
                 pool.shutdown(cancel_futures=True)
         if problems:
+            # threads finish in any order; the message is the same each time
             first = min(map(str, problems))
             count = f"; problems: {len(problems):,} of {len(files):,} files, this is the first" if problems[1:] else ""
             raise CleansetError(f"{first}{count}")

@@ -17,9 +17,12 @@ _ROLE = re.compile(r"[a-z][a-z0-9_]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
 _MAYBE_COMMIT = re.compile(r"[0-9a-fA-F]{4,40}")
+# git by itself waits for ever for a server that stops sending; with these settings, one minute
 _OPTIONS = ("-c", "advice.detachedHead=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60")
 _PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
+# variables by which a user sets git up for every repository
 _SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
+# lines that git adds to any failure, and that tell nothing about the cause
 _BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
@@ -75,7 +78,7 @@ class UnknownRevisionError(CleansetError):
 
 
 class _GitError(Exception):
-    """git ended with another exit code than 0; its message."""
+    """git failed; the message is its standard error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Snapshot:
     commit: str
 
     def read(self, path: str) -> str | None:
-        """The text of a file, downloaded if it is not there yet; None where the commit has none.
+        """The text of a file, downloaded on first use; None if the commit has no such file.
 
         Raises CleansetError for a folder or submodule of that name, and for more than MAX_TEXT_BYTES.
         """
@@ -124,6 +127,7 @@ def snapshot(published: PublishedSet, rev: str, folder: Path) -> Snapshot:
     """
     try:
         _git(None, "init", "--quiet", "--bare", str(folder))
+        # a promisor remote is asked for a file only when the file is read
         for key, value in (("url", published.url), ("promisor", "true"), ("partialclonefilter", "blob:none")):
             _git(folder, "config", f"remote.origin.{key}", value)
         return Snapshot(published, folder, _commit(published, rev, folder))
@@ -132,6 +136,7 @@ def snapshot(published: PublishedSet, rev: str, folder: Path) -> Snapshot:
 
 
 def _commit(published: PublishedSet, rev: str, folder: Path) -> str:
+    # servers send branches, tags and full commits; an abbreviated commit is looked up in the history
     if _NAME.fullmatch(rev) and (not _MAYBE_COMMIT.fullmatch(rev) or COMMIT.fullmatch(rev)):
         try:
             _git(folder, "fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", rev)
@@ -144,9 +149,11 @@ def _commit(published: PublishedSet, rev: str, folder: Path) -> str:
 
 def _commit_in_history(published: PublishedSet, folder: Path, rev: str) -> str:
     refs = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
+    # tree:0: the commits alone, without folders and files
     _git(folder, "fetch", "--quiet", "--filter=tree:0", "origin", *refs)
     for name in (rev, f"refs/remotes/origin/{rev}"):
         try:
+            # a revision may begin with "-", which git would take for an option
             return _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").strip()
         except _GitError:
             continue
@@ -178,8 +185,10 @@ def _git(folder: Path | None, *arguments: str) -> str:
 
 def _environment() -> dict[str, str]:
     """This process's, without what a hook of another repository sets; nobody is asked where nobody can answer."""
+    # GIT_DIR and the like, which git sets for its hooks, would lead to that repository
     kept = {name: value for name, value in os.environ.items() if name.startswith(_SETTINGS) or name[:4] != "GIT_"}
     quiet = {} if sys.stdin is not None and sys.stdin.isatty() else {"GIT_TERMINAL_PROMPT": "0"}
+    # in English, because _commit reads the messages
     return {**kept, "LC_ALL": "C", **quiet}
 
 

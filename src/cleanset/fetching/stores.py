@@ -19,11 +19,12 @@ ATTEMPTS = 3
 TIMEOUT_SECONDS = 30
 MAX_SHOWN_CHARACTERS = 160
 MAX_FILE_BYTES = 1 << 29
-"""More than any image or manifest has."""
+"""Size limit of a file, above that of any image or manifest."""
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _PLAIN_OPTIONS = {"url", "verify", "jobs", "read_timeout", "connect_timeout"}
 """Settings of a remote that ask for nothing special: no login, no headers, no certificates."""
+# HTTP status codes after which another try may succeed
 _PASSING = (408, 429, 500, 502, 503, 504)
 
 
@@ -36,7 +37,7 @@ class UnreachableError(Exception):
 
 
 class Store(Protocol):
-    """A remote; `name` is how messages call it."""
+    """A remote; `name` is its name in messages."""
 
     name: str
 
@@ -74,12 +75,15 @@ class HttpStore:
             except UnreachableError:
                 if attempt == ATTEMPTS:
                     raise
+                # longer after each failure, so that a busy server gets time to recover
                 time.sleep(attempt / 2)
+        # for mypy: the last attempt has returned or raised
         raise AssertionError
 
     def _get(self, md5: str) -> bytes:
         try:
             with urllib.request.urlopen(f"{self._url}/{quote(object_path(md5))}", timeout=TIMEOUT_SECONDS) as answer:
+                # with a limit, so that an endless answer cannot fill the memory
                 data = bytes(answer.read(MAX_FILE_BYTES))
                 expected = answer.headers.get("Content-Length")
         except urllib.error.HTTPError as error:
@@ -129,9 +133,11 @@ class DvcStore:
     def __init__(self, remote: Remote, scheme: str) -> None:
         self.name = _shown(remote.url)
         try:
+            # dvc is optional, and takes up to a second to import
             from dvc.config import Config
             from dvc.fs import get_cloud_fs
 
+            # settings of this machine, such as an account, overrule those of the repository
             own = Config().get("remote", {}).get(remote.name, {})
             kind, settings, self._path = get_cloud_fs({}, **{**remote.options, **own})
             self._fs: Any = kind(**settings)
@@ -141,7 +147,7 @@ class DvcStore:
                 f"expected it: pip install 'dvc[{scheme}]', which cleanset[build] has for s3 and ssh"
             ) from None
         except Exception as error:  # whatever the libraries below dvc raise
-            raise CleansetError(f"{self.name}: no remote that dvc can read ({reason(error)})") from None
+            raise CleansetError(f"{self.name}: not a remote that dvc can read ({reason(error)})") from None
 
     def read(self, md5: str) -> bytes:
         """The bytes of the file."""

@@ -118,9 +118,11 @@ def _ids(table: pd.DataFrame) -> set[tuple[int, str]]:
 def still_to_review(edition: Edition, votes: Votes) -> Mapping[str, ReviewProgress]:
     """By role, and for all together, the images that lack a verdict or a box, once boxes are asked for."""
     params = read_params(edition.folder)
+    # the published crops have no boxes, and the replay only counts them; a laboratory has to draw them
     asking = params.review.model_copy(update={"unknown_boxes": "open"})
     tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
     classes = candidates_by_class(tables, params.dataset.class_list())
+    # nobody has scored these crops, so that none counts as misclassified
     decided = decide_all(asking, votes, {role: {} for role in params.models})
     return status_of(classes, decided, params.model_copy(update={"review": asking})).progress
 

@@ -70,6 +70,7 @@ def with_extras(listed: pd.DataFrame, extras: Mapping[int, Sequence[str]]) -> pd
     for class_index, names in extras.items():
         confidence = np.float32(last.get(class_index, WITHOUT_A_LIST))
         for name in names:
+            # the next float32 below: behind every listed image, and above every image that is not listed
             confidence = np.nextafter(confidence, np.float32(0))
             rows.append((class_index, name, confidence))
     columns = ["class_index", "image_id", "confidence"]
@@ -109,7 +110,7 @@ def _no_label(labels: Sequence[int]) -> int:
 STAGES = ("intersect", "select", "review_apply", "count")
 """The stages that need no image and run no model."""
 PUBLISHED_REVIEWER = "scooter"
-"""Whose folder in imagenet/reviews has the published verdicts."""
+"""The reviewer whose folder in imagenet/reviews has the published verdicts."""
 PUBLISHED_ROLE = "norm_robust"
 """The model that the published set was made for."""
 _EXPECTED = "expected the ImageNet edition of this checkout: git checkout it"
@@ -150,6 +151,7 @@ def _write_files(edition: Edition, source: Edition, review: Mapping[str, str]) -
     params["protocol"] = "as_published"
     params["select"] = {"candidates": 5}
     params["review"] = params["review"] | {"unknown_boxes": "count"} | review
+    # the lists leave out what a model misclassifies: there is no accuracy to compute
     params["count"] = {"accuracy": False, "published_top1": {}}
     stages = {name: stage for name, stage in pipeline["stages"].items() if name in STAGES}
     write_text(edition.params_yaml, yaml.safe_dump(params, sort_keys=False))
@@ -164,6 +166,7 @@ def reproduce(edition: Edition) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "dvc", *command],
             cwd=edition.folder,
+            # so that the commands of the stages find the programs of this environment
             env=os.environ | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])},
             capture_output=True,
             text=True,

@@ -77,6 +77,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str,
 
 def _number(where: str, cells: dict[str, str], name: str, least: int, most: int) -> int:
     text = cells[name]
+    # int takes digits of any script, and raises ValueError for more than 4,300
     if text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most:
         return int(text)
     wanted = str(least) if least == most else f"a number from {least} to {most}"
@@ -85,6 +86,7 @@ def _number(where: str, cells: dict[str, str], name: str, least: int, most: int)
 
 def _confidence(where: str, text: str) -> float:
     # of itself, float takes digits of any script, underscores and blanks
+    # rounded as the table stores it: what is equal there has to be in the order of the image ids
     value = float(np.float32(text)) if _DECIMAL.fullmatch(text) else math.nan
     if not 0 <= value <= 1:
         raise CleansetError(f"{where}, confidence: {shown(text)}; expected a probability from 0 to 1: {_EXPECTED}")
@@ -140,5 +142,5 @@ def check_pool(pool: pd.DataFrame, listed: pd.DataFrame, extras: dict[int, list[
         if found + len(extras.get(class_index, [])) > correct:
             raise CleansetError(
                 f"class {class_index}: {found + len(extras[class_index])} images are listed or reviewed beyond the "
-                f"list, but the model gets {correct} right; expected no more: correct the reviews"
+                f"list, but the model classifies {correct} correctly; expected no more: correct the reviews"
             )

@@ -148,5 +148,6 @@ def hardest_classes(
         reasons = Counter(reason for each in rejected for reason in each.causes)
         by_count = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
         found.append(HardClass(state, len(rejected), by_count))
+    # the class index last, so that equal classes have one order
     found.sort(key=lambda each: (sum(each.state.kept.values()), -each.rejected, each.state.class_index))
     return found[:most]

@@ -82,7 +82,7 @@ def keys(frame: pd.DataFrame) -> list[Key]:
 def funnel(
     index: pd.DataFrame, shared: pd.DataFrame, sets: Mapping[str, Filled], reviewed: Collection[Key]
 ) -> list[FunnelStep]:
-    """From all images to the finished sets. `reviewed`: the images with at least one verdict."""
+    """The steps from all images to the finished sets. `reviewed`: the images with at least one verdict."""
     every = {role: candidates(filled) for role, filled in sets.items()}
     reviewed_counts = {role: sum(key in reviewed for key in keys(frame)) for role, frame in every.items()}
     return [
@@ -102,7 +102,7 @@ def funnel(
 
 
 def histograms(sets: Mapping[str, Filled]) -> list[Histogram]:
-    """By model, then tier."""
+    """A histogram for each model and tier, by model first."""
     return [
         Histogram(role, tier, _binned(candidates(filled), tier), _binned(filled.selection, tier))
         for role, filled in sets.items()
@@ -116,7 +116,7 @@ def _binned(frame: pd.DataFrame, tier: str) -> tuple[int, ...]:
 
 
 def class_states(sets: Mapping[str, Filled], classes: Collection[int], images_per_class: int) -> list[ClassState]:
-    """Every class, by class index."""
+    """The state of every class, by class index."""
     kept = {role: per_class(filled.selection, classes) for role, filled in sets.items()}
     still_open = {role: per_class(filled.rejected[filled.rejected["open"]], classes) for role, filled in sets.items()}
     short = {
@@ -175,11 +175,12 @@ def pairwise(overlap: Sequence[tuple[tuple[str, ...], int]], roles: Sequence[str
 
 
 def rejects(sets: Mapping[str, Filled], examples: int) -> list[Rejects]:
-    """By reason, the most frequent first; what was merely left over comes last and has no examples.
+    """The rejects by reason, the most frequent first; images merely left over come last and have no examples.
 
     An image that is a candidate of two classes for two models is one image, with the class in which it ranks higher.
     """
     every = pd.concat([filled.rejected.assign(role=role) for role, filled in sets.items()])
+    # an image that is a candidate of two classes is shown once, where it ranks higher
     images = every.sort_values(["rank", "class_index", "image_id"]).drop_duplicates(["reason", "image_id"])
     found = []
     for reason, rows in every.groupby("reason"):
@@ -212,5 +213,5 @@ def plots(
 
 
 def _text(rows: Sequence[PlotRow]) -> str:
-    """JSON, a line for each row."""
+    """The rows as JSON, one on each line."""
     return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"

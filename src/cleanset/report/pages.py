@@ -183,7 +183,8 @@ def headlines(report: ReportData) -> list[tuple[str, str]]:
 
 
 def page_environment(*folders: Path) -> Environment:
-    """Where templates are rendered: those in `folders`, which may extend base.html, and the report's own."""
+    """The environment of the report's templates and of those in `folders`, which may extend base.html."""
+    # StrictUndefined: a misspelled name raises, where Jinja2 by default prints nothing
     environment = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,

@@ -13,7 +13,7 @@ from cleanset.images.boxes import Box
 from cleanset.images.codec import cropped, decode
 
 THUMBNAIL_PIXELS = 400
-"""The longer side."""
+"""Longer side of a thumbnail."""
 
 _QUALITY = 75
 _ORIENTATION = 0x0112
@@ -55,6 +55,7 @@ def before_and_after(data: bytes, crop: Box) -> tuple[Thumbnail, Thumbnail]:
 def _small(image: Image.Image) -> Image.Image:
     scale = min(1.0, THUMBNAIL_PIXELS / max(image.size))
     size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
+    # with a gap, Pillow first reduces by a whole number, which is faster; 2.0 is what its own thumbnail() takes
     return image.resize(size, Image.Resampling.BICUBIC, reducing_gap=2.0)
 
 
@@ -63,12 +64,14 @@ def _draw_box(small: Image.Image, box: Box, across: float, down: float) -> None:
     x, y = round(left * across), round(top * down)
     edges = (x, y, max(x, round(right * across) - 1), max(y, round(bottom * down) - 1))
     draw = ImageDraw.Draw(small)
+    # dark beneath bright, so that the box shows on any background
     draw.rectangle(edges, outline=_EDGE, width=5)
     draw.rectangle(edges, outline=_OUTLINE, width=3)
 
 
 def _finished(small: Image.Image, original: Image.Image) -> Thumbnail:
     """The small image turned by the EXIF orientation of `original`, and encoded."""
+    # Pillow would write the metadata of the original into the copy; the orientation alone is needed
     small.info = {}
     exif = small.getexif()
     exif.clear()

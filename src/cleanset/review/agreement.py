@@ -92,6 +92,7 @@ def fleiss_kappa(counts: Counts) -> float | None:
     verdict counts in it, but not in the observed agreement. For two reviewers it is Scott's pi. None
     if no row has two verdicts, or only one verdict was ever given.
     """
+    # the shares of a row without a verdict would be 0 / 0
     counts = counts[counts.any(axis=1)]
     observed = observed_agreement(counts)
     if observed is None or counts.any(axis=0).sum() < 2:

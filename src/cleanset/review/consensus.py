@@ -52,6 +52,7 @@ def _of_board(board: Review, drawn: Sequence[Review], box_tolerance: float) -> D
     """The board's decision. A box that it does not know is taken from the reviewers who drew it and agree."""
     if not board.box_unknown or not drawn:
         return _decision([board], board.box)
+    # single: a box that not all who drew one agree on is a conflict, whatever the policy
     found = consensus(drawn, None, "single", 1, box_tolerance)
     return found if found == CONFLICT else _decision([board], found.crop)
 

@@ -91,6 +91,7 @@ def decide_all(policy: ReviewRules, votes: Votes, predictions: Mapping[str, Pred
     """The decisions that follow from `votes` under a policy; `predictions` on crops, by role."""
     return Decisions(
         decisions_under(policy, votes),
+        # without predictions after_crop rejects nothing
         predictions if policy.wrong_crops_are_rejected else {role: {} for role in predictions},
         Decision("clean") if policy.unreviewed_are_clean else UNREVIEWED,
         policy.boxes_asked,

@@ -157,6 +157,7 @@ def for_reviewer(
             return _CLEAN_FOR_NOW
         if image_id not in own_reviews:
             return decision
+        # alone, under the plainest policy: what others say must not change what this reviewer is asked
         own = consensus([own_reviews[image_id]], None, "single", 1)
         return asking_for_box(own) if boxes_asked else own
 

@@ -51,6 +51,7 @@ def save(
         votes = parse_reviews(text, wnid, str(path))
         found = next((vote for vote in votes if vote.image_id == image_id), None)
         current = found.review if found else None
+        # before `expected` is compared: the same verdict from two places is no conflict
         if current == review:
             return
         if expected is not ... and current != expected:
@@ -119,5 +120,6 @@ def bound_text(text: str, wnid: str, digests: Mapping[str, str], where: str) -> 
     official = [vote for vote in votes if vote.review.is_official]
     for vote in official:
         bound = vote.review.model_copy(update={"sha256": digests[vote.image_id]})
+        # parsed anew each time, because with_review needs the verdicts in the text that it is given
         text = with_review(text, parse_reviews(text, wnid, where), wnid, vote.image_id, bound, where)
     return text, len(official)

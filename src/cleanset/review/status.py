@@ -68,6 +68,7 @@ def read_decisions(edition: Edition, params: Params, votes: Votes) -> Decisions:
     """The decisions that follow from `votes`. A crop that is not scored yet counts as correct."""
     predictions = {
         role: predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+        # missing until stage score_crops has run once; reviews come before it
         if edition.crop_scores(role).is_file()
         else {}
         for role in params.models

@@ -34,9 +34,12 @@ def read_reviews(folder: Path) -> Votes:
         for path in _visible(reviewer):
             _refuse_link(path)
             if path.suffix != ".yaml" or path.stem not in class_indices() or not path.is_file():
-                raise CleansetError(f"{path}: no class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it")
+                raise CleansetError(
+                    f"{path}: not of a class of ILSVRC2012; expected a file <wnid>.yaml: rename or remove it"
+                )
             for vote in read_file(path):
                 votes[class_indices()[vote.wnid], vote.image_id][reviewer.name] = vote
+    # no longer a defaultdict, in which looking up an image adds it
     return dict(votes)
 
 

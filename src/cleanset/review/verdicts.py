@@ -33,6 +33,7 @@ def _crop(crop: object) -> Box | str | None:
 class Review(BaseModel):
     """One reviewer's verdict on one image, as in the file. Without `basis`, the verdict is explicit."""
 
+    # strict: by default pydantic would take the text "yes" for true
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     verdict: Verdict

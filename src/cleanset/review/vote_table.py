@@ -29,6 +29,7 @@ def vote_table(votes: Votes, filled: Filled) -> pd.DataFrame:
 def verdicts_by_image(table: pd.DataFrame) -> NDArray[np.int64]:
     """Counts of verdicts, without the board's: a row for each image, a column for each verdict."""
     votes = table[table["reviewer"] != BOARD]
+    # reindexed, because crosstab has only the verdicts that somebody gave
     given = pd.crosstab(votes["image_id"], votes["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
     return given.to_numpy(np.int64)
 

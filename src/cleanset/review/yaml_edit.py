@@ -38,6 +38,7 @@ def with_review(text: str, votes: Iterable[Vote], wnid: str, image_id: str, revi
         changed = _changed(text, wnid, image_id, review, before.get(image_id))
     except (ValueError, IndexError):  # a layout that is not in lines
         changed = text
+    # the edit counts only if it reads back as wanted; else the file is written anew, unless comments would be lost
     if _reviews(changed, wnid, where) != wanted:  # a table in {…}, an explicit key
         if "#" in text:
             raise CleansetError(
@@ -87,6 +88,7 @@ def _changed(text: str, wnid: str, image_id: str, review: Review | None, old: Re
     if review is None:
         assert found is not None
         del lines[at : _end(found, lines, indents[0])]
+        # the wnid must keep a table: without a value it would be null, which no review file has
         if len(entries) == 1:
             line, colon = key.end_mark.line, lines[key.end_mark.line].index(":", key.end_mark.column) + 1
             lines[line] = f"{lines[line][:colon]} {{}}{lines[line][colon:]}"
@@ -206,6 +208,7 @@ def _field(name: str, value: Any) -> str:
         return f"{name}: [{', '.join(map(str, value))}]"
     shown = _dumped({name: value})
     if len(shown.splitlines()) > 1:
+        # in double quotes YAML writes line breaks as \n, so that the field stays on one line
         return f"{name}: " + _dumped(value, style='"')
     if (
         isinstance(value, str) and shown == f"{name}: {value}" and not is_plain_text(value)
@@ -215,4 +218,5 @@ def _field(name: str, value: Any) -> str:
 
 
 def _dumped(value: Any, style: str | None = None) -> str:
+    # PyYAML breaks lines after 80 characters by default; an entry is edited by lines, a field on each
     return yaml.safe_dump(value, default_style=style, allow_unicode=True, width=2**31).removesuffix("\n")

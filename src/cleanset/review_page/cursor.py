@@ -1,4 +1,4 @@
-"""The place of a tab, a class and an image of it, and the class that comes next."""
+"""The cursor of a tab (a class, and an image of it), and the order of the classes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,6 +35,7 @@ class Cursor:
             asked = [self.status.questions[0].image_id]
         own = {image_id for (_, image_id), votes in self.status.votes.items() if self.session.reviewer in votes}
         wanted = own.union(asked, self.status.look_again, {self.focus} if self.focus else ())
+        # a class without questions and verdicts would otherwise be empty
         return [image_id for image_id in ids if image_id in wanted] or ids[:3]
 
     def image(self) -> IndexedImage | None:

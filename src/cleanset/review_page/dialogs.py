@@ -56,6 +56,7 @@ class Search:
         self._hits.clear()
         with self._hits:
             for row, name in enumerate(self._found()):
+                # bound by a default: the loop has moved on when somebody clicks
                 with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item, ui.item_section():
                     ui.item_label(name.name + (f", {name.others}" if name.others else ""))
                     ui.item_label(f"{name.wnid} · {name.gloss}").props("caption lines=1")

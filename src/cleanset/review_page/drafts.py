@@ -94,6 +94,7 @@ class History:
     def write(self, class_index: int, image_id: str, review: Review | None) -> None:
         """Write a verdict (None: remove it). Raises CleansetError or OSError as `review.save.save` does."""
         before = self.session.own(class_index, image_id)
+        # as the tab shows it, not as last read: nobody overwrites a verdict that was not on the screen
         self.session.save_verdict(class_index, image_id, review, expected=self.shown.get(image_id))
         if review != before:
             self.steps.append(Step(class_index, image_id, before, review))

@@ -82,4 +82,5 @@ def _images(index: pd.DataFrame, classes: Collection[ByRole]) -> dict[str, Index
 def _seen_by(edition: Edition, roles: Sequence[str]) -> dict[str, Preprocessing]:
     """The preprocessing with which each model was scored, from the records: importing torch would take seconds."""
     paths = {role: edition.scored_with(role) for role in roles}
+    # a model without a record yet has no view; the page works without it
     return {role: read_record(path).preprocessing for role, path in paths.items() if path.is_file()}

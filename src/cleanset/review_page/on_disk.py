@@ -38,6 +38,7 @@ class ReviewCache:
     def _votes(self, path: Path) -> list[Vote]:
         try:
             state = path.stat()  # before reading: a change in between is seen the next time
+            # the inode too: a file replaced within a tick of the clock may have the same time and size
             stamp = (state.st_mtime_ns, state.st_size, state.st_ino)
             if path not in self._read or self._read[path][0] != stamp:
                 self._read[path] = stamp, read_file(path)
@@ -59,6 +60,7 @@ class StoredVotes:
         self._folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
         self._official_images = official_images
         self._cache = ReviewCache(folder)
+        # by id, for a look-up at every step; the column stays, because check_reviews reads it
         self._index = index.set_index("image_id", drop=False)
         self._checked: dict[int, Votes] = {}
 

@@ -30,6 +30,7 @@ class TabElements:
     def __init__(self, session: Session, lock: asyncio.Lock, class_index: int | None) -> None:
         self._lock, self._tab = lock, Tab(session)
         self._tab.start(class_index)
+        # not sanitized here, because the templates escape everything
         self._parts = {name: ui.html(sanitize=False).classes(name) for name in ("view", "overlay", "panel")}
         self._search = Search(list(session.library.names.values()), self._leave_search)
         self._note = Note(self._leave_note)
@@ -61,6 +62,7 @@ class TabElements:
         elif self._tab.mode == "search" and key == "Escape":
             self._tab.leave_search(None)
         elif self._tab.mode == "search" and key == "Enter":
+            # by the text that came with the key: the field may have changed since
             chosen = self._search.chosen(text)
             if chosen is not None:
                 self._tab.leave_search(chosen)

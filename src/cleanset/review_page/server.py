@@ -32,6 +32,7 @@ RESCAN_SECONDS = 5.0
 RESCAN_CLASSES = 25
 """Number of classes checked at a time; a key pressed meanwhile waits for them."""
 
+# the address of an image changes with its bytes (view.url_of), so that no browser has to ask again
 _KEPT = {"Cache-Control": "private, max-age=86400, immutable"}
 _FRESH = {"Cache-Control": "no-store"}
 
@@ -90,6 +91,7 @@ async def _rescan(session: Session, lock: asyncio.Lock) -> None:
     while True:
         for start in range(0, len(classes), RESCAN_CLASSES):
             some = classes[start : start + RESCAN_CLASSES]
+            # spread over the interval: a round takes RESCAN_SECONDS, however many classes there are
             await asyncio.sleep(RESCAN_SECONDS * len(some) / len(classes))
             with suppress(CleansetError, OSError):  # a table that is being written: the next round reads it
                 async with lock:

@@ -110,6 +110,7 @@ class Session:
             return ReviewerClassStatus(
                 {}, (), "open", {}, broken=f"{error.filename or 'reading'}: {error.strerror or error}"
             )
+        # `is`: of_class returns the same object while nothing has changed
         if known is None or known.broken or known.votes is not votes:
             return self._status_of(class_index, votes)
         return known
@@ -128,6 +129,7 @@ class Session:
         try:
             self.stored.save(class_index, image_id, review, expected)
         finally:
+            # after a failure, too: the page shows what is on the disk
             status = self.refresh_class(class_index)
         self.pace.count_verdict(time.monotonic(), asked and not status.questions)
 

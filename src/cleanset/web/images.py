@@ -48,6 +48,7 @@ class Photos:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         try:
+            # outside of the lock, so that several images are encoded at a time
             data = encode_for_page(self.read(image_id), longest, self._formats)
         except (CleansetError, OSError, ValueError) as error:
             self.faults[image_id] = fault = fault_text(error)
@@ -60,6 +61,7 @@ class Photos:
         """PNG of the part inside `box`, or of the whole image, after `see`."""
         image = decode(self.read(image_id)).convert("RGB")
         out = io.BytesIO()
+        # level 1 is the fastest: the image is made while somebody waits for it
         see(image.crop(box) if box else image).save(out, format="PNG", compress_level=1)
         return out.getvalue()
 
@@ -67,6 +69,7 @@ class Photos:
         with self._lock:
             self._size += len(data) - len(self._kept.pop(key, b""))
             self._kept[key] = data
+            # the latest stays, even if it alone is larger than the cache
             while self._size > _CACHE_BYTES and len(self._kept) > 1:
                 self._size -= len(self._kept.popitem(last=False)[1])
 
@@ -91,6 +94,7 @@ def encode_for_page(data: bytes, longest: int | None, formats: tuple[str, ...] =
     if image.width * image.height <= MAX_PNG_PIXELS:
         image.save(out, format="PNG", compress_level=1)
     else:
+        # without chroma subsampling, which would change colours that a reviewer looks at
         image.save(out, format="JPEG", quality=95, subsampling=0)
     return out.getvalue()
 

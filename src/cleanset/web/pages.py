@@ -35,6 +35,7 @@ _ELSEWHERE = ("192.0.2.1", "2001:db8::1")
 
 def usual_port(folder: Path, name: str) -> int:
     """The same port for the same folder and name every time, so that a tab left open finds its server again."""
+    # not hash(), which gives another number in every process
     return FIRST_PORT + crc32(f"{folder.resolve()} {name}".encode()) % PORTS
 
 
@@ -54,8 +55,10 @@ def run_page(
     bound = bind_usual(host, usual) if port is None else bind(host, port)
     port = bound.getsockname()[1]
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
+    # on all addresses a server cannot know by which name it is reached; there the token protects it
     hosts = None if host in ANY_HOST else own_hosts(host, port)
     guarded = Guard(application(), hosts, token, command)
+    # open tabs keep their connections: without a limit Ctrl+C would wait for them
     config = uvicorn.Config(guarded, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
     here = address("localhost" if host in ANY_HOST else host, port, token)
     server = AnnouncingServer(config, announcement.format(address(host, port, token)), here if browser else None)
@@ -67,6 +70,7 @@ def serve_page(app: FastAPI, static: Path, title: str) -> None:
     """Let an application serve the pages that were built with NiceGUI, their static files and those of all pages."""
     app.mount("/static", StaticFiles(directory=static))
     app.mount("/web", StaticFiles(directory=STATIC))
+    # no refresh of bindings: the pages use none, and NiceGUI would look through them ten times a second
     ui.run_with(
         app, title=title, favicon="🔍", language="en-US", show_welcome_message=False, tailwind=False,
         binding_refresh_interval=None, gzip_middleware_factory=None, reconnect_timeout=RECONNECT_SECONDS,
@@ -123,4 +127,5 @@ class AnnouncingServer(uvicorn.Server):
         await super().startup(sockets)
         print(self._announcement, flush=True)
         if self._open_in_browser:
+            # in a thread, because some browsers return only when they are closed
             threading.Thread(target=webbrowser.open, args=[self._open_in_browser], daemon=True).start()

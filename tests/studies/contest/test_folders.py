@@ -411,7 +411,9 @@ def test_a_week_of_answers_and_all_decisions_are_long_files(name: str, made: OnD
 
 def test_no_path_of_the_contest(made: OnDisk) -> None:
     refused(
-        made, "no submission or defence of this contest; expected a folder with manifest.yaml or defence.yaml", "board"
+        made,
+        "neither a submission nor a defence of this contest; expected a folder with manifest.yaml or defence.yaml",
+        "board",
     )
 
 

@@ -276,7 +276,7 @@ def test_the_documented_lines(edition: Edition, repository: Path) -> None:
     [
         ([], "standard", None, "no --model"),
         (["vgg"], "standard", None, "--model 'vgg': no such model"),
-        (["standard"], "nowhere", None, "nowhere: no set; expected one of the edition's roles"),
+        (["standard"], "nowhere", None, "nowhere: unknown set; expected one of the edition's roles"),
         (
             ["standard"],
             "standard",

@@ -74,6 +74,7 @@ def export_tasks(edition: Edition, path: Path, reviewer: str | None, every: bool
     tasks = [
         {
             "data": {
+                # the address under which Label Studio serves files of its local storage
                 "image": f"/data/local-files/?d={quote(folder.name)}/{names[question.image_id]}",
                 "image_id": question.image_id,
                 "wnid": wnid,
@@ -126,6 +127,7 @@ def _as_stored(data: bytes) -> tuple[bytes, str]:
     if image.getexif().get(ExifTags.Base.Orientation, 1) == 1:
         return data, ".JPEG"
     out = io.BytesIO()
+    # through an array, which leaves the metadata behind, the orientation included
     Image.fromarray(np.asarray(image.convert("RGB"))).save(out, format="PNG", compress_level=6)
     return out.getvalue(), ".png"
 

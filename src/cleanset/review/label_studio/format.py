@@ -42,6 +42,7 @@ def labeling_config() -> str:
     ET.SubElement(view, "Header", value="$names ($wnid)")
     ET.SubElement(view, "Text", name="gloss", value="$gloss")
     ET.SubElement(view, "Text", name="asked", value="$asked")
+    # no rotation: a box is read in the pixels as they are stored
     ET.SubElement(view, "Image", name="image", value="$image", zoomControl="true", rotateControl="false")
     crop = ET.SubElement(view, "RectangleLabels", name="crop", toName="image", canRotate="false")
     ET.SubElement(crop, "Label", value=KEEP, maxUsages="1")
@@ -109,7 +110,7 @@ def read_votes(text: str, where: str, annotator: str | None, sizes: Mapping[str,
     except (ValueError, RecursionError) as error:
         raise CleansetError(f"{where}: not JSON ({error}); expected an export of Label Studio") from None
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise CleansetError(f"{where}: no list of tasks; expected what Label Studio exports as JSON, not JSON-MIN")
+        raise CleansetError(f"{where}: not a list of tasks; expected what Label Studio exports as JSON, not JSON-MIN")
     votes = []
     for number, content in enumerate(tasks, start=1):
         place = f"{where}, task {content.get('id', f'number {number}')}"

@@ -21,7 +21,7 @@ from cleanset.studies.contest.standing import standing
 
 
 def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
-    """Check and say in one line what was checked. Raises CleansetError for the first problem."""
+    """Check, and return a line on what was checked. Raises CleansetError for the first problem."""
     files = read_contest(contest)
     if path is None:
         return _check_all(contest, files, on)
@@ -37,7 +37,8 @@ def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
             _check_one(contest, submission, files, clean_pixels(_edition(contest)), on or last_day(files))
             return f"{submission}: {len(submission.manifest.images)} images"
     raise CleansetError(
-        f"{path}: no submission or defence of this contest; expected a folder with {MANIFEST_YAML} or {DEFENCE_YAML}"
+        f"{path}: neither a submission nor a defence of this contest; expected a folder with {MANIFEST_YAML} or "
+        f"{DEFENCE_YAML}"
     )
 
 
@@ -91,12 +92,13 @@ def _check_other_dates(files: ContestFiles, on: datetime.date | None) -> None:
 
 
 def _check_judges(files: ContestFiles) -> None:
-    """An image that has been answered has been answered by enough judges."""
+    """Raise CleansetError for an image with some answers, but fewer judges than the rules ask for."""
     count: dict[str, int] = {}
     for each in files.answers:
         for sha256 in each.answers:
             count[sha256] = count.get(sha256, 0) + 1
     for sha256, judges in sorted(count.items()):
+        # control images are shown to some judges only, by the share that the rules ask for
         if judges < files.rules.judges.minimum and sha256 not in files.controls:
             raise CleansetError(
                 f"answers: {sha256[:12]}…: {judges} judges; expected at least {files.rules.judges.minimum}: ask another"

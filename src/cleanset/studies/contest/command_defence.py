@@ -16,6 +16,7 @@ from cleanset.validation import shown
 MAX_OUTPUT_BYTES = 100_000_000
 KEPT = ("PATH", "LANG", "LC_ALL")
 """Environment variables that a command is given; its home is an empty folder."""
+# with a user namespace (--map-root-user), because a network namespace alone needs root
 _WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net", "--")
 
 
@@ -37,7 +38,7 @@ def answers_of(
 
 @functools.cache
 def without_network() -> tuple[str, ...]:
-    """The words before a command that take the network from it; none where the machine does not allow that."""
+    """The prefix of a command that takes the network from it; empty where the machine does not allow that."""
     try:
         done = subprocess.run([*_WITHOUT_NETWORK, "true"], capture_output=True, check=False)
     except OSError:
@@ -48,10 +49,12 @@ def without_network() -> tuple[str, ...]:
 def _output(command: list[str], folder: Path, scratch: Path, time_limit_seconds: float, name: str) -> str:
     out, errors, home = scratch / "out", scratch / "errors", scratch / "home"
     home.mkdir()
+    # no other variables: they may hold credentials, and somebody else wrote the command
     environment = {key: os.environ[key] for key in KEPT if key in os.environ} | {"HOME": str(home)}
     # files, not pipes: a command that prints without end must not fill the memory
     with out.open("wb") as stdout, errors.open("wb") as stderr:
         try:
+            # in a session of its own, so that everything that it starts can be killed with it
             process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
                 start_new_session=True,

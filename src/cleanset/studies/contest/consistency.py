@@ -123,6 +123,7 @@ def _check_answers(files: ContestFiles, images: dict[str, Submission]) -> None:
                 raise CleansetError(
                     f"{where}: contains {', '.join(map(shown, answer.contains))}; expected {', '.join(groups)}"
                 )
+            # a control has no week of its own: it is mixed into any week with submissions
             if sha256 in files.controls:
                 is_shown = each.week in weeks
             else:
@@ -167,7 +168,7 @@ def _check_board(files: ContestFiles, images: dict[str, Submission]) -> None:
 
 
 def _check_members(files: ContestFiles, decision: BoardDecision, submission: Submission, where: str) -> None:
-    """Nobody decides on a party of their own: the attacker, the target's team, and the teams that appealed."""
+    """Refuse a member with a conflict of interest: with the attacker, the target's team, or a team that appealed."""
     appeals = (each.team for each in files.board.appeals if each.image == decision.image)
     parties = frozenset((submission.team, team_of(submission.manifest.target), *appeals))
     for member in (*decision.members, *decision.recused):
@@ -183,6 +184,7 @@ def _check_members(files: ContestFiles, decision: BoardDecision, submission: Sub
 
 def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
     seen: set[tuple[str, datetime.date]] = set()
+    # the latest first, so that the earliest permission of a defence is the one that stays
     accepted = {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date)[::-1]}
     known = {*files.rules.classes, ABSTAIN}
     by_week: dict[datetime.date, set[str]] = {}
@@ -210,6 +212,7 @@ def _check_complete(
     run: DefenceRun, images: dict[str, Submission], by_week: dict[datetime.date, set[str]], where: str
 ) -> None:
     unknown = run.answers.keys() - images.keys()
+    # by week, because comparing sets is faster than looking up the week of each image
     missing = set[str]().union(*(names - run.answers.keys() for week, names in by_week.items() if week < run.date))
     if unknown:
         raise CleansetError(f"{where}: answers {min(unknown)[:12]}…, which nobody submitted; expected submitted images")

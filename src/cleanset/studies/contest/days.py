@@ -16,6 +16,7 @@ _INSTANT = re.compile(r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
 
 def parse_day(text: Any) -> datetime.date:
     """The day in a text such as 2026-11-27. Raises ValueError for anything else."""
+    # not isinstance: a datetime is a date, too
     if type(text) is datetime.date:
         return text
     try:

@@ -28,7 +28,7 @@ from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.studies.contest.runs import DefenceRun, coverage_steps
 
 DefenceAnswers = dict[str, str]
-"""From the name of an image to a group or `abstain`."""
+"""The answer to each image, a group or `abstain`, by the name of the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ def eligibility_list(edition: Edition, groups: Groups) -> dict[str, EligibilityI
         for entry in read_entries(manifest.parent):
             group = groups.group_of(entry.class_index)
             if group is not None:
+                # an image in the sets of several models counts once
                 found.setdefault(entry.file_sha256, EligibilityImage(manifest.parent / entry.file, groups.names[group]))
     if not found:
         raise CleansetError(
@@ -104,6 +105,7 @@ def run_defence(
     hidden = {} if unpublished is None else unpublished_list(unpublished, groups)
     paths = {sha: each.path for sha, each in (hidden | known).items()} | submitted
     for sha, path in paths.items():
+        # before the defence runs, which may take long
         if not path.is_file() or sha256(path.read_bytes()) != sha:
             raise CleansetError(f"{path}: missing or changed; expected SHA-256 {sha}: run cleanset contest check")
     answer = _answering(contest, edition, name, defence, groups)
@@ -124,13 +126,14 @@ def run_defence(
         "unpublished": _figures(hidden, answers, confidences) if hidden else None,
         "coverage": [list(step) for step in coverage_steps(*_flags(known, answers, confidences))],
         "signs": answer.signs(groups_of, paths) if isinstance(answer, ModelDefence) else None,
+        # of the lists only counts are kept: one of them is not published
         "answers": {sha: answers[sha] for sha in submitted},
     }
     return DefenceRun.model_validate(content)
 
 
 Answerer = Callable[[Mapping[str, Path]], tuple[DefenceAnswers, Mapping[str, float] | None]]
-"""From the paths of images by their SHA-256 to the answers, and to their confidences where these are known."""
+"""Maps the paths of images, by SHA-256, to the answers and, where known, their confidences."""
 
 
 def _answering(contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups) -> Answerer:

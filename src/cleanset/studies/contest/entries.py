@@ -56,6 +56,7 @@ class Defence(Section):
     open: bool
     files: list[NamedFile] = Field(default_factory=list)
     model: ModelOfEdition | None = None
+    # a list of words, so that no shell reads it
     command: Annotated[list[str], Field(min_length=1, max_length=100)] | None = None
     time_limit_seconds: Annotated[int, Field(ge=1, le=864_000)] = 3600
 

@@ -89,7 +89,7 @@ def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
 
 
 def last_day(files: ContestFiles) -> datetime.date:
-    """The latest day that the files name. Raises CleansetError where they name none."""
+    """The latest day in the files. Raises CleansetError for files without a date."""
     board = files.board
     dates = [each.day for each in files.submissions]
     dates += [each.submitted for each in files.defences.values()]

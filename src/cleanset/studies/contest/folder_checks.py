@@ -84,6 +84,7 @@ def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collec
     digest = pixels_sha256(found)
     if digest != image.pixels_sha256:
         raise CleansetError(f"{path}: pixels_sha256 {digest}; expected {image.pixels_sha256} of the manifest")
+    # by pixels: an image of the clean set that was only saved again is not a new one
     if digest in clean:
         raise CleansetError(f"{path}: an image of the clean set; expected another: only new images are submitted")
 
@@ -179,6 +180,7 @@ def check_unchanged(folder: Path, submission: Submission, on: datetime.date) -> 
     if not listed:
         return
     dates = [_committed_on(line) for line in listed.split()]
+    # git lists the latest commit first; a single one is the publication itself, whenever it was made
     if len(dates) > 1 and dates[0] > submission.week:
         raise CleansetError(
             f"{folder}: changed on {dates[0]}, after its publication on {submission.week}; "

@@ -77,6 +77,7 @@ def state_of(case: ImageCase, rules: ContestRules, on: datetime.date) -> ImageSt
             course.appeal(event)
         else:
             course.decide(event)
+    # as on the next day: the last day for appeals counts in full
     course.close(after(on, 1))
     return course.state()
 
@@ -102,6 +103,7 @@ class _Course:
             return
         self._answers.append(answer)
         if self._closing is None and len(self._answers) >= self._needed:
+            # after more judges there is no second appeal, so that their verdict is final on that day
             self._closing = after(answer.date, 0 if self._more_judges else self._rules.limits.appeal_days)
 
     def appeal(self, appeal: Appeal) -> None:
@@ -135,6 +137,7 @@ class _Course:
                 "expected a decision before that day: a defence that it broke stays broken"
             )
         if self._final is None or self._final.group != group:
+            # a rejection by the board keeps the reasons that the judges gave
             reasons = self._reasons_of_judges() if group is None else ()
             self._final, self._final_on, self._by_board = ImageVerdict(group, reasons), decision.date, True
         self._confirmed = group is None

@@ -39,6 +39,7 @@ def tasks(files: ContestFiles, judge: str, on: datetime.date) -> list[JudgeTask]
         answered = own.get(week, {})
         submitted = [image.sha256 for each in files.submissions if each.week == week for image in each.manifest.images]
         asked = [each for each in submitted if each in answered or images[each].stage != "final"]
+        # controls that this judge has answered in the week stay in it, whatever the share is now
         there = [each for each in controls if each in answered]
         fresh = [each for each in controls if each not in asked_before]
         mixed_in = (there + fresh)[: max(control_count(len(asked), share), len(there))]
@@ -56,8 +57,10 @@ def control_count(images: int, share: float) -> int:
 
 
 def _shuffled(images: Sequence[str], seed: int, judge: str, what: str) -> list[str]:
+    # by digest, not by a generator: an added image leaves the order of the others unchanged
     return sorted(images, key=lambda each: (_digest(seed, judge, what, each), each))
 
 
 def _digest(*names: str | int) -> bytes:
+    # as JSON, in which "a", "bc" and "ab", "c" differ
     return digest_of(json.dumps(names).encode()).digest()

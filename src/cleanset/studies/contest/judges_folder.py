@@ -179,7 +179,7 @@ def read_masks(contest: Path, files: ContestFiles) -> dict[str, NDArray[np.bool_
 
 
 def as_table(scores: list[JudgeScore]) -> Table:
-    """A row for each judge."""
+    """The scores as a table with a row for each judge."""
     table = Table("judge", "images", "controls", "correct", "accuracy", "mean IoU")
     for each in scores:
         accuracy, mean = each.controls.accuracy, each.mean_overlap

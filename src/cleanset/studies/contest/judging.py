@@ -61,7 +61,7 @@ class JudgeAnswer(Section):
 
     @property
     def is_certain(self) -> bool:
-        """One group is definitely present and the other definitely absent."""
+        """Whether one group is definitely present and the other definitely absent."""
         return sorted(self.contains.values()) == ["definitely_no", "definitely_yes"]
 
 
@@ -87,6 +87,7 @@ def _quarter_box(outline: Outline, area: int) -> bool:
 
 
 def _box_16_percent(outline: Outline, area: int) -> bool:
+    # strictly: the published script asks for more than (0.4 * 299) ** 2 pixels of 299 ** 2
     return 100 * box_area(outline) > 16 * area
 
 
@@ -140,7 +141,7 @@ class ControlImage(Section):
     contains: dict[str, bool]
 
     def is_met_by(self, answer: JudgeAnswer) -> bool:
-        """The judge is certain of both groups, and correct."""
+        """Whether the judge is certain of both groups, and correct."""
         expected = {name: "definitely_yes" if there else "definitely_no" for name, there in self.contains.items()}
         return dict(answer.contains) == expected
 

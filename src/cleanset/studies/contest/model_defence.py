@@ -25,6 +25,7 @@ class ModelDefence:
     """A model of the edition that abstains below its threshold; the model is loaded on construction."""
 
     def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
+        # torch is imported here, because a defence that is a command needs none
         from cleanset.scoring.differentiable import Uninteresting
         from cleanset.scoring.engine import settings_for
         from cleanset.scoring.models import load_model

@@ -17,6 +17,7 @@ MAX_POINTS = 1000
 MAX_COORDINATE = 65_535
 
 _NUMBER = "(?:0|[1-9][0-9]{0,4})"
+# *+ does not backtrack: a long text that does not match is refused at once
 _TEXT = re.compile(f"{_NUMBER},{_NUMBER}(?: {_NUMBER},{_NUMBER})*+")
 _EXPECTED = 'expected an outline: the corners as text, x,y of each, such as "10,10 40,10 40,30", or a list of points'
 _EXPECTED_POINT = f"expected x and y of each point as whole numbers from 0 to {MAX_COORDINATE:,}"
@@ -35,6 +36,7 @@ def parse_outline(points: Any) -> Outline:
             "an outline with a point twice; expected each corner once, and the last not equal to the first"
         )
     corners = list(zip(outline, (*outline[1:], outline[0]), (*outline[2:], *outline[:2]), strict=True))
+    # a corner on a straight edge is allowed, one at which the outline turns back is not
     straight = [corner for corner in corners if _turn(*corner) == 0]
     if len(straight) == len(corners):
         raise ValueError("an outline of no area; expected corners that are not all on one line")
@@ -67,6 +69,7 @@ def _from_list(points: Any) -> Outline:
 def _point(point: Any) -> Point:
     if isinstance(point, list | tuple) and len(point) == 2:
         x, y = point
+        # not isinstance, for which True is an int
         if type(x) is type(y) is int and 0 <= x <= MAX_COORDINATE and 0 <= y <= MAX_COORDINATE:
             return x, y
     raise ValueError(_EXPECTED_POINT)
@@ -130,7 +133,8 @@ def _turn(a: Point, b: Point, c: Point) -> int:
 
 
 def _edges_meet(outline: Outline) -> bool:
-    """Two edges that are not neighbors have a point in common."""
+    """Whether two edges that are not neighbors have a point in common."""
+    # by their left ends, so that only edges that overlap from left to right are compared
     edges = sorted((min(a[0], b[0]), max(a[0], b[0]), place, a, b) for place, (a, b) in enumerate(_edges(outline)))
     for index, (_, right, place, a, b) in enumerate(edges, 1):
         for left, _, other, c, d in edges[index:]:
@@ -142,12 +146,12 @@ def _edges_meet(outline: Outline) -> bool:
 
 
 def _between(point: Point, a: Point, b: Point) -> bool:
-    """A point of the line through a and b is between the two."""
+    """Whether a point of the line through a and b is between the two."""
     return min(a[0], b[0]) <= point[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= point[1] <= max(a[1], b[1])
 
 
 def _meet(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """The segments from a to b and from c to d have a point in common."""
+    """Whether the segments from a to b and from c to d have a point in common."""
     if max(a[1], b[1]) < min(c[1], d[1]) or max(c[1], d[1]) < min(a[1], b[1]):
         return False
     turns = _turn(a, b, c), _turn(a, b, d), _turn(c, d, a), _turn(c, d, b)

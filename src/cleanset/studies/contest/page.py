@@ -58,7 +58,7 @@ ModelWarnings = Mapping[str, Sequence[tuple[str, str]]]
 
 
 class HistoryRow(NamedTuple):
-    """A day on which the standing changed: the state of each defence, and is its status new?"""
+    """A day on which the standing changed: the state of each defence, and whether its status is new."""
 
     on: datetime.date
     defences: Sequence[DefenceStanding | None]
@@ -93,7 +93,7 @@ class ImageCard:
     rules: Mapping[str, ImageVerdict]
 
     def is_mistake(self, given: str) -> bool:
-        """A defence gives an unambiguous image the other group."""
+        """Whether an answer gives an unambiguous image the other group."""
         group = self.state.verdict and self.state.verdict.group
         return group is not None and given not in (group, ABSTAIN)
 
@@ -252,6 +252,7 @@ def defence_cards(files: ContestFiles, current: Standing) -> list[DefenceCard]:
     for each in current.defences:
         runs = sorted((run for run in files.runs if run.defence == each.name), key=lambda run: run.date)
         lines = [line_of(run) for run in runs if run.coverage is not None]
+        # the first run decides on eligibility (standing._why_ineligible)
         first = runs[0] if runs else None
         found.append(DefenceCard(each, files.defences[each.name], first, lines[0] if lines else None))
     return found

@@ -127,6 +127,7 @@ def _checked(kind: type[_Kind], content: object, path: Path) -> _Kind:
 
 
 def _optional(kind: type[_Kind], path: Path) -> _Kind | None:
+    # exists() is False for a link that leads nowhere, which has to be refused
     return read_section(kind, path) if path.exists() or path.is_symlink() else None
 
 
@@ -183,6 +184,7 @@ def _board(folder: Path) -> Board:
         content = read_yaml(path, REMEDY, MAX_CHARACTERS)
         if not isinstance(content, list):
             raise CleansetError(f"{path}: {shown(content)}; expected a list of entries")
+        # each list by itself, so that a message names its file
         _checked(Board, {path.stem: content}, path)
         lists[path.stem] = content
     return Board.model_validate(lists)

@@ -59,6 +59,7 @@ class DefenceRun(Section):
             return self
         last, found = [0, 0], self.eligibility
         for step in self.coverage:
+            # mistakes are among the images answered: they cannot grow faster than these
             if step[0] <= last[0] or not last[1] <= step[1] <= last[1] + step[0] - last[0]:
                 raise ValueError(f"coverage: {step} after {last}; expected more images, and no more mistakes than they")
             last = step

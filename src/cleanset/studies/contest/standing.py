@@ -90,6 +90,7 @@ class _Contest:
         for run in sorted(files.runs, key=lambda each: each.date):
             self._runs[run.defence].append(run)
         self._stakes = {name: stake for stake in files.board.stakes for name in stake.defences}
+        # the files come in any order; the order of submission is that of the standing and the page
         ordered = sorted(files.submissions, key=lambda each: (each.manifest.submitted, each.team, each.number))
         self._images = [
             _Published(image, each)
@@ -173,16 +174,18 @@ class _Contest:
         return DefenceStanding(name, "awaiting" if waits_for else "won", stake.date, stake.batch, waits_for=waits_for)
 
     def _broken(self, name: str, by: list[Submission], reasons: tuple[str, ...]) -> DefenceStanding:
-        """The teams of the first week have equal shares; organizers and the board's teams have none."""
+        """A broken defence: the teams of the first week share equally, except organizers and the board's teams."""
         stake, week = self._stakes[name], min(submission.week for submission in by)
         teams = tuple(sorted({submission.team for submission in by if submission.week == week}))
         sharing = [team for team in teams if team not in self._files.rules.without_shares()]
+        # an open image of that week or an earlier one could still change who shares
         settled = all(each.submission.week > week or each.submission.day < stake.date for each in self._open)
+        # fractions, because three thirds of a stake have to be the whole of it
         shares = {team: Fraction(1, len(sharing)) for team in sharing}
         return DefenceStanding(name, "broken", stake.date, stake.batch, reasons, week, teams, shares, settled)
 
     def _why_ineligible(self, name: str, mistaken_before: bool) -> tuple[str, ...]:
-        """Decided by the first run; a valid image from before the stake counts whenever it was answered."""
+        """The reasons against eligibility, by the first run; mistakes on images from before the stake always count."""
         reasons = [] if self._files.defences[name].open else ["closed"]
         if not self._runs[name]:
             reasons.append("not_run")
@@ -197,7 +200,7 @@ class _Contest:
         return (*reasons, "mistake_before") if mistaken_before else tuple(reasons)
 
     def _waits_for(self, name: str, ends: datetime.date) -> tuple[str, ...]:
-        """Verdicts on the images submitted before `ends`, confirmations by the board, a last run over all images."""
+        """Open questions: verdicts on images submitted before `ends`, confirmations by the board, a last run."""
         within, found = self._submitted_before(ends), []
         if any(submission.day < ends and submission.week > self._on for submission in self._files.submissions):
             found.append("publication")

@@ -62,6 +62,7 @@ def run(contest: Path, role: str, confidence: Confidence, coverage: float, ranki
     check_coverage(coverage)
     edition, groups = Edition(contest / ".." / ".."), read_rules(contest).groups()
     known = eligibility_list(edition, groups)
+    # any threshold will do: predictions() does not abstain
     model = ModelDefence(edition, ModelOfEdition(role=role, confidence=confidence, threshold=0.0), groups)
     found = model.predictions({sha: each.path for sha, each in known.items()})
     images = [known[sha] for sha in found["image_id"]]

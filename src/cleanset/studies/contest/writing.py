@@ -48,6 +48,7 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
     """
     found: dict[str, AttackedImage] = {}
     attacks = study / "data" / "attacks"
+    # without submitted images no table has to be read
     for table in sorted(attacks.glob("*/*/attacked.parquet")) if wanted else []:
         attack, role = table.parent.parent.name, table.parent.name
         if attack == NONE:

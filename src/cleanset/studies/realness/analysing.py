@@ -106,6 +106,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
+        # + 0.0 turns -0.0 into 0.0
         return round(value, DIGITS) + 0.0 if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {key: _rounded(each) for key, each in value.items()}

@@ -62,7 +62,7 @@ class ImageRatings:
 
     @property
     def is_taken_for_modified(self) -> bool:
-        """More than half of the ratings are negative."""
+        """Whether more than half of the ratings are negative."""
         return 2 * self.negative > self.ratings
 
 
@@ -80,6 +80,7 @@ def summary(ratings: Iterable[int]) -> RatingSummary:
     count, total, squares = len(values), sum(values), sum(value * value for value in values)
     if not count:
         return RatingSummary(0, None, None)
+    # exact in integers up to the division; a sum of squared deviations would depend on the order
     deviation = math.sqrt((squares - total * total / count) / (count - 1)) if count > 1 else None
     return RatingSummary(count, total / count, deviation)
 

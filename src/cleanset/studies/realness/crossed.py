@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 START, AT_ZERO, BESIDE_ZERO, MAX_RATIO = 0.5, 1e-3, 0.2, 1e4
 """Ratios to the residual's standard deviation: at the start, treated as 0, tried instead of 0, and too large."""
 EFFECTS = np.array([[1.0, 0.0], [-1.0, 1.0]])
-"""From the means of real and modified images to the intercept and the effect, modified minus real."""
+"""Matrix that turns the means of real and modified images into the intercept and the effect, modified minus real."""
 STEP = 3e-4
 """Step of the numerical derivatives: their error grows with its square, that of rounding with the inverse square."""
 
@@ -86,11 +86,13 @@ class RemlProblem:
         self.people = int(person.max()) + 1
         self.types = [_Type(y[of], person[of], self.people, image[of]) for of in (~modified, modified)]
         self.images = sum(int(each.images.sum()) for each in self.types)
+        # with one rating for each person or image, its effect and the residual cannot be told apart
         if len(y) <= max(self.people, self.images):
             raise CleansetError(
                 f"the ratings: {len(y)} of {self.people} people and {self.images} images; expected more ratings than "
                 f"people and than images: have images rated several times"
             )
+        # less the two means, of real and of modified images
         self.freedom = len(y) - 2
 
     def ratios(self, theta: Floats) -> tuple[float, float]:
@@ -105,6 +107,7 @@ class RemlProblem:
         rest = np.zeros((3, 3))  # real, modified, ratings
         for place, each in enumerate((real, modified)):
             rest[np.ix_([place, 2], [place, 2])] += each[count:, count:]
+        # lme4's system: the identity keeps it positive definite even where a variance is 0
         lower = cholesky(block + np.eye(len(block)), lower=True)
         across = solve_triangular(lower, side, lower=True)
         rest -= across.T @ across
@@ -175,6 +178,7 @@ class RemlProblem:
         return (0, 2, 3, 4) if self.slopes else (0, 1)
 
     def _gradient(self, theta: Floats) -> Floats:
+        # central differences; those that scipy takes by default are one-sided, and less exact
         return np.asarray(derivatives(lambda point: np.array([self.profiled_criterion(point)]), theta)[0])
 
 

@@ -41,12 +41,12 @@ class Equivalence:
 
     @property
     def p(self) -> float:
-        """The p-value of both, the larger one."""
+        """The larger of the two p-values."""
         return max(self.above, self.below)
 
     @property
     def is_equivalent(self) -> bool:
-        """Both null hypotheses are rejected."""
+        """Whether both null hypotheses are rejected."""
         return self.p < self.alpha
 
 
@@ -113,6 +113,7 @@ def power(people: int, design: StudyDesign, variances: Variances, question: Equi
     error = standard_error(people, design, variances)
     critical, degrees = quantile(1 - question.alpha, people - 1), people - 1
     misses = (upper_tail((question.bound + side * question.effect) / error - critical, degrees) for side in (1, -1))
+    # in a study that is much too small both misses are likely, and their sum is above 1
     return max(0.0, 1 - sum(misses))
 
 

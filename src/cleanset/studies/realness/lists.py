@@ -61,6 +61,7 @@ def balanced_lists(names: Sequence[str], people: int, each: int, seed: int, purp
             decks += 1
             taken = set(chosen)
             chosen += [name for name in following if name not in taken][: each - len(chosen)]
+            # those that the person had already stay in the new deck, so that the counts stay equal
             deck = [name for name in following if name not in set(chosen) - taken]
         lists.append(chosen)
     return lists
@@ -79,6 +80,7 @@ def separate_sources(
     for person in range(len(modified)):
         for place in range(len(modified[person])):
             failed += swaps.is_conflict(person, place) and not swaps.swap(person, place)
+            # each failed search goes through all lists: with too few images they would take for ever
             if failed == MAX_FAILED:
                 return swaps.lists
     return swaps.lists
@@ -101,7 +103,7 @@ class _Swaps:
         ]
 
     def is_conflict(self, person: int, place: int) -> bool:
-        """The person sees another image of the same source."""
+        """Whether the person sees another image of the same source."""
         source = self.source[self.lists[person][place]]
         return source != "" and self.seen[person][source] > 1
 

@@ -123,6 +123,7 @@ def _satterthwaite(problem: RemlProblem, parameters: Floats) -> tuple[float, flo
     gradients = derivatives(problem.covariance, parameters)
     hessian = second_derivatives(problem.criterion, parameters)
     values, vectors = np.linalg.eigh(hessian)
+    # the inverse of a smaller eigenvalue would consist of rounding errors
     kept = values > MIN_EIGENVALUE * values.max()
     spread = vectors[:, kept] / np.sqrt(values[kept] / 2)
     variances = problem.covariance(parameters)

@@ -110,6 +110,7 @@ def _mixed(chosen: Sequence[StudyImage], checks: int, seed: int, person: int) ->
     for place, image in enumerate(chosen):
         for check in (number for number, at in enumerate(places) if at == place):
             ends = seeded_order([str(SCALE[0]), str(SCALE[-1])], seed, "attention answer", person)
+            # both ends in turn: whoever always gives the same answer fails a check
             trials.append(attention(seed, int(ends[check % 2])))
         name = stimulus_name(seed, image.kind, image.name)
         trials.append(Trial("image", name, f"{name}.png"))

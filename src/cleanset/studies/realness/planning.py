@@ -71,6 +71,7 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
         people_needed(design, variances, wish.question, wish.power)  # raises, with the reason
         raise AssertionError("no number of people")
     plan = make_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
+    # the size of the attacked images by default, so that these are not resampled
     size = (wish.side, wish.side) if wish.side else common_size({name: attacked / name for name in made})
     outcome = PlanOutcome(
         plan, size, needed, power(people, design, variances, wish.question), standard_error(people, design, variances)

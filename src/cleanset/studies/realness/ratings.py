@@ -83,6 +83,7 @@ def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = 
             ratings += [each for each in found if isinstance(each, Rating)]
             checks += [each for each in found if isinstance(each, CheckAnswer)]
         else:
+            # the same person id in two studies is another person
             ratings += _published(text, name, f"{name}:" if len(texts) > 1 else "")
     _check_once(ratings)
     return StudyAnswers(tuple(ratings), tuple(checks))

@@ -51,6 +51,7 @@ class StudyServer:
     def next_list(self) -> int | None:
         """The first list without answers, preferably one not given out yet; None if all are answered."""
         left = sorted(set(self._stimuli) - self.answered())
+        # a list that was given out but never answered is given again when no other is left
         given = next((number for number in left if number not in self._given), left[0] if left else None)
         if given is not None:
             self._given.add(given)
@@ -106,6 +107,7 @@ def application(server: StudyServer) -> FastAPI:
         number = server.next_list()
         if number is None:
             return PlainTextResponse("All lists are answered. Thank you.\n")
+        # a browser that kept the redirect would give the next person the same list
         return RedirectResponse(f"/?list={number}", status_code=303, headers={"Cache-Control": "no-store"})
 
     @app.get("/lists.js")
@@ -116,6 +118,7 @@ def application(server: StudyServer) -> FastAPI:
     @app.put(f"/{ANSWERS}/{{name}}")
     async def saved(name: str, request: Request) -> Response:
         data = b""
+        # in parts: request.body() would take an answer of any size into memory
         async for part in request.stream():
             data += part
             if len(data) > MAX_ANSWER_BYTES:
@@ -126,5 +129,6 @@ def application(server: StudyServer) -> FastAPI:
             return PlainTextResponse(f"{error}\n", 409)
         return Response(status_code=204)
 
+    # last, because it answers every address that is left
     app.mount("/", StaticFiles(directory=page))
     return app

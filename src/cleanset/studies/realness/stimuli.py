@@ -111,6 +111,7 @@ def write_stimuli(
             name = (set_folder if image.kind == "real" else attacked) / image.name
             raise CleansetError(f"{name}: cannot be read ({error}); expected a whole JPEG or PNG") from None
 
+    # else the times of the files would show which images are real
     order = sorted(plan.images, key=plan.stimulus)
     for image in tracked(order, len(order), "images"):
         data = read(image)

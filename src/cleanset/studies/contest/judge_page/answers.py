@@ -115,6 +115,7 @@ def save_answer(
     with locked(path.parent):
         answers = dict(read_section(AnswerFile, path).answers) if path.exists() else {}
         current = answers.get(sha256)
+        # before `expected` is compared: the same answers twice are no conflict
         if current == answer:
             return
         if current != expected:

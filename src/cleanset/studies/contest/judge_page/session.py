@@ -98,6 +98,7 @@ class JudgeSession:
         self.draft = JudgeDraft.of(last.sha256, answer, self.groups)
         self.draft.take_back()
         try:
+            # the draft first: a kill in between leaves the answers in two places, not in none
             self.keep_draft()
             save_answer(self.contest, self.judge, last.week, last.sha256, None, answer)
         except (CleansetError, OSError):
@@ -128,11 +129,13 @@ def open_session(contest: Path, judge: str, on: datetime.date) -> JudgeSession:
     session = JudgeSession(
         contest, judge, on, tuple(files.rules.classes), files.rules.drawings_are_real, asked, examples,
         Photos(lambda digest: read_image(paths, digest), FORMATS),
+        # random names: a digest could be looked up in the published manifests
         {digest: secrets.token_urlsafe(12) for digest in digests},
     )  # fmt: skip
     session.refresh()
     path = contest / "answers" / judge / DRAFT
     if path.is_file():
+        # left by a server that was killed: the judge goes on where it ended
         session.draft = _read_draft(path)
     return session
 

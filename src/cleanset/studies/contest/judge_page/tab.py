@@ -45,7 +45,7 @@ class JudgeTab:
         return "instructions" if self.instructions else "image" if self.task else "end"
 
     def press(self, key: str, seen: Collection[str], point: Point | None = None) -> None:
-        """Do what a key means now. `seen`: tokens of the images that were shown when it was pressed.
+        """Carry out a key. `seen`: tokens of the images that were shown when it was pressed.
 
         Beside the keys of a keyboard: `corner`, a click on the image at `point`.
         """
