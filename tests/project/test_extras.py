@@ -60,15 +60,15 @@ def project(repository: Path) -> dict[str, list[str]]:
         ("torch", "loading exports.torch_dataset"),
         (
             "review",
-            "cli judge_page.server review_page.server review_page.page review.status review.agreement_report "
-            "hints.measures study.serving",
+            "cli studies.contest.judge_page.server review_page.server review_page.page review.status "
+            "review.agreement_report hints.measures studies.realness.serving",
         ),
         (
             "build",
             "cli edition.create edition.doctor scoring.ensemble published.command report.pages exports.arrays "
             "compare.report stages.preprocess stages.score stages.intersect stages.select stages.crops "
-            "stages.score_crops stages.review_apply stages.export stages.count stages.report study.analysing "
-            "study.planning",
+            "stages.score_crops stages.review_apply stages.export stages.count stages.report "
+            "studies.realness.analysing studies.realness.planning",
         ),
     ],
 )

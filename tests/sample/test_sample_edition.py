@@ -84,7 +84,7 @@ def test_reviews_found_what_was_planted(edition: Edition, truth: dict[str, Any])
         if planted["flaw"] is None:
             assert (review.verdict, review.reason) == ("clean", None)
         elif planted["crop"]:
-            assert (review.verdict, review.reason, review.crop) == ("crop", planted["flaw"], planted["crop"])
+            assert (review.verdict, review.reason, review.crop) == ("crop", planted["flaw"], tuple(planted["crop"]))
         else:
             assert (review.verdict, review.reason) == ("reject", planted["flaw"])
 

@@ -242,7 +242,7 @@ class Noisy(Uninteresting):
 @pytest.fixture
 def noisy(settings: AttackParams, monkeypatch: pytest.MonkeyPatch) -> AttackParams:
     """Settings with a wrapped model `noisy`."""
-    monkeypatch.setattr(targets, "wrapped", lambda network, *_: Noisy(network))
+    monkeypatch.setattr(targets, "wrap_network", lambda network, *_: Noisy(network))
     return settings.model_copy(update={"wrapped": {"noisy": settings.wrapped["random"]}})
 
 

@@ -21,7 +21,7 @@ from tests.studies.robustness.drawn import drawn
 
 DIGESTS_BY_OPENCV = """
 import cv2
-from cleanset.studies.robustness.corruptions import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted
 from tests.studies.robustness.digests import SEED, digest
 from tests.studies.robustness.drawn import drawn
 
