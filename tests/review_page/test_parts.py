@@ -416,7 +416,7 @@ def test_one_unreadable_file_hinders_no_other_class(edition: Path, library: Libr
     tab.open(class_indices()[GOLDFISH])
     assert set(tab.session.statuses) == set(library.classes)
     assert [index for index, status in tab.session.statuses.items() if status.broken] == [class_indices()[GOLDFISH]]
-    assert "Is a directory" in render(tab)["view"]
+    assert "a folder; expected a regular file" in render(tab)["view"]
 
 
 def test_statuses_stay_until_the_new_ones_are_there(
