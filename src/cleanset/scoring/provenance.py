@@ -16,11 +16,15 @@ from cleanset.scoring import (
 from cleanset.scoring.engine import Settings
 from cleanset.scoring.shards import source_code
 
+MODULES = (
+    codec, jpeg, preprocessing, decoding, models, torchvision_zoo, checkpoints, weight_files, scorer, logits,
+)  # fmt: skip
+"""The modules that turn an image into scores. Records of scores hold a digest of their files in this order."""
+
 
 def scoring_code() -> str:
-    """A digest of the source files that turn an image into scores."""
-    loading = [models, torchvision_zoo, checkpoints, weight_files]
-    return source_code([codec, jpeg, preprocessing, decoding, *loading, scorer, logits])
+    """A digest of the source files of MODULES."""
+    return source_code(MODULES)
 
 
 def library_versions() -> dict[str, str]:
