@@ -128,7 +128,7 @@ def test_the_page_has_the_numbers(replayed: tuple[Checkout, str]) -> None:
     assert [name for name, *_ in left] == ["standard", "norm_robust", "corruption_robust", "all models"]
     assert {tuple(row) for row in left} <= cells
     assert {("images", "2,966", "2,966"), ("cropped images", "109", "109")} <= cells
-    assert "62 images in 45 classes" in page
+    assert "62 unreviewed images in 45 classes" in page
     assert "unreviewed images asked for                 62 in 45 classes" in printed
 
 
