@@ -129,7 +129,11 @@ def open_file(path: Path) -> BinaryIO:
     """
     check_regular(path)  # before it is opened: a device may act on that alone
     # O_NONBLOCK: a pipe that takes the place of the file now is opened at once, and refused below
-    file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except BlockingIOError:  # another process, such as a file server, has a lease on it: wait until it is given back
+        descriptor = os.open(path, os.O_RDONLY)
+    file = os.fdopen(descriptor, "rb")
     try:
         check_regular(path, os.fstat(file.fileno()))  # it may have been replaced in between
     except CleansetError:

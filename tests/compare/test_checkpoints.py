@@ -155,7 +155,7 @@ def test_order_of_agreement() -> None:
             "published/top5.csv: no list of model 'vit'; expected one",
         ),
         (("--which", "timm", "--weights", "nowhere"), "--weights nowhere: no folder; expected one of files such as "),
-        (("--which", "timm", "--weights", "other"), "other/mine.safetensors: no ResNet-50 of timm "),
+        (("--which", "timm", "--weights", "other"), "other/mine.safetensors: unknown ResNet-50 of timm "),
         (
             ("--which", "timm", "--pin"),
             "models: --which with --add, --remove or --pin; expected one of them at a time\n",

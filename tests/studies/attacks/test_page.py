@@ -124,7 +124,7 @@ def test_warnings() -> None:
     seen = WarningRecord(role="mine", images=8, parameters={}, warnings=(sign,))
     found = page(data(warnings=[seen]))
     assert rows(found, "Warnings")[1:] == [["mine", "8", "no gradient", "8 of 8 images have no gradient"]]
-    assert "no measure of how robust" in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
+    assert "do not measure how robust" in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
     assert "No sign" not in found.select_one("#warnings").get_text()  # type: ignore[union-attr]
 
 
