@@ -53,7 +53,7 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread; and
 # memory once taken is kept, which halves the time of a network on the CPU
 PYTEST := OMP_NUM_THREADS=1 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
-test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 to 16, and 30 to 40 minutes on two cores)
+test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 25 minutes on two cores)
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run
 tests: setup
