@@ -1,8 +1,12 @@
 """Digests of bytes and files. That writing is whole or not at all is tested where stages and reviews are killed."""
 
+import fcntl
 import hashlib
 import os
+import signal
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from socket import AF_UNIX, socket
 
@@ -15,6 +19,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluate.sets import open_list
+from cleanset.exports.folder import read_regular_file
 from cleanset.exports.signature import signer
 from cleanset.files import BLOCK_BYTES, blocks_of, md5, open_file, read_bytes, read_text
 from cleanset.studies.contest.reading import read_rules
@@ -106,3 +111,20 @@ def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
     (tmp_path / "link").symlink_to("file")
     assert read_bytes(tmp_path / "link") == b"abc"
+
+
+@pytest.mark.parametrize("read", [read_bytes, read_regular_file])
+def test_a_lease_on_a_file_is_waited_for(read: Callable[[Path], bytes], tmp_path: Path) -> None:
+    """File servers hold leases, and give them back when another process opens the file."""
+    path = tmp_path / "manifest.csv"
+    path.write_bytes(b"content")
+    with path.open("r+b") as held, ThreadPoolExecutor(1) as opener:
+        fcntl.fcntl(held, fcntl.F_SETSIG, signal.SIGURG)  # ignored, unlike the SIGIO that the kernel would send
+        fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        reading = opener.submit(read, path)
+        while fcntl.fcntl(held, fcntl.F_GETLEASE) == fcntl.F_WRLCK and not reading.done():
+            time.sleep(0.01)
+        time.sleep(0.1)
+        assert not reading.done()
+        fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        assert reading.result(10) == b"content"

@@ -122,18 +122,21 @@ def check_regular(path: Path, status: os.stat_result | None = None) -> os.stat_r
     return status
 
 
+def open_descriptor(path: Path | str) -> int:
+    """Open a file for reading without waiting for the writer of a pipe, so that its kind can be checked then."""
+    try:
+        return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except BlockingIOError:  # another process, such as a file server, has a lease on it: wait until it is given back
+        return os.open(path, os.O_RDONLY)
+
+
 def open_file(path: Path) -> BinaryIO:
     """Open a file that a user names for reading, at once: opening a named pipe would wait for a writer.
 
     Raises CleansetError for a folder, pipe, socket or device, and OSError as `open` does.
     """
     check_regular(path)  # before it is opened: a device may act on that alone
-    # O_NONBLOCK: a pipe that takes the place of the file now is opened at once, and refused below
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except BlockingIOError:  # another process, such as a file server, has a lease on it: wait until it is given back
-        descriptor = os.open(path, os.O_RDONLY)
-    file = os.fdopen(descriptor, "rb")
+    file = os.fdopen(open_descriptor(path), "rb")
     try:
         check_regular(path, os.fstat(file.fileno()))  # it may have been replaced in between
     except CleansetError:

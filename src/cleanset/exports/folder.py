@@ -11,7 +11,7 @@ from cleanset.exports.croissant import croissant_json
 from cleanset.exports.description import Release
 from cleanset.exports.manifest import MANIFEST, Entry, manifest_csv
 from cleanset.exports.manifest_check import read_manifest
-from cleanset.files import sha256, write_text
+from cleanset.files import open_descriptor, sha256, write_text
 
 METADATA = "metadata.csv"
 """The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""
@@ -66,8 +66,7 @@ def read_regular_file(path: Path | str) -> bytes:
 
     Raises CleansetError for a pipe or a device, which could be read for ever, and OSError as `open` does.
     """
-    # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever, before its kind can be checked
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    descriptor = open_descriptor(path)
     with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # much faster than a Path
         # of the open file, not of its path, which may have been replaced meanwhile
         status = os.fstat(descriptor)
