@@ -5,7 +5,7 @@ remote needs no GPU. That the outputs are really the same is shown by building t
 (tests/project/test_guard.py).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,12 @@ CODE = "src/cleanset/"
 """Part of the path of every dependency on code."""
 
 
-def relock(project: Path, also: Collection[str] = ()) -> list[str]:
+def relock(project: Path) -> list[str]:
     """Rewrite dvc.lock for the stages that dvc.yaml has today and return the names of those that changed.
 
-    Code, and other dependencies named in `also`, get the digests of the files as they are. Outputs, all other
-    dependencies and the params keep what is locked, so that a stage that was out of date stays so. What a stage has
-    not named before gets the digest that the lock has of it elsewhere, a param the value in its file. Stages that
-    are no longer in dvc.yaml are left out.
+    Code gets the digests of the files as they are. Outputs, all other dependencies and the params keep what is
+    locked, so that a stage that was out of date stays so. What a stage has not named before gets the digest that the
+    lock has of it elsewhere, a param the value in its file. Stages that are no longer in dvc.yaml are left out.
 
     Raises CleansetError for a stage that the lock lacks, and for a dependency whose digest it does not know.
     """
@@ -41,7 +40,7 @@ def relock(project: Path, also: Collection[str] = ()) -> list[str]:
     with Repo(str(project)) as repo:
         path = str((project / "dvc.yaml").resolve())
         stages = {stage.name: stage for stage in repo.index.stages if stage.path == path}
-        found = {name: _entry(stage, before["stages"], known, lock, also) for name, stage in stages.items()}
+        found = {name: _entry(stage, before["stages"], known, lock) for name, stage in stages.items()}
     ordered = {name: found[name] for name in [*before["stages"], *sorted(found)] if name in found}
     dump_yaml(lock, {**before, "stages": ordered})
     return [name for name, entry in ordered.items() if before["stages"][name] != entry]
@@ -52,7 +51,6 @@ def _entry(
     locked: Mapping[str, Any],
     known: Mapping[str, dict[str, Any]],
     lock: Path,
-    also: Collection[str],
 ) -> dict[str, Any]:
     """The lock's entry for a stage, its keys in DVC's order."""
     from dvc.dependency.param import ParamsDependency
@@ -66,7 +64,7 @@ def _entry(
         path = str(dep.def_path)
         if isinstance(dep, ParamsDependency):
             params[path] = _values(dep, before.get("params", {}).get(path, {}))
-        elif CODE in path or path in also:
+        elif CODE in path:
             deps.append(_digest(dep))
         elif path in digests:
             deps.append(dict(digests[path]))
