@@ -115,14 +115,11 @@ class _Edit:
             self._change_lines(key, node, stay, added)
 
     def _change_in_brackets(self, node: yaml.Node, stay: Sequence[bool], added: _New) -> None:
+        """Add and remove entries together with the comma in front of them, of the first ones that behind them."""
         keys, values = _entries(node)
         starts = [key.start_mark.index for key in keys] or [node.start_mark.index + 1]
         ends = [value.end_mark.index for value in values] or starts
-        new = {
-            behind: ", ".join(_in_flow(value) if key is None else f"{_scalar(key, True)}: {_in_flow(value)}"
-            for key, value in entries)
-            for behind, entries in added.items()
-        }  # fmt: skip
+        new = {last: ", ".join(_bracketed(*entry) for entry in entries) for last, entries in added.items()}
         if not any(stay):
             self._replace(starts[0], ends[-1], "".join(new.values()))
             return
@@ -135,6 +132,7 @@ class _Edit:
                 self._replace(ends[number], ends[number], f", {new[number]}")
 
     def _change_lines(self, key: yaml.Node | None, node: yaml.Node, stay: Sequence[bool], added: _New) -> None:
+        """Add and remove the lines of entries; {} and [] become lines, and the other way round."""
         keys, values = _entries(node)
         column, step = node.start_mark.column, 2
         if values:
@@ -240,10 +238,15 @@ def _lines(key: str | None, value: object, column: int, step: int) -> list[str]:
 def _in_flow(value: object) -> str:
     """The value on one line, as it can stand in brackets."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_scalar(key, True)}: {_in_flow(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(_bracketed(key, each) for key, each in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_in_flow, value)) + "]"
     return _scalar(value, True)
+
+
+def _bracketed(key: str | None, value: object) -> str:
+    """An entry as it stands in brackets, an item of a list if `key` is None."""
+    return _in_flow(value) if key is None else f"{_scalar(key, True)}: {_in_flow(value)}"
 
 
 def _scalar(value: object, in_flow: bool = False) -> str:

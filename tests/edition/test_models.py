@@ -271,6 +271,65 @@ class TestPinning:
         assert result == text
 
 
+NOTES = st.sampled_from(["", "  # note", " # a: b"])
+ABOVE = st.lists(st.sampled_from(["", "# at the margin", "    # above", "            # further in"]), max_size=2)
+
+
+@st.composite
+def handwritten(draw: st.DrawFn) -> str:
+    """A params.yaml as people write them: indents, quotes, brackets, comments and line ends of any kind."""
+    indent, step = (" " * draw(st.sampled_from([1, 2, 4])) for _ in range(2))
+
+    def quoted(text: str) -> str:
+        return draw(st.sampled_from([text, f"'{text}'", f'"{text}"']))
+
+    roles = ["one", "two", "three"][: draw(st.integers(1, 3))]
+    entry = "{{source: timm,{}name: {}{}}}"
+    lines = [
+        *draw(ABOVE),
+        f"root:   {quoted('.')}{draw(NOTES)}",
+        "dataset: {images: x,",
+        "   devkit: ~ }",
+        *draw(ABOVE),
+    ]
+    if draw(st.integers(0, 3)) == 0:
+        entries = (f"{quoted(role)}: {entry.format(' ', role, '')}" for role in roles)
+        lines.append("models: {" + ", ".join(entries) + "}" + draw(NOTES))
+    else:
+        lines.append(f"models:{draw(NOTES)}")
+        for role in roles:
+            lines += draw(ABOVE)
+            if draw(st.booleans()):
+                gap, end = draw(st.sampled_from([" ", "\n            "])), draw(st.sampled_from(["", " ", ", "]))
+                lines += f"{indent}{role}: {entry.format(gap, quoted(role), end)}{draw(NOTES)}".split("\n")
+            else:
+                fields = f"{indent}{step}name:  {quoted(role)}{draw(NOTES)}", f"{indent}{step}source: timm{draw(NOTES)}"
+                lines += [f"{indent}{quoted(role)}:{draw(NOTES)}", *draw(ABOVE), *draw(st.permutations(fields))]
+    lines += [*draw(ABOVE), f"count:{draw(NOTES)}", f"{indent}published_top1: {{two: 80.50 }}", *draw(ABOVE)]
+    if draw(st.booleans()):
+        lines.append("review:\n  policy: single")
+    return "\n".join(lines).replace("\n", draw(st.sampled_from(["\n", "\r\n"]))) + draw(st.sampled_from(["", "\n"]))
+
+
+@examples(300)
+@given(handwritten(), st.sampled_from([{"mine": MINE}, {"mine": MINE, "local": LOCAL}, {"local": LOCAL}]))
+def test_what_is_added_to_a_handwritten_file_can_be_removed(text: str, new: dict[str, Model]) -> None:
+    models = models_of(text)
+    more = with_models(text, models | new)
+    assert list(models_of(more).items()) == [*models.items(), *new.items()]
+    assert with_models(more, models) == text
+    if "models: {" not in text:
+        gone, came = difference(text, more)
+        assert gone == []
+        assert len(came) == sum(1 if model.sha256 is None else 5 for model in new.values())
+    digests = {
+        role: model.model_copy(update={"sha256": role.encode().hex().zfill(64)}) for role, model in models.items()
+    }
+    pinned = with_models(text, digests)
+    assert models_of(pinned) == digests
+    assert with_models(pinned, models) == text
+
+
 class TestFiles:
     @pytest.fixture
     def edition(self, tmp_path: Path) -> Path:
