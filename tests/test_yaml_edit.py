@@ -111,6 +111,7 @@ REFUSED = {
     "the first key of a mapping in a list": ("- a: 1\n  b: 2\n", {}),
     "an explicit key": ("? a\n:\n  b: 1\n", {"a": {}}),
     "no mapping left": ("a: 1\n", {}),
+    "a block scalar that ends without a newline": ("a: |\n  x", {"a": "x", "b": 1}),
     "half a character": ("a: 1\n", {"a": "\ud83d"}),
     "a number that is read differently": ("a: 1\n", {"a": 1e-9}),
 }
@@ -170,7 +171,9 @@ def mapping(draw: st.DrawFn, column: int, depth: int) -> list[str]:
 @st.composite
 def documents(draw: st.DrawFn) -> str:
     text = "\n".join([*draw(mapping(0, 2)), *draw(st.lists(st.sampled_from(COMMENTS), max_size=2))])
-    return (text + draw(st.sampled_from(["", "\n"]))).replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+    # a newline behind a block scalar that lacks one would change its value
+    end = draw(st.sampled_from(["", "\n"])) if "|" not in text else "\n"
+    return (text + end).replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
 
 
 def containers(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -189,7 +192,7 @@ def common(texts: tuple[str, str]) -> int:
     return next((at for at, (one, two) in enumerate(zip(*texts, strict=False)) if one != two), min(map(len, texts)))
 
 
-@examples(500)
+@examples(300)
 @given(documents(), st.data())
 def test_what_is_added_is_one_piece_and_can_be_removed_to_the_same_bytes(text: str, data: st.DataObject) -> None:
     content = yaml.safe_load(text)
@@ -211,7 +214,7 @@ def test_what_is_added_is_one_piece_and_can_be_removed_to_the_same_bytes(text: s
     assert edited_text(more, content, "f") == text
 
 
-@examples(500)
+@examples(300)
 @given(documents(), st.data())
 def test_other_lines_stay_when_an_entry_is_removed(text: str, data: st.DataObject) -> None:
     content = yaml.safe_load(text)
