@@ -1,6 +1,5 @@
 """Models added, removed and pinned in the texts of params.yaml and dvc.yaml."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -77,6 +76,9 @@ stages:
       - data/scores/robust.json
       - data/scores/third.json
 """
+COMMENTED = PIPELINE.replace(
+    "      - data/scores/third.parquet", "      # mine, too\n      - data/scores/third.parquet"
+)
 
 
 def models_of(text: str) -> dict[str, Model]:
@@ -132,12 +134,15 @@ class TestTexts:
         assert with_models(with_models(PARAMS, more), models) == PARAMS
         assert with_files_of(with_files_of(PIPELINE, more), models) == PIPELINE
 
-    @pytest.mark.parametrize("role", ["robust", "standard"])
-    def test_a_comment_above_a_model_is_not_left_above_another_nor_lost(self, role: str) -> None:
+    def test_a_comment_above_a_model_stays_above_it_or_the_change_is_refused(self) -> None:
         models = models_of(PARAMS)
-        del models[role]
-        with pytest.raises(CleansetError, match=rf"^params\.yaml: .* change section models by hand: no {role}$"):
-            with_models(PARAMS, models)
+        without = {role: {name: models[name] for name in models if name != role} for role in models}
+        gone, _ = difference(PARAMS, with_models(PARAMS, without["standard"]))
+        assert [line.split(":")[0] for line in gone] == ["  standard", "  published_top1"]
+        inside = PARAMS.replace("  # trained here\n", "").replace("    name: ", "    # a small one\n    name: ")
+        for text in (PARAMS, inside):
+            with pytest.raises(CleansetError, match=r"^params\.yaml: .* change section models by hand: no robust$"):
+                with_models(text, without["robust"])
 
     def test_a_comment_beside_a_file_goes_with_it(self) -> None:
         roles = {"standard": MINE, "third": MINE}
@@ -163,20 +168,24 @@ class TestTexts:
             ("{images: none.tar, devkit: null}", "{images: none.tar,\n  devkit: null}"),
             ("{images: none.tar, devkit: null}", "{images: none.tar, devkit: }"),
             ("\n    name: ", "\n    name:   "),
-            ("root: .\n", "root: !!str .\n---\n"),
+            ("root: .\n", "---\nroot: '.'\n"),
         ],
     )
-    def test_another_layout_is_refused(self, old: str, new: str) -> None:
+    def test_other_layouts(self, old: str, new: str) -> None:
         assert PARAMS.count(old) == 1
-        models = models_of(PARAMS) | {"mine": MINE, "local": LOCAL}
-        with pytest.raises(CleansetError) as refused:
-            with_models(PARAMS.replace(old, new), models) if "---" not in new else with_files_of(
-                PIPELINE.replace("# the pipeline", "a: [1,\n 2]"), models
-            )
-        assert "in this layout a change would touch other lines or comments" in str(refused.value)
+        models = models_of(PARAMS)
+        more = models | {"mine": MINE, "local": LOCAL}
+        text = PARAMS.replace(old, new)
+        assert with_models(text, more) == with_models(PARAMS, more).replace(old, new, 1)
+        assert with_models(with_models(text, more), models) == text
+
+    @pytest.mark.parametrize("text", [PARAMS.replace("root: .", "root: !!str ."), PARAMS + "---\n"])
+    def test_what_no_reader_of_this_project_accepts_is_refused(self, text: str) -> None:
+        with pytest.raises(CleansetError, match=r"^params\.yaml, line \d+: "):
+            with_models(text, {"mine": MINE})
 
     def test_the_refusal_says_what_to_write(self) -> None:
-        text = PARAMS.replace('name: "', 'name:  "')
+        text = PARAMS.replace("  third:", "  # the third\n  third:")
         models = {role: model for role, model in models_of(text).items() if role != "third"} | {"local": LOCAL}
         with pytest.raises(CleansetError) as refused:
             with_models(text, models)
@@ -185,7 +194,7 @@ class TestTexts:
             f"local: {{source: timm, name: resnet18, weights: mine.pt, sha256: {A}}}; no third"
         )
         with pytest.raises(CleansetError) as refused:
-            with_files_of(PIPELINE.replace("cmd: cleanset i", "cmd:  cleanset i"), models)
+            with_files_of(COMMENTED, models)
         assert str(refused.value) == (
             "dvc.yaml: in this layout a change would touch other lines or comments; list by hand the files of "
             "standard, robust, local, and no others, in the deps of intersect, count and report"
@@ -214,9 +223,7 @@ class TestPinning:
             "  standard: {source: timm, name: resnet50.a1_in1k}    # downloaded",
             "  third: {source: robustbench, name: Salman2020Do_R50, threat_model: Linf} # last",
         ]
-        assert came == [
-            re.sub("} +", f", sha256: {digest}}} ", line) for line, digest in zip(gone, (A, C), strict=True)
-        ]
+        assert came == [line.replace("}", f", sha256: {digest}}}") for line, digest in zip(gone, (A, C), strict=True)]
 
     @pytest.mark.parametrize(
         "model",
@@ -261,7 +268,66 @@ class TestPinning:
         assert {role: model.sha256 for role, model in models_of(result).items()} == digests
         for digest in digests.values():
             result = result.replace(f", sha256: {digest}", "").replace(f"{newline}    sha256: {digest}", "")
-        assert re.sub(" +#", " #", result) == re.sub(" +#", " #", text)
+        assert result == text
+
+
+NOTES = st.sampled_from(["", "  # note", " # a: b"])
+ABOVE = st.lists(st.sampled_from(["", "# at the margin", "    # above", "            # further in"]), max_size=2)
+
+
+@st.composite
+def handwritten(draw: st.DrawFn) -> str:
+    """A params.yaml as people write them: indents, quotes, brackets, comments and line ends of any kind."""
+    indent, step = (" " * draw(st.sampled_from([1, 2, 4])) for _ in range(2))
+
+    def quoted(text: str) -> str:
+        return draw(st.sampled_from([text, f"'{text}'", f'"{text}"']))
+
+    roles = ["one", "two", "three"][: draw(st.integers(1, 3))]
+    entry = "{{source: timm,{}name: {}{}}}"
+    lines = [
+        *draw(ABOVE),
+        f"root:   {quoted('.')}{draw(NOTES)}",
+        "dataset: {images: x,",
+        "   devkit: ~ }",
+        *draw(ABOVE),
+    ]
+    if draw(st.integers(0, 3)) == 0:
+        entries = (f"{quoted(role)}: {entry.format(' ', role, '')}" for role in roles)
+        lines.append("models: {" + ", ".join(entries) + "}" + draw(NOTES))
+    else:
+        lines.append(f"models:{draw(NOTES)}")
+        for role in roles:
+            lines += draw(ABOVE)
+            if draw(st.booleans()):
+                gap, end = draw(st.sampled_from([" ", "\n            "])), draw(st.sampled_from(["", " ", ", "]))
+                lines += f"{indent}{role}: {entry.format(gap, quoted(role), end)}{draw(NOTES)}".split("\n")
+            else:
+                fields = f"{indent}{step}name:  {quoted(role)}{draw(NOTES)}", f"{indent}{step}source: timm{draw(NOTES)}"
+                lines += [f"{indent}{quoted(role)}:{draw(NOTES)}", *draw(ABOVE), *draw(st.permutations(fields))]
+    lines += [*draw(ABOVE), f"count:{draw(NOTES)}", f"{indent}published_top1: {{one: 80.50 }}", *draw(ABOVE)]
+    if draw(st.booleans()):
+        lines.append("review:\n  policy: single")
+    return "\n".join(lines).replace("\n", draw(st.sampled_from(["\n", "\r\n"]))) + draw(st.sampled_from(["", "\n"]))
+
+
+@examples(300)
+@given(handwritten(), st.sampled_from([{"mine": MINE}, {"mine": MINE, "local": LOCAL}, {"local": LOCAL}]))
+def test_what_is_added_to_a_handwritten_file_can_be_removed(text: str, new: dict[str, Model]) -> None:
+    models = models_of(text)
+    more = with_models(text, models | new)
+    assert list(models_of(more).items()) == [*models.items(), *new.items()]
+    assert with_models(more, models) == text
+    if "models: {" not in text:
+        assert difference(text, more)[0] == []
+        added = sum(1 if model.sha256 is None else 5 for model in new.values())
+        assert len(more.splitlines()) == len(text.splitlines()) + added
+    digests = {
+        role: model.model_copy(update={"sha256": role.encode().hex().zfill(64)}) for role, model in models.items()
+    }
+    pinned = with_models(text, digests)
+    assert models_of(pinned) == digests
+    assert with_models(pinned, models) == text
 
 
 class TestFiles:
@@ -293,9 +359,9 @@ class TestFiles:
         assert sorted(path.name for path in edition.iterdir()) == ["dvc.yaml", "params.yaml"]
 
     def test_neither_is_written_when_one_is_refused(self, edition: Path) -> None:
-        (edition / "dvc.yaml").write_text(PIPELINE.replace("cmd: cleanset i", "cmd:  cleanset i"))
+        (edition / "dvc.yaml").write_text(COMMENTED)
         with pytest.raises(CleansetError, match=r"^dvc\.yaml"):
-            change_models(edition, {"mine": MINE}, [])
+            change_models(edition, {"mine": MINE}, ["third"])
         assert (edition / "params.yaml").read_text() == PARAMS
 
     def test_without_a_pipeline_only_params_change(self, edition: Path) -> None:

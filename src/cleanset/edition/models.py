@@ -1,18 +1,17 @@
 """The models of an edition: their entries in params.yaml, and their files in the deps of dvc.yaml."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from ruamel.yaml.comments import CommentedMap
 
 from cleanset.edition.params import Model, checked_params, read_params
 from cleanset.edition.pipeline import with_roles
-from cleanset.edition.round_trip import LayoutError, edit_text, move_what_follows
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.validation import first_problem, shown
+from cleanset.yaml_edit import InBraces, LayoutError, edited_text
 from cleanset.yaml_files import parse_yaml
 
 Models = Mapping[str, Model]
@@ -96,79 +95,75 @@ def set_models(edition: Path, models: Models) -> None:
 
 def with_models(text: str, models: Models) -> str:
     """The text of a params.yaml with exactly these models, and no published accuracy of any other."""
-    before = _models_in(text)
+    content: Any = parse_yaml(text, "params.yaml")
+    before = checked_params(content, "params.yaml").models
     new = [f"{role}: {_flow(model)}" for role, model in models.items() if before.get(role) != model]
     surplus = [f"no {role}" for role in before if role not in models]
     advice = f"change section models by hand: {'; '.join(new + surplus)}"
-    others = [role for role, model in before.items() if role not in models or _name(models[role]) != _name(model)]
-    after = _changed(text, lambda content: _set_models(content, models, others), "params.yaml", advice)
-    if list(_models_in(after).items()) != list(models.items()):
-        raise CleansetError(f"params.yaml: {advice}")
-    return after
-
-
-def _models_in(text: str) -> Models:
-    return checked_params(parse_yaml(text, "params.yaml"), "params.yaml").models
+    after = text
+    if [role for role in before if role in models] != [role for role in models if role in before]:
+        # an entry keeps its place, so that another order needs the section to be written anew
+        after = _edited(after, content | {"models": {}}, "params.yaml", advice)
+    table = content["models"]
+    content["models"] = {
+        role: table[role] if before.get(role) == model else _entry(model, table.get(role))
+        for role, model in models.items()
+    }
+    published = (content.get("count") or {}).get("published_top1") or {}
+    for role, model in before.items():
+        if role not in models or _name(models[role]) != _name(model):
+            published.pop(role, None)
+    return _edited(after, content, "params.yaml", advice)
 
 
 def with_files_of(text: str, models: Models) -> str:
     """The text of a dvc.yaml whose joint stages list the files of exactly these models."""
+    content: Any = parse_yaml(text, "dvc.yaml")
+    with_roles(content, list(models))
     advice = f"list by hand the files of {', '.join(models)}, and no others, in the deps of intersect, count and report"
-    return _changed(text, lambda content: with_roles(content, list(models)), "dvc.yaml", advice)
+    return _edited(text, content, "dvc.yaml", advice)
 
 
-def _changed(text: str, change: Callable[[Any], None], name: str, advice: str) -> str:
+def _edited(text: str, wanted: Any, name: str, advice: str) -> str:
     try:
-        return edit_text(text, change)
+        after = edited_text(text, wanted, name)
+        if _comments(after) == _comments(text):
+            return after
     except LayoutError:
-        raise CleansetError(f"{name}: in this layout a change would touch other lines or comments; {advice}") from None
+        pass
+    raise CleansetError(f"{name}: in this layout a change would touch other lines or comments; {advice}")
+
+
+def _comments(text: str) -> list[tuple[str, str]]:
+    """The comments on lines of their own, each with the key or item below it, "" at the end and below an entry.
+
+    A comment above a removed model would stand above another, one below its key would be gone.
+    """
+    found, waiting = list[tuple[str, str]](), list[str]()
+    for line in [*filter(str.strip, text.splitlines()), ""]:
+        if line.lstrip().startswith("#"):
+            waiting.append(line)
+        else:
+            column = len(line) - len(line.lstrip())
+            name = line.partition(":")[0]
+            # what is indented further belongs to the entry above
+            found += [(each, "" if len(each) - len(each.lstrip()) > column else name) for each in waiting]
+            waiting = []
+    return found
 
 
 def _name(model: Model) -> tuple[object, ...]:
     return model.source, model.name, model.threat_model
 
 
-def _set_models(content: Any, models: Models, unpublished: list[str]) -> None:
-    table = content["models"]
-    present = [role for role in table if role in models]
-    if list(models)[: len(present)] != present:  # another order: write the section anew
-        for role in list(table):
-            del table[role]
-    for role, model in models.items():
-        _set_entry(table, role, model)
-    for role in [role for role in table if role not in models]:
-        roles = list(table)
-        if roles.index(role) > 0:
-            move_what_follows(table, role, roles[roles.index(role) - 1])
-        del table[role]
-    published = content.get("count", {}).get("published_top1", {})
-    for role in unpublished:
-        published.pop(role, None)
-
-
-def _set_entry(table: CommentedMap, role: str, model: Model) -> None:
-    """Set an entry of section models; keys that it has already keep their lines."""
-    fields = model.model_dump(exclude_none=True)
-    if role not in table:
-        entry = CommentedMap(fields)
-        if model.sha256 is None:
-            entry.fa.set_flow_style()
-        _append(table, role, entry)
-    entry = table[role]
-    for key in [key for key in entry if key not in fields]:
-        del entry[key]
-    for key, value in fields.items():
-        if key not in entry:
-            _append(entry, key, value)
-        elif entry[key] != value:
-            entry[key] = value
-
-
-def _append(table: CommentedMap, key: str, value: object) -> None:
-    last = next(reversed(table), None)
-    table[key] = value
-    if last is not None:
-        move_what_follows(table, last, key)
+def _entry(model: Model, before: Mapping[str, object] | None) -> dict[str, object]:
+    """An entry of section models: the fields with a value, and those that the file has with null."""
+    if before is None:
+        fields = model.model_dump(exclude_none=True)
+        return fields if model.sha256 else InBraces(fields)
+    return {
+        key: value for key, value in model.model_dump().items() if value is not None or before.get(key, ...) is None
+    }
 
 
 def _flow(model: Model) -> str:

@@ -16,6 +16,7 @@ import typer
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, write_text
 from cleanset.pipelines.modules import PACKAGE, Definition, reached, used_by
+from cleanset.yaml_edit import LayoutError, edited_text
 from cleanset.yaml_files import parse_yaml
 
 PIXELS = "decides pixels, and the stages that make them have a VERSION"
@@ -58,8 +59,6 @@ PLUMBING = {
 }
 """The modules and packages at which the walk stops, and why no stage has to run again when one changes."""
 VERSION = "VERSION"
-_STAGE = re.compile(r"  ([a-z_]+):\n")
-_KEY = re.compile(r"    [a-z]+:.*\n")
 
 
 def update_dependencies(projects: Iterable[Path], app: typer.Typer, *, write: bool) -> list[Path]:
@@ -86,20 +85,28 @@ def projects_of(editions: Iterable[Path]) -> list[Path]:
 def with_code(text: str, app: typer.Typer, where: str) -> str:
     """The text of a dvc.yaml with the code deps that its commands ask for; all else keeps its bytes.
 
-    Raises CleansetError for a command that `app` does not have.
+    Raises CleansetError for a command that `app` does not have, and a layout that cannot be edited.
     """
     content: Any = parse_yaml(text, where)
-    stages = content["stages"]
     commands = dict(_commands(app))
-    # deps of a stage with a VERSION are written by hand
-    derived = {name: entry["cmd"] for name, entry in stages.items() if not _is_versioned(entry)}
-    code = {name: _code_of(name, command, commands, where) for name, command in derived.items()}
     prefix = f"{'../../' if '../../${root}' in text else ''}${{root}}/src/"
-    return "".join(_lines(text, prefix, code))
+    for name, entry in content["stages"].items():
+        deps = entry.get("deps")
+        # deps of a stage with a VERSION are written by hand
+        if deps and not _is_versioned(deps):
+            code = _code_of(name, entry["cmd"], commands, where)
+            others = [dep for dep in deps if not str(dep).startswith(prefix)]
+            entry["deps"] = [*others, *(f"{prefix}{module}" for module in code)]
+    try:
+        return edited_text(text, content, where)
+    except LayoutError:
+        raise CleansetError(
+            f"{where}: the deps on code cannot be written; expected a list with a line for each"
+        ) from None
 
 
-def _is_versioned(entry: Mapping[str, Any]) -> bool:
-    return any(str(dep).endswith(f"/{VERSION}") for dep in entry.get("deps", ()))
+def _is_versioned(deps: Iterable[object]) -> bool:
+    return any(str(dep).endswith(f"/{VERSION}") for dep in deps)
 
 
 def _commands(app: typer.Typer, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Definition]]:
@@ -122,19 +129,3 @@ def _code_of(stage: str, command: str, commands: Mapping[tuple[str, ...], Defini
         raise CleansetError(f"{where}: stage {stage} runs {command!r}; expected a command that cleanset --help lists")
     root = commands[words[1:]]
     return [f"{module.replace('.', '/')}.py" for module in reached(used_by(root), PLUMBING)]
-
-
-def _lines(text: str, prefix: str, code: Mapping[str, list[str]]) -> Iterator[str]:
-    """The lines of a dvc.yaml, the code deps of the stages in `code` replaced."""
-    stage, is_in_deps = "", False
-    for line in [*text.splitlines(keepends=True), ""]:
-        # line by line, not by a YAML library: comments and order stay as they are
-        if is_in_deps and not line.startswith("      "):
-            yield from (f"      - {prefix}{name}\n" for name in code[stage])
-            is_in_deps = False
-        if found := _STAGE.fullmatch(line):
-            stage = found[1]
-        elif _KEY.fullmatch(line):
-            is_in_deps = line == "    deps:\n" and stage in code
-        if not (is_in_deps and line.startswith(f"      - {prefix}")):
-            yield line

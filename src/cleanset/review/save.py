@@ -1,8 +1,10 @@
 """Writing reviews: one verdict at a time into `reviews/<reviewer>/<wnid>.yaml`, losing nothing that is there."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import EllipsisType
+from typing import Any
 
 from cleanset.dataset.ilsvrc import parse_image_name
 from cleanset.edition.params import read_params
@@ -11,9 +13,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.review.store import check_note, check_reviews, read_reviews, review_file
 from cleanset.review.verdicts import Review, parse_reviews
-from cleanset.review.yaml_edit import with_review
 from cleanset.saving import ChangedMeanwhileError, locked, replace_file, sync_folder
 from cleanset.tables import INDEX, read_table
+from cleanset.yaml_edit import LayoutError, edited_text
+from cleanset.yaml_files import parse_yaml
 
 
 def save(
@@ -59,7 +62,7 @@ def save(
                 f"{found.where if found else f'{path}, {image_id}'}: found {_shown(current)}, expected "
                 f"{_shown(expected)}: it was changed meanwhile; look at it and decide again"
             )
-        replace_file(path, with_review(text, votes, wnid, image_id, review, str(path)).encode())
+        replace_file(path, with_review(text, wnid, image_id, review, str(path)).encode())
 
 
 def _shown(review: Review | None) -> str:
@@ -67,6 +70,47 @@ def _shown(review: Review | None) -> str:
         return "no verdict"
     fields = review.model_dump(mode="json", exclude={"sha256"})
     return ", ".join(f"{name} {value}" for name, value in fields.items() if value)
+
+
+def with_review(text: str, wnid: str, image_id: str, review: Review | None, where: str) -> str:
+    """The text of a valid review file of class `wnid` with this verdict on one image, or without one on it (None).
+
+    A new entry goes before the first one of a higher image id; comments stay as `edited_text` says. The text of a file
+    without entries and comments is empty.
+
+    Raises CleansetError, naming `where`, if the text is written in such a way that this entry cannot
+    be changed without touching another, or a comment.
+    """
+    content: Any = parse_yaml(text, where)
+    before = content[wnid] if content else {}
+    entries = [(other, fields) for other, fields in before.items() if review is not None or other != image_id]
+    if review is not None:
+        new = image_id, _fields(review, before.get(image_id, {}))
+        if image_id in before:
+            entries[[*before].index(image_id)] = new
+        else:
+            entries.insert(next((at for at, other in enumerate(before) if other > image_id), len(before)), new)
+    try:
+        changed = edited_text(text, {wnid: dict(entries)}, where)
+    except LayoutError:  # a table in {…}, an explicit key: written anew, unless comments would be lost
+        if "#" in text:
+            raise CleansetError(
+                f"{where}: written in a way in which {image_id} cannot be changed alone; "
+                "write it as docs/review.md shows, or change it by hand"
+            ) from None
+        try:
+            changed = edited_text("", {wnid: dict(sorted(entries))}, where)
+        except LayoutError:
+            raise CleansetError(
+                f"{where}: this verdict on {image_id} cannot be written as YAML; write its note anew"
+            ) from None
+    return "" if re.fullmatch(rf"\s*{wnid}:(\s*\{{\}})?\s*", changed) else changed
+
+
+def _fields(review: Review, before: Mapping[str, object]) -> dict[str, object]:
+    """The fields to write: those with a value, and those that the file has with null."""
+    fields = {name: getattr(review, name) for name in Review.model_fields}
+    return {name: value for name, value in fields.items() if value is not None or before.get(name, ...) is None}
 
 
 def bind_reviews(edition: Edition, reviewer: str | None) -> int:
@@ -120,6 +164,5 @@ def bound_text(text: str, wnid: str, digests: Mapping[str, str], where: str) -> 
     official = [vote for vote in votes if vote.review.is_official]
     for vote in official:
         bound = vote.review.model_copy(update={"sha256": digests[vote.image_id]})
-        # parsed anew each time, because with_review needs the verdicts in the text that it is given
-        text = with_review(text, parse_reviews(text, wnid, where), wnid, vote.image_id, bound, where)
+        text = with_review(text, wnid, vote.image_id, bound, where)
     return text, len(official)
