@@ -23,8 +23,8 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     group_seed,
-    rounded,
     to_levels,
+    to_pixels,
     to_unit,
 )
 from cleanset.studies.attacks.libraries import collect_warnings, globally_seeded, with_gradient
@@ -115,7 +115,7 @@ class AutoAttack:
         queries = -(-(network.queries - before) // len(group))
         levels = to_levels(found)
         return [
-            Result(rounded(levels[place], subject.pixels, self.ball), queries, seed=seed, notices=tuple(notices))
+            Result(to_pixels(levels[place], subject.pixels, self.ball), queries, seed=seed, notices=tuple(notices))
             for place, subject in enumerate(group)
         ]
 

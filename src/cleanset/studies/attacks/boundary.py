@@ -25,8 +25,8 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     group_seed,
-    rounded,
     to_levels,
+    to_pixels,
     to_unit,
 )
 from cleanset.studies.attacks.libraries import globally_seeded
@@ -160,4 +160,4 @@ class Boundary:
                 if "not adversarial" not in str(error):
                     raise
                 return list(centers)  # the answers are random
-        return [rounded(levels, center, self.ball) for levels, center in zip(to_levels(found), centers, strict=True)]
+        return [to_pixels(levels, center, self.ball) for levels, center in zip(to_levels(found), centers, strict=True)]

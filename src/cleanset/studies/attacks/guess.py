@@ -5,7 +5,6 @@ It asks the network nothing: the answers to the images and their changes are sto
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import pandas as pd
@@ -14,10 +13,6 @@ from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Resul
 
 if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
     from cleanset.scoring.differentiable import PixelNetwork
-    from cleanset.studies.attacks.targets import Target
-    from cleanset.studies.robustness.changed_images import ChangedImages
-    from cleanset.studies.robustness.settings import StudyParams
-    from cleanset.studies.robustness.study import Study
 
 GUESSED = ("corruptions", "scenarios")
 """The families of changes whose stored predictions are read."""
@@ -75,34 +70,3 @@ class Guess:
     def _candidate(self, subject: Subject) -> Pixels:
         mistake = self.mistakes.get(subject.class_index)
         return subject.pixels if mistake is None else self.changed(*mistake)
-
-
-def guess_of(study: "Study", params: "StudyParams", target: "Target") -> Guess:
-    """The search that knows the stored predictions of a study for a model, and makes their images again."""
-    # these import what makes changed images, which takes a second that the other attacks are spared
-    from cleanset.images.base import Resized
-    from cleanset.studies.robustness.answers import PREDICTIONS
-    from cleanset.studies.robustness.changed_images import ChangeName
-    from cleanset.studies.robustness.families import Sources, change_plan, family_named
-    from cleanset.studies.robustness.names import CLEAN, UNCHANGED
-    from cleanset.tables import read_table
-
-    corruptions, scenarios = (
-        read_table(study.predictions(family, target.name), PREDICTIONS[family]) for family in GUESSED
-    )
-    mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
-    whole = Resized(target.model.preprocessing.size)
-
-    @cache
-    def changed(family: str) -> "ChangedImages":
-        return change_plan(family_named(family), Sources.read(study), params).changed_images(target.files, params)
-
-    @lru_cache(maxsize=16)  # the images of a class, which follow each other, share a mistake
-    def pixels(file: str, name: str, severity: int) -> Pixels:
-        if name == CLEAN:
-            return target.pixels(file)
-        # of all families the unchanged images are the same; severities begin with 1
-        family = "corruptions" if severity or name == UNCHANGED else "scenarios"
-        return whole(changed(family)(str(ChangeName(file, name, severity))))
-
-    return Guess(mistakes, pixels)

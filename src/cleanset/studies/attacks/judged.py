@@ -109,8 +109,8 @@ class Judge:
                 f"{subject.name}: a candidate at {ball.norm} {from_center:.6g}; expected at most {ball.eps:.6g}: "
                 "the attack is wrong, please report it"
             )
-        png = encoded(result.candidate)
-        (after,) = self.logits([decoded(png)], None if seed is None else [seed])
+        png = png_of(result.candidate)
+        (after,) = self.logits([pixels_of_png(png)], None if seed is None else [seed])
         return Verdict(
             png,
             before,
@@ -122,12 +122,12 @@ class Judge:
         )
 
 
-def encoded(pixels: Pixels) -> bytes:
+def png_of(pixels: Pixels) -> bytes:
     """The PNG of an image."""
     return codec.png(Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0))))
 
 
-def decoded(png: bytes) -> Pixels:
+def pixels_of_png(png: bytes) -> Pixels:
     """The pixels in a PNG. Raises ValueError if it cannot be read."""
     image = codec.decode(png, ("PNG",)).convert("RGB")
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))

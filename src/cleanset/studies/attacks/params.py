@@ -20,7 +20,7 @@ from cleanset.studies.attacks.pgd import PgdAttack
 from cleanset.studies.attacks.spatial import RandomSpatialAttack, SpatialGridAttack
 from cleanset.studies.attacks.spsa import SpsaAttack
 from cleanset.studies.attacks.wrapped import WrappedModel, check_wrapped
-from cleanset.studies.robustness.settings import Bootstrap
+from cleanset.studies.robustness.common_params import BootstrapParams
 from cleanset.validation import check_known, first_problem, shown
 from cleanset.yaml_files import read_yaml
 
@@ -102,7 +102,7 @@ class AttackParams(Section):
         Field(min_length=1, default_factory=lambda: {name: kind() for name, kind in KINDS.items() if name != GUESS}),
     ]
     wrapped: Annotated[dict[Role, WrappedModel], Field(default_factory=dict)]
-    bootstrap: Bootstrap = Bootstrap()
+    bootstrap: BootstrapParams = BootstrapParams()
 
     @property
     def names(self) -> list[str]:

@@ -20,9 +20,9 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     margins,
-    rounded,
     seed_for,
     to_levels,
+    to_pixels,
     to_unit,
 )
 
@@ -105,7 +105,7 @@ class Pgd:
         levels = to_levels(best)
         return [
             Result(
-                rounded(levels[place], subject.pixels, self.ball),
+                to_pixels(levels[place], subject.pixels, self.ball),
                 self.steps + 1,
                 seed=seed_for(self.seed, "pgd", subject) if self.random_start else None,
             )

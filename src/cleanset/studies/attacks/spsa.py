@@ -23,9 +23,9 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     margins,
-    rounded,
     seed_for,
     to_levels,
+    to_pixels,
     to_unit,
 )
 from cleanset.studies.attacks.spatial import RandomSpatialAttack
@@ -127,7 +127,7 @@ class Spsa:
                 weights = (margin[: len(signs)] - margin[len(signs) :]) / (self.samples * self.delta)
                 ascent = torch.einsum("n,nchw->chw", weights, signs)
                 found = torch.clamp(found + adam.step(ascent), lowest, highest)
-        return Result(rounded(to_levels(found), center, self.ball), network.queries - queries, center, seed)
+        return Result(to_pixels(to_levels(found), center, self.ball), network.queries - queries, center, seed)
 
 
 class Adam:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
-from cleanset.studies.attacks.coverage_lines import limited
+from cleanset.studies.attacks.coverage_lines import limited_points
 from cleanset.studies.contest.entries import Appeal, BoardDecision, Defence, SubmittedImage
 from cleanset.studies.contest.files import ContestFiles, Submission, until
 from cleanset.studies.contest.image_state import ImageState
@@ -261,7 +261,7 @@ def defence_cards(files: ContestFiles, current: Standing) -> list[DefenceCard]:
 def line_of(run: DefenceRun) -> CoverageOfDefence:
     """The line of accuracy over coverage in a run."""
     steps = [(covered, mistakes) for covered, mistakes in run.coverage or []]
-    return CoverageOfDefence(run.defence, limited(points(steps, run.eligibility.images)))
+    return CoverageOfDefence(run.defence, limited_points(points(steps, run.eligibility.images)))
 
 
 def as_text(verdict: ImageVerdict) -> str:

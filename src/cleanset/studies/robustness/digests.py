@@ -25,8 +25,9 @@ from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, fingerprint
 from cleanset.studies.robustness.answers import with_keys
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan
 from cleanset.studies.robustness.family import Family
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import Study
@@ -153,7 +154,7 @@ class Different(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class DigestVerification:
     """The number of images made again, those that differ, and the versions of the libraries, then and now."""
 
     images: int
@@ -173,7 +174,7 @@ class Verification:
             yield f"{library} {now}" + (f"; the digests were made with {then}" if then != now else "")
 
 
-def verify(study: Study, workers: int | None = None) -> Verification:
+def verify(study: Study, workers: int | None = None) -> DigestVerification:
     """Make every changed image of a study again, in `workers` processes, else one for each core.
 
     Raises CleansetError where there are no digests, where they are of other images or changes than the study has, and
@@ -196,7 +197,7 @@ def verify(study: Study, workers: int | None = None) -> Verification:
     # `expected` was filled plan by plan, the order of run.names()
     pairs = zip(expected.items(), found, strict=True)
     different = [Different(name, now, then) for (name, then), now in pairs if now != then]
-    return Verification(len(expected), different, made_with, installed_versions())
+    return DigestVerification(len(expected), different, made_with, installed_versions())
 
 
 def read_digests(path: Path, family: Family) -> dict[ChangeName, str]:

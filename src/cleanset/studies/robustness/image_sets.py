@@ -24,7 +24,7 @@ _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImageSet:
+class OpenedImages:
     """Images with the columns of STUDY_IMAGES, sorted by file, and where each lies.
 
     `image_id` is a file's path where its name is not an image id. `owners`: the roles in whose sets the images are;
@@ -42,7 +42,7 @@ class ImageSet:
     notes: Sequence[str]
 
 
-def open_images(name: str, edition: Edition, roles: Sequence[str]) -> ImageSet:
+def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImages:
     """The sets of an edition in a folder, the set of a role of `edition`, an export, a folder per wnid, or a file.
 
     The file names images of the sets of `edition`, an image id a line.
@@ -63,21 +63,21 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> ImageSet:
     files = _files(images, export)
     if name in roles:
         classes = read_params(edition.folder).dataset.class_list()
-        return ImageSet(name, images, files, classes, [name], [ALL], edition, found.notes)
-    return ImageSet(name, images, files, _classes(images), [], [ALL], None, found.notes)
+        return OpenedImages(name, images, files, classes, [name], [ALL], edition, found.notes)
+    return OpenedImages(name, images, files, _classes(images), [], [ALL], None, found.notes)
 
 
-def _of_edition(name: str, edition: Edition) -> ImageSet:
+def _of_edition(name: str, edition: Edition) -> OpenedImages:
     params = read_params(edition.folder)
     roles = list(params.models)
     for role in roles:
         open_set(role, edition, roles)  # checks the bytes
     images = join_sets({role: read_entries(edition.export(role)) for role in roles})
     files, classes = files_of(edition, images), params.dataset.class_list()
-    return ImageSet(name, images, files, classes, roles, SELECTIONS, edition, ["the sets of all models, joined"])
+    return OpenedImages(name, images, files, classes, roles, SELECTIONS, edition, ["the sets of all models, joined"])
 
 
-def _of_list(path: Path, edition: Edition) -> ImageSet:
+def _of_list(path: Path, edition: Edition) -> OpenedImages:
     whole = _of_edition(str(path), edition)
     known, ids = set(whole.images["image_id"]), read_text(path, "expected an image id a line").split()
     if not ids:
@@ -93,14 +93,14 @@ def _of_list(path: Path, edition: Edition) -> ImageSet:
     return replace(whole, images=images, owners=[], selections=[ALL], notes=notes)
 
 
-def _of_folder(found: EvaluationSet, folder: Path) -> ImageSet:
+def _of_folder(found: EvaluationSet, folder: Path) -> OpenedImages:
     rows: list[tuple[str, str, int, None, str, list[str]]] = []
     for item in found.items:
         image_id = _IMAGE_ID.match(Path(item.file).name)
         rows.append((item.file, image_id[0] if image_id else item.file, item.class_index, None, item.sha256, []))
     images = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
     notes = ["no manifest: which images these are was not checked", *found.notes]
-    return ImageSet(found.name, images, _files(images, folder), _classes(images), [], [ALL], None, notes)
+    return OpenedImages(found.name, images, _files(images, folder), _classes(images), [], [ALL], None, notes)
 
 
 def _files(images: pd.DataFrame, folder: Path) -> dict[str, StudyFile]:

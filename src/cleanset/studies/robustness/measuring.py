@@ -132,7 +132,7 @@ def measure(
                 f"{family.singular}_differences": pd.DataFrame(
                     list(study.differences()), columns=MeasureDifference._fields
                 ),
-                **study.tables(studied.params),
+                **study.tables(),
             }
             labels = {OFFICIAL: "yes" if name in official else "no", **family.labels(studied.params)}
             for stem, table in tables.items():
@@ -144,7 +144,8 @@ def measure(
 
 def study_of(family: Family, studied: Studied) -> FamilyStudy:
     """The answers of all models to a family."""
-    return family.study(studied, measured_images(family, studied.images, studied.masks, studied.params))
+    images = measured_images(family, studied.images, studied.masks, studied.params)
+    return family.study(studied.params, studied.answers(family, images), studied.images_of(family, images))
 
 
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:

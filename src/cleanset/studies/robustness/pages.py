@@ -1,6 +1,6 @@
 """A study's pages: tables, heat maps, curves, the regression, and sheets of changed images."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,38 +10,11 @@ import pandas as pd
 
 from cleanset.report.pages import page_environment
 from cleanset.studies.robustness.families import FAMILIES, families_in
-from cleanset.studies.robustness.family import Family
+from cleanset.studies.robustness.family import Family, PagesData
+from cleanset.studies.robustness.names import UNCHANGED
 from cleanset.studies.robustness.results import MIN_IMAGES
-from cleanset.studies.robustness.settings import StudyParams
 
 TEMPLATES = Path(__file__).parent / "templates"
-
-
-@dataclass(frozen=True, slots=True)
-class SheetImage:
-    """An image on the sheets: its number, its class by name, and its files by change and step."""
-
-    image_id: str
-    name: str
-    files: Mapping[tuple[str, int], str]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PagesData:
-    """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
-
-    `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
-    `published_top1`: of the models that have one, in percent.
-    """
-
-    roles: Sequence[str]
-    params: StudyParams
-    tables: Mapping[str, pd.DataFrame]
-    sheets: Mapping[str, Sequence[SheetImage]]
-    notices: Mapping[str, str]
-    origins: Mapping[str, int]
-    left_out: Mapping[str, int]
-    published_top1: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +29,9 @@ class Value:
 
 def pages(data: PagesData) -> dict[str, str]:
     """The text of each page, by its name; a family without changes has none."""
-    environment = page_environment(TEMPLATES)
+    environment = page_environment(TEMPLATES, *(family.template.parent for family in FAMILIES))
     families = families_in(data.params)
+    templates = {family.page: family.template.name for family in families} | {"images.html": "study_images.html"}
     contexts = {family.page: _measures(data, family) | family.page_context(data) for family in families}
     contexts["images.html"] = _images(data, families)
     common = {
@@ -68,7 +42,7 @@ def pages(data: PagesData) -> dict[str, str]:
         "notices": data.notices,
     }
     return {
-        name: environment.get_template(f"study_{name}").render(common | {"page": name} | context)
+        name: environment.get_template(templates[name]).render(common | {"page": name} | context)
         for name, context in contexts.items()
     }
 
@@ -76,9 +50,16 @@ def pages(data: PagesData) -> dict[str, str]:
 def _images(data: PagesData, families: Sequence[Family]) -> dict[str, Any]:
     return {
         "sheets": data.sheets,
-        "changes": {family.name: family.sheet_changes(data.params) for family in families},
+        "changes": {family.name: _sheet_changes(family, data) for family in families},
         "layouts": {family.name: family.sheet for family in families},
     }
+
+
+def _sheet_changes(family: Family, data: PagesData) -> list[str]:
+    """The changes of a family on the page of changed images, a row or a tile each."""
+    changes = dict.fromkeys(name for name, _ in family.section_in(data.params).changes())
+    # a row begins with the unchanged image; among tiles it needs one of its own
+    return [UNCHANGED, *changes] if family.sheet.is_tiled and family.sheet.has_unchanged else list(changes)
 
 
 def _measures(data: PagesData, family: Family) -> dict[str, Any]:
@@ -89,6 +70,7 @@ def _measures(data: PagesData, family: Family) -> dict[str, Any]:
         "selections": {name: _selected(lines, name) for name in selections},
         "of": _by_key(lines, family),
         "first": selections[0],
+        "not_shares": family.not_shares,
         "differences": [
             row | {"factor": _factor(row["measure"], family)}
             for row in differences[differences["measure"].isin(family.shown_differences)].to_dict("records")

@@ -31,7 +31,7 @@ from stored ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class AnsweringModel:
     """A model, how it is run, and where its answers are kept.
 
     `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
@@ -69,7 +69,7 @@ class Target:
         return fingerprint(json.dumps(record), *facts)
 
 
-def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mapping[str, StudyFile]) -> None:
+def predict(target: AnsweringModel, wanted: StudyParams, plan: ChangePlan, files: Mapping[str, StudyFile]) -> None:
     """Write the model's answers to the images of a family, and what they were computed with.
 
     `files`: where these images lie, by file. Finished shards are kept beside the answers until the end, so that an
@@ -106,7 +106,7 @@ def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mappin
 
 
 def _against_float64(
-    target: Target, changed: ChangedImages, settings: Settings, answers: pd.DataFrame, read_off: ReadAnswers
+    target: AnsweringModel, changed: ChangedImages, settings: Settings, answers: pd.DataFrame, read_off: ReadAnswers
 ) -> dict[str, Any]:
     """The differences of answers to changed images from float64, on a sample drawn with a fixed seed."""
     names = answers["image_id"].tolist()

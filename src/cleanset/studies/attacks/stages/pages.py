@@ -58,8 +58,10 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
         answers[name, model] = with_columns(results, read_off(params, grouped))
         if settings.attack(name).changes_images:
-            sheet = Sheet(files, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped))
-            sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
+            sheet = AttackSheet(
+                files, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped)
+            )
+            sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(some_results(results))]
     sizes = {model: each.size for model, each in seen_by.items()}
     lines = pd.read_csv(study.measures)
     warnings = [read_warnings(study.warnings(model)) for model in models]
@@ -86,7 +88,7 @@ def with_columns(results: pd.DataFrame, read: ReadOff) -> pd.DataFrame:
     return found
 
 
-def shown(results: pd.DataFrame) -> list[dict[str, Any]]:
+def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
     """Some rows of ATTACKED, each of another class, spread over all: successes, if there is one."""
     success = results[results["was_correct"] & results["is_error"]]
     first = (success if len(success) else results).drop_duplicates("class_index").sort_values("class_index")
@@ -95,7 +97,7 @@ def shown(results: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in first.iloc[places].to_dict("records")]
 
 
-class Sheet:
+class AttackSheet:
     """The images of an attack on a model, in small copies whose names begin with `images`.
 
     `names` are those of what the model predicts.

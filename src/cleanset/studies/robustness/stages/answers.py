@@ -6,9 +6,9 @@ from cleanset.edition.params import read_params
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import load_model
 from cleanset.studies.robustness.clean import StoredScores
-from cleanset.studies.robustness.families import FAMILIES, Sources, change_plan, family_named
-from cleanset.studies.robustness.images import images_for
-from cleanset.studies.robustness.predicting import Target, predict
+from cleanset.studies.robustness.families import FAMILIES, change_plan, family_named
+from cleanset.studies.robustness.images import Sources, images_for
+from cleanset.studies.robustness.predicting import AnsweringModel, predict
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 
@@ -25,7 +25,7 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     is_further = role in wanted.further_models
     settings = settings_for(params.score)
     is_compared = settings.precision == "float64" and not is_further
-    target = Target(
+    target = AnsweringModel(
         role,
         load_model(wanted.further_models[role] if is_further else params.model(role), edition.folder),
         settings,

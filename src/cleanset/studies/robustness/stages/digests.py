@@ -7,7 +7,8 @@ from cleanset.files import replacing, write_text
 from cleanset.machine import available_cores
 from cleanset.progress import rate_bar
 from cleanset.studies.robustness.digests import DIGESTS, VERSIONS, DigestRun
-from cleanset.studies.robustness.families import FAMILIES, Sources, change_plan
+from cleanset.studies.robustness.families import FAMILIES, change_plan
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.provenance import installed_versions
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study

@@ -8,8 +8,7 @@ from cleanset.errors import CleansetError
 from cleanset.progress import rate_bar
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.changed_images import base_pixels, files_of
-from cleanset.studies.robustness.families import Sources
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.images import STUDY_IMAGES, Sources
 from cleanset.studies.robustness.scenarios.generating import (
     PaintOptions,
     generation_record,

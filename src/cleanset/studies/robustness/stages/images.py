@@ -4,8 +4,8 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.exports.folder import read_entries, read_image
 from cleanset.studies.robustness.changed_images import files_of
-from cleanset.studies.robustness.images import STUDY_IMAGES, join_sets
-from cleanset.studies.robustness.scenarios.image_masks import MASKS, masks_found
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, join_sets
+from cleanset.studies.robustness.scenarios.image_masks import masks_found
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table, write_table

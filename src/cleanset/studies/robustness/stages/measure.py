@@ -2,10 +2,9 @@
 
 from cleanset.edition.params import read_params
 from cleanset.studies.robustness.families import families_in, notice
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.results import SELECTIONS
-from cleanset.studies.robustness.scenarios.image_masks import MASKS
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import read_table

@@ -14,10 +14,12 @@ from cleanset.errors import CleansetError
 from cleanset.files import replacing, write_text
 from cleanset.images.base import jpeg
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
-from cleanset.studies.robustness.families import ChangePlan, Sources, change_plan, families_in, notice
+from cleanset.studies.robustness.families import ChangePlan, change_plan, families_in, notice
+from cleanset.studies.robustness.family import PagesData, SheetImage
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.measure_files import REMEDY, read_measures
 from cleanset.studies.robustness.names import UNCHANGED
-from cleanset.studies.robustness.pages import PagesData, SheetImage, pages
+from cleanset.studies.robustness.pages import pages
 from cleanset.studies.robustness.scenarios.image_masks import unsuitable_counts
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import Study
