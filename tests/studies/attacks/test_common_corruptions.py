@@ -8,8 +8,7 @@ import torch
 
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.common_corruptions import PUBLISHED, CommonCorruptions
-from cleanset.studies.attacks.guess import Guess, most_confident_mistakes
-from cleanset.studies.attacks.none import Null
+from cleanset.studies.attacks.guess import Guess, Null, most_confident_mistakes
 from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from tests.studies.attacks.networks import Linear, drawn, on_cpu, random_linear, subject
 

@@ -11,7 +11,9 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.studies.robustness import digests
 from cleanset.studies.robustness import digests as module
+from cleanset.studies.robustness import image_sets as images
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.digests import (
     DIGESTS,
@@ -29,7 +31,6 @@ from cleanset.studies.robustness.family import Changing
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.provenance import installed_versions
 from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.stages import digests, images
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import write_table
 from tests.checkouts import Checkout

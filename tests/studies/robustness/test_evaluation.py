@@ -24,7 +24,10 @@ from cleanset.errors import CleansetError
 from cleanset.evaluate.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness import evaluation, predicting
+from cleanset.studies.robustness import evaluation, pages, predicting
+from cleanset.studies.robustness import image_sets as images
+from cleanset.studies.robustness import measuring as measure
+from cleanset.studies.robustness import predicting as answering
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.params import Corruptions
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
@@ -35,8 +38,6 @@ from cleanset.studies.robustness.perturbations.params import Perturbations
 from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.params import Scenarios
 from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.stages import answers as answering
-from cleanset.studies.robustness.stages import images, measure, pages
 from cleanset.studies.robustness.study import AnswerFiles, Study
 from tests.checkouts import Checkout
 from tests.documents import block, shell

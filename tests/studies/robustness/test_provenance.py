@@ -18,7 +18,10 @@ def test_the_modules_that_decide_a_changed_images_pixels() -> None:
         *(f"{study}.{name}" for name in ("changed_images", "exact", "frost", "kernels", "names", "published_images")),
         *(f"{study}.corruptions.{name}" for name in ("changes", "params")),
         *(f"{study}.perturbations.{name}" for name in ("changes", "params")),
-        *(f"{study}.scenarios.{name}" for name in ("changes", "image_masks", "mask_formats", "masks", "params", "scenes")),
+        *(
+            f"{study}.scenarios.{name}"
+            for name in ("changes", "image_masks", "mask_formats", "masks", "params", "scenes")
+        ),
     }
 
 

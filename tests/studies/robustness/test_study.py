@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_keys
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName
-from cleanset.studies.robustness.clean import check_clean
 from cleanset.studies.robustness.corruptions.params import (
     ALL_CORRUPTIONS,
     CORRUPTION_GROUPS,

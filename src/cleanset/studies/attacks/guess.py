@@ -1,6 +1,7 @@
-"""Guess and check: the most confident mistake that the model is known to make on any image of the class.
+"""The two attacks that ask the network nothing: the image itself, and guess and check.
 
-It asks the network nothing: the answers to the images and their changes are stored already.
+The unchanged image goes through the same loop as all attacks. Guess and check takes the most confident mistake that
+the model is known to make on any image of the class: the answers to the images and their changes are stored already.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,3 +71,35 @@ class Guess:
     def _candidate(self, subject: Subject) -> Pixels:
         mistake = self.mistakes.get(subject.class_index)
         return subject.pixels if mistake is None else self.changed(*mistake)
+
+
+if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+    from cleanset.scoring.differentiable import PixelNetwork
+
+
+class NoAttack(Parameters):
+    """The null attack, which changes nothing."""
+
+    changes_images: ClassVar[bool] = False
+    kind: Literal["none"] = "none"
+
+    def search(self, known: Known) -> "Null":
+        """The search."""
+        return Null()
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """A search that changes nothing and makes no query."""
+
+    name: str = "none"
+    group_size: int = 1
+
+    @property
+    def ball(self) -> Ball:
+        """The image alone."""
+        return Ball("Linf", 0.0)
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """The images."""
+        return [Result(subject.pixels, 0) for subject in group]

@@ -14,8 +14,7 @@ from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.base import Fraction, Group, Images, Parameters, Positive, Samples, Steps
 from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.common_corruptions import CommonCorruptionsAttack
-from cleanset.studies.attacks.guess import GuessAttack
-from cleanset.studies.attacks.none import NoAttack
+from cleanset.studies.attacks.guess import GuessAttack, NoAttack
 from cleanset.studies.attacks.pgd import PgdAttack
 from cleanset.studies.attacks.spatial import RandomSpatialAttack, SpatialGridAttack
 from cleanset.studies.attacks.spsa import SpsaAttack

@@ -21,9 +21,8 @@ from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import Source
 from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.wrapped import WrappedModel, images_of, label
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
-from cleanset.studies.robustness.clean import check_clean
 from cleanset.studies.robustness.families import change_plan, family_named
 from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, images_for
 from cleanset.studies.robustness.names import CLEAN

@@ -1,4 +1,4 @@
-"""The SHA-256 of every changed image of a study, to find images that another machine or library makes differently.
+"""Stage digests: the SHA-256 of every changed image, to find images that another machine makes differently.
 
 A digest is that of the pixels that models are shown, after the JPEG step where there is one: uint8 of shape
 (224, 224, 3), red first, row by row. No model runs.
@@ -16,11 +16,11 @@ from PIL import Image
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, sha256
+from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.base import BASE_SIZE, Resized
 from cleanset.machine import available_cores
 from cleanset.parsing import parse_json
-from cleanset.progress import tracked
+from cleanset.progress import rate_bar, tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, fingerprint
 from cleanset.studies.robustness.answers import with_keys
@@ -31,7 +31,7 @@ from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import Study
-from cleanset.tables import FILE, NAME, SHA256, Table, read_table
+from cleanset.tables import FILE, NAME, SHA256, Table, read_table, write_table
 
 BATCH_SIZE = 128
 """Number of changed images in a batch; five batches are in memory at a time."""
@@ -207,3 +207,24 @@ def read_digests(path: Path, family: Family) -> dict[ChangeName, str]:
     steps = rows[table.key[2]].tolist() if len(table.key) > 2 else [0] * len(rows)
     names = map(ChangeName, rows["file"], rows["change"], steps)
     return dict(sorted(zip(names, rows["sha256"], strict=True), key=lambda each: str(each[0])))
+
+
+def run(study: Study) -> None:
+    """Read images, masks and backgrounds, write data/digests/: a table for each family, and the libraries' versions.
+
+    The changed images are the same for all models, whatever `images` says. Finished shards are kept until the end.
+    Raises CleansetError for an image whose bytes are not those of the manifest, and as `change_plan` does.
+    """
+    wanted = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
+    sources = Sources.read(study)
+    plans = [change_plan(family, sources, wanted) for family in FAMILIES]
+    digest_run = DigestRun(plans, sources, wanted, available_cores())
+    shards = digest_run.shards(study.partial_digests)
+    with rate_bar(len(digest_run.names()), "digests") as done:
+        done(shards.finished_images(), 0.0)
+        digest_run.fill(shards, done)
+    with replacing(study.digests) as folder:
+        for name, table in digest_run.tables(shards.table()).items():
+            write_table(folder / f"{name}.parquet", table, DIGESTS[name])
+        write_text(folder / VERSIONS, json.dumps(installed_versions(), indent=2) + "\n")
+    shards.remove()

@@ -16,7 +16,7 @@ from cleanset.edition.paths import Edition
 from cleanset.evaluate.command import Wanted
 from cleanset.evaluate.specs import Spec, ZooModel
 from cleanset.files import remove_abandoned, sha256, write_text
-from cleanset.studies.robustness.clean import StoredScores
+from cleanset.studies.robustness.answers import StoredScores
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, families_in, family_named, notice
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images

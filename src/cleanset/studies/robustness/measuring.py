@@ -1,4 +1,7 @@
-"""All measures of some models on one set of images, from their answers, as tables and metrics."""
+"""Stage measure: all measures of some models on one set of images, from their answers, as tables and metrics.
+
+No model runs, no image is read.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,19 +12,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, write_text
 from cleanset.metrics import write_metrics
 from cleanset.parsing import parse_json
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table
-from cleanset.studies.robustness.families import family_named, measured_images
+from cleanset.studies.robustness.families import families_in, family_named, measured_images, notice
 from cleanset.studies.robustness.family import Family, FamilyStudy
-from cleanset.studies.robustness.images import images_sha256, is_seen
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, images_sha256, is_seen
 from cleanset.studies.robustness.measure_files import OFFICIAL
-from cleanset.studies.robustness.results import MeasureDifference, MeasureLine, StudiedImages
-from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.study import AnswerFiles
+from cleanset.studies.robustness.results import SELECTIONS, MeasureDifference, MeasureLine, StudiedImages
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.study import AnswerFiles, Study
 from cleanset.tables import read_table
 from cleanset.validation import shown
 
@@ -191,3 +195,24 @@ def check_record(path: Path, record: Mapping[str, Any], expected: Mapping[str, o
             raise CleansetError(
                 f"{path}: answers with {key} {shown(found)}; expected {shown(value)}, as in this study: {REMEDY}"
             )
+
+
+def run(study: Study) -> None:
+    """Read the images and the answers of all models, write data/measures/ and metrics/."""
+    models = read_params(study.edition.folder).models
+    roles = list(models)
+    params = read_study_params(study.params_yaml, roles)
+    known = {**models, **params.further_models}
+    images = read_table(study.images, STUDY_IMAGES)
+    studied = Studied(
+        images=images,
+        masks=read_table(study.masks_table, MASKS),
+        params=params,
+        models={name: name for name in params.models(roles)},
+        owners=roles,
+        selections=SELECTIONS if params.images == "union" else ("own",),
+        files=study.answers,
+        weights={name: model.sha256 for name, model in known.items() if model.sha256 is not None},
+    )
+    notices = {family.name: notice(family, params, images) for family in families_in(params)}
+    measure(studied, notices, study.measures, study.metrics)
