@@ -29,7 +29,8 @@ from cleanset.studies.attacks.base import (
 )
 from cleanset.studies.attacks.libraries import collect_warnings, globally_seeded, with_gradient
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 Part = Literal["apgd-ce", "apgd-dlr", "apgd-t", "fab", "fab-t", "square"]

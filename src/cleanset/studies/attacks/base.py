@@ -18,7 +18,8 @@ from pydantic import BeforeValidator, Field
 from cleanset.sections import Section
 from cleanset.statistics.seeds import change_seed, image_seed
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from torch import Tensor
 
     from cleanset.scoring.differentiable import PixelNetwork

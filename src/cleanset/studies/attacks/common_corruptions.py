@@ -11,7 +11,8 @@ from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Subject, to_unit
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 NOT_PUBLISHED = ("snow", "frost")

@@ -12,7 +12,8 @@ import pandas as pd
 
 from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Search, Subject
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 GUESSED = ("corruptions", "scenarios")
@@ -71,10 +72,6 @@ class Guess:
     def _candidate(self, subject: Subject) -> Pixels:
         mistake = self.mistakes.get(subject.class_index)
         return subject.pixels if mistake is None else self.changed(*mistake)
-
-
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
-    from cleanset.scoring.differentiable import PixelNetwork
 
 
 class NoAttack(Parameters):

@@ -85,6 +85,7 @@ class Judge:
         with arithmetic("float64"), torch.inference_mode():
             for place, image in enumerate(images):
                 if seeds is not None:
+                    # on the CPU: each GPU draws other numbers
                     self._network.reseed(seeds[place], CPU)
                 found.append(self._network(to_unit([image], self._network))[0].cpu().numpy())
         if not all(np.isfinite(each).all() for each in found):
@@ -109,6 +110,7 @@ class Judge:
                 f"{subject.name}: a candidate at {ball.norm} {from_center:.6g}; expected at most {ball.eps:.6g}: "
                 "the attack is wrong, please report it"
             )
+        # the file is judged, not the array: whoever has the file gets the same verdict
         png = png_of(result.candidate)
         (after,) = self.logits([pixels_of_png(png)], None if seed is None else [seed])
         return Verdict(

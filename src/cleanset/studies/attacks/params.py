@@ -49,6 +49,7 @@ def _with_kinds(attacks: object) -> object:
     for name, entry in attacks.items():
         if name == GUESS:
             raise ValueError(f"{GUESS} is always there; expected it left out")
+        # YAML reads a name with nothing after it as null: all parameters have defaults
         entry = {} if entry is None else entry
         if isinstance(entry, dict):
             entry = {"kind": name} | entry

@@ -26,7 +26,8 @@ from cleanset.studies.attacks.base import (
     to_unit,
 )
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from torch import Tensor
 
     from cleanset.scoring.differentiable import PixelNetwork

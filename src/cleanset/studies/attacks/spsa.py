@@ -30,7 +30,8 @@ from cleanset.studies.attacks.base import (
 )
 from cleanset.studies.attacks.spatial import RandomSpatialAttack
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     from cleanset.scoring.differentiable import PixelNetwork

@@ -94,7 +94,8 @@ class AttackedModel:
 
     def _label(self, class_index: int) -> int:
         found = label(self.groups, class_index)
-        assert found is not None  # the others are left out
+        # images of neither group were left out when the model was opened
+        assert found is not None
         return found
 
 
@@ -152,14 +153,17 @@ def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Guess:
     corruptions, scenarios = (
         read_table(study.predictions(family, target.name), PREDICTIONS[family]) for family in GUESSED
     )
+    # scenarios have no severity; 0 is below all severities of corruptions
     mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
+    # a changed image is square already: it is resized, never cropped
     whole = Resized(target.model.preprocessing.size)
 
     @cache
     def changed(family: str) -> ChangedImages:
         return change_plan(family_named(family), Sources.read(study), params).changed_images(target.files, params)
 
-    @lru_cache(maxsize=16)  # the images of a class, which follow each other, share a mistake
+    # the images of a class, which follow each other, share a mistake
+    @lru_cache(maxsize=16)
     def pixels(file: str, name: str, severity: int) -> Pixels:
         if name == CLEAN:
             return target.pixels(file)

@@ -72,7 +72,8 @@ class ReadAnswers:
             "second_logit": second.astype(np.float32),
             # the largest is subtracted first, since exp overflows above 709
             "log_sum_exp": (largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))).astype(np.float32),
-            "class_of_edition": classes[np.argmax(logits[:, classes], axis=1)],  # of equal ones the lower
+            # argmax takes the lower of equal ones
+            "class_of_edition": classes[np.argmax(logits[:, classes], axis=1)],
         }
 
 

@@ -122,6 +122,7 @@ class DigestRun:
 
     def digests(self, names: Sequence[str]) -> Generator[str, None, None]:
         """The digest of each of the changed images, in their order."""
+        # batches of one size: the shared memory of the workers is laid out once
         groups = [names[start : start + BATCH_SIZE] for start in range(0, len(names), BATCH_SIZE)]
         with SharedBatches(self._images(), Resized(BASE_SIZE), BATCH_SIZE, self.workers) as shared:
             for batch in shared.batches(groups):
@@ -219,6 +220,7 @@ def run(study: Study) -> None:
     sources = Sources.read(study)
     plans = [change_plan(family, sources, wanted) for family in FAMILIES]
     digest_run = DigestRun(plans, sources, wanted, available_cores())
+    # beside the digests, so that an interrupted run is continued
     shards = digest_run.shards(study.partial_digests)
     with rate_bar(len(digest_run.names()), "digests") as done:
         done(shards.finished_images(), 0.0)

@@ -65,7 +65,8 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     from cleanset.evaluate.run import check, file_stems
     from cleanset.scoring.engine import settings_for
 
-    for spec in specs:  # report a missing weights file before spending hours on another model
+    # report a missing weights file before spending hours on another model
+    for spec in specs:
         check(spec)
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems(specs)
     for spec, stem in zip(specs, stems, strict=True):
@@ -121,7 +122,8 @@ class _Answering:
                 files = {file: self.images.files[file] for file in plan.images["file"]}
                 predict(target, self.params, plan, files)
                 written = self.answers.record(plan.name, self.stem)
-                record |= json.loads(written.read_bytes())  # below float64 it has more
+                # below float64 it has more
+                record |= json.loads(written.read_bytes())
                 record["predictions_sha256"] = sha256(path.read_bytes())
                 write_text(written, json.dumps(record, indent=2) + "\n")
 

@@ -103,6 +103,7 @@ class ChangePlan:
 
     def names(self) -> list[ChangeName]:
         """All changed images and the unchanged ones, sorted by their texts."""
+        # every family has it, so that its measures need no other family's answers
         changes = [(UNCHANGED, 0), *self.changes]
         # by text, as shards and tables are sorted
         return sorted((ChangeName(file, *change) for file in self.images["file"] for change in changes), key=str)

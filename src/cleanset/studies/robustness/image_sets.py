@@ -64,6 +64,7 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImag
     if name not in roles and folder.is_file() and edition.params_yaml.is_file():
         return _of_list(folder, edition)
     found = open_set(name, edition, roles)
+    # without a manifest nothing tells which images these are
     if found.kind == "folder":
         return _of_folder(found, folder)
     export = edition.export(name) if name in roles else folder
@@ -79,7 +80,8 @@ def _of_edition(name: str, edition: Edition) -> OpenedImages:
     params = read_params(edition.folder)
     roles = list(params.models)
     for role in roles:
-        open_set(role, edition, roles)  # checks the bytes
+        # opening a set checks its bytes
+        open_set(role, edition, roles)
     images = join_sets({role: read_entries(edition.export(role)) for role in roles})
     files, classes = files_of(edition, images), params.dataset.class_list()
     return OpenedImages(name, images, files, classes, roles, SELECTIONS, edition, ["the sets of all models, joined"])
@@ -131,6 +133,7 @@ def run(study: Study) -> None:
     sets = {role: read_entries(edition.export(role)) for role in roles}
     for role, entries in sets.items():
         for entry in entries:
+            # read for its check against the manifest; the pixels are not needed here
             read_image(edition.export(role), entry)
     images = join_sets(sets)
     masks = masks_found(images, files_of(edition, images), study.masks, wanted)

@@ -58,6 +58,7 @@ def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
     for role, entries in sets.items():
         for entry in entries:
             first, roles = found.setdefault(entry.file, (entry, []))
+            # one name stands for one image in all sets, so that answers to it are stored once
             if (first.file_sha256, first.class_index) != (entry.file_sha256, entry.class_index):
                 raise CleansetError(
                     f"{entry.file}: another image in the set of {role} than in that of {roles[0]}; expected one image "

@@ -57,7 +57,8 @@ class Studied:
         for name, stem in self.models.items():
             seen = is_seen(images, self.params.images, name)
             table = predictions_table(family)
-            columns = [*table.key, "top5_class", "class_of_edition"]  # all columns of 1.3 million frames take gigabytes
+            # all columns of 1.3 million frames take gigabytes
+            columns = [*table.key, "top5_class", "class_of_edition"]
             predictions = read_table(self.files.predictions(family.name, stem), table, columns)
             yield name, seen, images[seen], predictions
 
@@ -81,6 +82,7 @@ class Studied:
                 images = measured_images(family, self.images, self.masks, params)
                 seen = images[is_seen(images, params.images, name)]
                 record = read_record(path := self.files.record(family.name, stem))
+                # without a pinned digest the first family decides, and the others must agree with it
                 weights = weights or record.get("weights_sha256")
                 check_record(
                     path,
@@ -117,6 +119,7 @@ def measure(
     found: dict[str, list[MeasureLine]] = {}
     written: dict[str, Mapping[str, float | None]] = {}
     families = [family_named(name) for name in notices]
+    # before the folder of measures is replaced
     studied.check(families)
     with replacing(measures) as folder:
         folder.mkdir()
@@ -175,6 +178,7 @@ def metrics_of(
         if line.measure in family.with_intervals:
             ends |= {"_low": line.low, "_high": line.high}
         for end, value in ends.items():
+            # rounded, since processors differ in the last digits of sums
             found[name + end][line.model] = round(value, 6) if np.isfinite(value) else None
     return found
 

@@ -23,6 +23,7 @@ def expand_groups(
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
     found: set[str] = set()
     for name in wanted:
+        # a misspelled name must not silently measure less
         if name not in groups and name not in known:
             raise CleansetError(
                 f"unknown {what} {shown(name)}; expected one of {', '.join(known)}, or a group: {', '.join(groups)}"

@@ -47,6 +47,7 @@ class Value:
 
 def pages(data: PagesData) -> dict[str, str]:
     """The text of each page, by its name; a family without changes has none."""
+    # each family brings its own template, which extends those here
     environment = page_environment(TEMPLATES, *(family.template.parent for family in FAMILIES))
     families = families_in(data.params)
     templates = {family.page: family.template.name for family in families} | {"images.html": "study_images.html"}
@@ -145,6 +146,7 @@ def run(study: Study) -> None:
     plans = [change_plan(family, sources, params) for family in families]
     notices = {plan.name: notice(plan.family, params, sources.images) for plan in plans}
     with replacing(study.report) as folder:
+        # images first: the pages name their files
         sheets = save_sheets(plans, sources, params, folder)
         origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
         left_out = unsuitable_counts(masks)

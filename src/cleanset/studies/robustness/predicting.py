@@ -82,9 +82,11 @@ def predict(target: AnsweringModel, wanted: StudyParams, plan: ChangePlan, files
     clean = pd.DataFrame(columns=NAMED_ANSWERS.names)
     if files:
         clean = score_few(target.model, SetImages(files), target.settings, list(files), read_off=read_off)
-    if target.check is not None:  # first, since a wrong model or preprocessing shows here within seconds
+    # first, since a wrong model or preprocessing shows here within seconds
+    if target.check is not None:
         target.check(plan.images, clean)
-    settings = replace(target.settings, in_processes=True)  # making changed images holds Python's lock
+    # making changed images holds Python's lock
+    settings = replace(target.settings, in_processes=True)
     names, record, stem = plan.names(), target.record(wanted, plan), target.stem or target.name
     folder, texts = target.answers.partial(plan.name, stem), list(map(str, names))
     shards = Shards(folder, target.label(record), texts, settings.batch_size, table=NAMED_ANSWERS)
@@ -112,6 +114,7 @@ def _against_float64(
 ) -> dict[str, Any]:
     """The differences of answers to changed images from float64, on a sample drawn with a fixed seed."""
     names = answers["image_id"].tolist()
+    # a fixed seed, so that two precisions are compared with float64 on the same images
     drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
     exact_settings = replace(settings, precision="float64")
     exact = score_few(_of_squares(target.model), changed, exact_settings, drawn, read_off=read_off)
@@ -152,5 +155,6 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     sources = Sources.read(study)
     for each in FAMILIES if family is None else [family_named(family)]:
         of_all = change_plan(each, sources, wanted)
+        # with images: own a model sees its own set alone
         of_role = replace(of_all, images=images_for(of_all.images, wanted.images, role))
         predict(target, wanted, of_role, sources.files_in(of_role.images))

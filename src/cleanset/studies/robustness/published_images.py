@@ -177,7 +177,8 @@ class PublishedFrames:
         return video(self.files.path(self.places[change, step], file.path), self.counts[change])[step]
 
 
-@lru_cache(maxsize=1)  # the frames of a video follow each other
+# the frames of a video follow each other
+@lru_cache(maxsize=1)
 def video(path: Path, count: int) -> list[Pixels]:
     """All frames of a video, red first.
 
@@ -189,7 +190,8 @@ def video(path: Path, count: int) -> list[Pixels]:
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     capture = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG)
     try:
-        while len(frames) <= count:  # one more than expected tells that there are more
+        # one more than expected tells that there are more
+        while len(frames) <= count:
             is_read, frame = capture.read()
             if not is_read:
                 break

@@ -55,6 +55,7 @@ def read_study_params(
     except ValidationError as error:
         raise CleansetError(f"{path}: {first_problem(error)}") from None
     _check_further(path, params, roles, is_measured=further)
+    # measures can be divided only by those of a model that is measured here
     measured = params.models(roles) if further else list(roles)
     for family in FAMILIES:
         for each in family.named_models(params):

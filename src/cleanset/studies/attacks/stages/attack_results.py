@@ -30,6 +30,7 @@ def run(study: AttackStudy, params: AttackParams | None = None) -> None:
         for line in attack_measures(name, model, read_table(study.results(name, model).table, ATTACKED), bootstrap)
     ]
     write_csv(study.measures, AttackMeasure._fields, lines)
+    # metrics are of the edition's models; the CSV file has the wrapped ones, too
     write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))
 
 

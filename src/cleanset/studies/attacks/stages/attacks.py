@@ -101,7 +101,8 @@ def record_of(
     """The record of what the results depend on; of the machine only what the search was computed with."""
     attack = settings.attack(name)
     searched_on = "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
-    used = (*attack.libraries, "scikit-image")  # which computes SSIM
+    # scikit-image computes SSIM
+    used = (*attack.libraries, "scikit-image")
     return {
         "attack": name,
         "role": target.name,
@@ -172,8 +173,10 @@ class Run:
 def run_search(run: Run, shards: Shards, budget: Budget) -> int:
     """Attack the missing groups one after the other and return how many images from the first on are finished."""
     begin, spent, size = monotonic(), 0, run.search.group_size
+    # the bar shows what is left to do, not what an earlier run did
     left = sum(len(shards.image_ids(number)) for number in shards.missing)
-    if budget.queries is not None:  # what was spent before an interruption counts
+    # what was spent before an interruption counts
+    if budget.queries is not None:
         spent = sum(int(table["queries"].sum()) for table in shards.finished())
     for number in tracked(shards.missing, left, f"{run.name} {run.target.name}", size):
         # at least one group is attacked, however little time is given

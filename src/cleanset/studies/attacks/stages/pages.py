@@ -90,6 +90,7 @@ def with_columns(results: pd.DataFrame, read: ReadOff) -> pd.DataFrame:
 
 def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
     """Some rows of ATTACKED, each of another class, spread over all: successes, if there is one."""
+    # an unsuccessful candidate shows little of an attack
     success = results[results["was_correct"] & results["is_error"]]
     first = (success if len(success) else results).drop_duplicates("class_index").sort_values("class_index")
     count = min(SHEET_IMAGES, len(first))
@@ -140,6 +141,7 @@ class AttackSheet:
 
 def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:
     """The top-1 class, or group, by name, with its probability."""
+    # the largest is subtracted first, since exp overflows above 709
     exponentials = np.exp(logits.astype(np.float64) - logits.max())
     return f"{names[int(logits.argmax())]} {exponentials.max() / exponentials.sum():.2f}"
 

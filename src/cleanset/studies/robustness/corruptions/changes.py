@@ -19,7 +19,8 @@ from cleanset.studies.robustness.frost import frost
 from cleanset.studies.robustness.kernels import exact_kernels
 from cleanset.validation import check_known
 
-keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)  # else seconds in each process
+# compiled anew, it would take seconds in each process
+keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)
 
 KIND = "corruption"
 """The kind of change, from which seeds are derived."""

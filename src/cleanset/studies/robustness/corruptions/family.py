@@ -42,6 +42,7 @@ def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams
     changes = params.section(Corruptions).changes()
     places = {(name, severity): f"{name}/{severity}" for name, severity in changes}
     files = find_published(folder, CORRUPTION_FAMILY, list(places.values()), images)
+    # validation corruptions are not part of the official mean
     has_all = {(name, severity) for name in CORRUPTIONS for severity in SEVERITIES} <= set(changes)
     return Changing(PublishedImages(files, places), files.settings(), has_all and files.has_all_images())
 

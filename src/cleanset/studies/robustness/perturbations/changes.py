@@ -291,6 +291,7 @@ class PerturbedImage:
         return _frames(file, change, self.levels[change], seed)(step)
 
 
-@lru_cache(maxsize=1)  # the frames of a sequence follow each other
+# the frames of a sequence follow each other
+@lru_cache(maxsize=1)
 def _frames(file: StudyFile, change: str, level: int, seed: int) -> Frames:
     return frames_of(wide_pixels(file), change, seed, level=level)

@@ -89,6 +89,7 @@ def _page_context(data: PagesData) -> dict[str, Any]:
 
     wanted, cells = data.params.section(Scenarios), data.tables["scenario_accuracies"]
     baselines = data.params.section(ScenarioMeasures).baselines
+    # over all models and scenarios: a map for each model has the same classes
     totals = cells.groupby("class_index")[["correct", "images"]].sum()
     worst = (totals["correct"] / totals["images"]).sort_values(kind="stable").index[:SHOWN_CLASSES]
     regression, fitted = data.tables.get("scenario_regression"), data.tables.get("scenario_fitted")

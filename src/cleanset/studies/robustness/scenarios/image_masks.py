@@ -78,6 +78,7 @@ def find_masks(folder: Path, sources: Iterable[MaskSource]) -> dict[str, MaskFil
     found: list[tuple[str, MaskFile]] = []
     for source in sources:
         files = sorted((folder / source.folder).glob(f"*{SUFFIXES[source.format]}"))
+        # a misspelled folder would leave out all its images without a word
         if not files:
             raise CleansetError(
                 f"{folder / source.folder}: no masks; expected files like "
@@ -186,7 +187,8 @@ def masks_found(
     masks, read, names, masked = find_masks(folder, sources), SetImages(files), wnids(), []
     columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
     for file, image_id, class_index, crop in zip(*columns, strict=True):
-        size = read(file).size if image_id in masks else (0, 0)  # not decoded without a mask
+        # not decoded without a mask
+        size = read(file).size if image_id in masks else (0, 0)
         masked.append(MaskedImage(file, image_id, names[class_index], size, box_of(crop)))
     if is_placed is None:
         section = wanted.section(Scenarios)

@@ -59,7 +59,8 @@ class Scenarios(Section):
     `object_scales`, `object_weight` and `object_moved` are those of random_background.
     """
 
-    published: Annotated[str, Field(min_length=1)] | None = None  # before names, which are checked by it
+    # before names, which are checked by it
+    published: Annotated[str, Field(min_length=1)] | None = None
     names: Annotated[list[str], Field(default_factory=list)]
     definition: ScenarioDefinition = "as_written"
     matte: str = "black"
