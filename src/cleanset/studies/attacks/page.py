@@ -87,7 +87,7 @@ class Mean(NamedTuple):
     images: int
 
 
-class Covered(NamedTuple):
+class CoveredFraction(NamedTuple):
     """A row of the table on the bound: what it is of, the sizes, and the base-10 logarithm of the fraction."""
 
     what: str
@@ -193,10 +193,10 @@ def _coverage_set(name: str, data: AttacksData, attack: str, suffix: str) -> Cov
     return CoverageSet(name, counts[0] if len(set(counts)) == 1 else ", ".join(counts), lines)
 
 
-def covered_fractions(data: AttacksData) -> list[Covered]:
+def covered_fractions(data: AttacksData) -> list[CoveredFraction]:
     """The bound for each Linf ball that an attack searches, each size and number of images, then the source's own."""
     # a dict, since models of one size give equal rows, and their order counts
-    found: dict[Covered, None] = {}
+    found: dict[CoveredFraction, None] = {}
     for name in data.settings.names:
         ball = data.settings.attack(name).ball
         # the bound counts the values of each color, which only an Linf ball limits one by one
@@ -205,9 +205,9 @@ def covered_fractions(data: AttacksData) -> list[Covered]:
         for model in data.models_of(name):
             side, images, values = data.sizes[model], len(data.answers[name, model]), linf_values(ball.eps)
             what = f"{name.replace('_', ' ')}, eps {_text(ball.eps)}"
-            found[Covered(what, side, values, images, log10_covered(side, side, values, images))] = None
+            found[CoveredFraction(what, side, values, images, log10_covered(side, side, values, images))] = None
     what, side, values, images = OF_SOURCE
-    return [*found, Covered(what, side, values, images, log10_covered(side, side, values, images))]
+    return [*found, CoveredFraction(what, side, values, images, log10_covered(side, side, values, images))]
 
 
 def linf_values(eps: float) -> int:
