@@ -16,24 +16,17 @@ from cleanset.images.base import base_image
 from cleanset.images.codec import decode
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import ANSWERS, PREDICTIONS
-from cleanset.studies.robustness.corruptions.changes import corrupted
-from cleanset.studies.robustness.corruptions.family import CORRUPTIONS as CORRUPTION_FAMILY
+from cleanset.studies.robustness.corruptions.changes import corrupted_images
+from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
+from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, by_severity
 from cleanset.studies.robustness.measuring import Studied, study_of
-from cleanset.studies.robustness.names import (
-    ALL_CORRUPTIONS,
-    ALL_PERTURBATIONS,
-    CLEAN,
-    CORRUPTIONS,
-    PERTURBATIONS,
-    SCENARIOS,
-    SEVERITIES,
-    UNCHANGED,
-    frame_count,
-)
-from cleanset.studies.robustness.perturbations.family import PERTURBATIONS as PERTURBATION_FAMILY
+from cleanset.studies.robustness.names import CLEAN, UNCHANGED
+from cleanset.studies.robustness.perturbations.family import PERTURBATION_FAMILY
+from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATIONS, frame_count
 from cleanset.studies.robustness.perturbations.results import PerturbationStudy, by_frame
 from cleanset.studies.robustness.results import SELECTIONS, StudiedImages
+from cleanset.studies.robustness.scenarios.params import SCENARIOS
 from cleanset.studies.robustness.scenarios.results import ScenarioAnswers, ScenarioStudy, cells_of, regression_of
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.study import AnswerFiles
@@ -55,9 +48,9 @@ def main() -> None:
     read_frames, measured_frames, peak_of_frames = frames()  # first: this process's memory would count
     source, photographs = photographs_or_drawings()
     images = [base_image(decode(data)) for data in photographs[:PHOTOGRAPHS]]
-    for change in (by_library, corrupted):  # compiled, and its masks read
+    for change in (by_library, corrupted_images):  # compiled, and its masks read
         changed(images[:1], change)
-    library, own = (changed(images, change) for change in (by_library, corrupted))
+    library, own = (changed(images, change) for change in (by_library, corrupted_images))
     read = reading()
     once, drawn = (results(draws) for draws in (1, 1000))
     print_machine("imagecorruptions-imaug", "numba", "scipy", "opencv-python-headless")

@@ -28,7 +28,8 @@ from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision, Scorer, arithmeti
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
-from cleanset.studies.robustness.names import CORRUPTIONS, SEVERITIES, UNCHANGED
+from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.names import UNCHANGED
 from export import photographs_or_drawings
 from measuring import PROJECT, print_machine, print_table, scratch, share
 

@@ -24,9 +24,8 @@ from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.robustness.answers import PREDICTIONS
 from cleanset.studies.robustness.digests import DIGESTS
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
-from cleanset.studies.robustness.scenarios.image_masks import MASKS
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.tables import Table
 

@@ -15,12 +15,11 @@ from playwright.sync_api import Browser, Page, Request
 
 from cleanset import tables
 from cleanset.edition.params import PROTOCOLS, Params
-from cleanset.studies.attacks.measures import Line
+from cleanset.studies.attacks.measures import AttackMeasure
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.robustness.answers import PREDICTIONS
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measure_files import MEASURE_FILES
-from cleanset.studies.robustness.scenarios.image_masks import MASKS
 from cleanset.tables import Table
 from tests.once import once
 
@@ -160,7 +159,7 @@ def test_every_column_of_a_study_is_there(site: Path) -> None:
         assert section.startswith(f"¶ Sorted by {table.key[0]}"), name
         for column, kind in table.columns.items():
             assert f"{column} {kind.type} {kind.expected}" in section, (name, column)
-    for name, columns in [*MEASURE_FILES.items(), ("attack_measures.csv", Line._fields)]:
+    for name, columns in [*MEASURE_FILES.items(), ("attack_measures.csv", AttackMeasure._fields)]:
         section = text.partition(f"data/{name} ")[2].partition(" data/")[0]
         for column in columns:
             assert f" {column} " in section, (name, column)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cleanset.studies.attacks.base import Ball, group_seed, margins, rounded, seed_for
+from cleanset.studies.attacks.base import Ball, group_seed, margins, seed_for, to_pixels
 from tests.studies.attacks.networks import subject
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ CENTERS = arrays(np.uint8, SHAPE)
 
 @given(LEVELS, CENTERS, st.sampled_from([1, 4, 16]))
 def test_in_linf_it_is_the_nearest_inside(levels: np.ndarray, center: np.ndarray, eps: int) -> None:
-    found = rounded(levels, center, Ball("Linf", eps / 255)).astype(int)
+    found = to_pixels(levels, center, Ball("Linf", eps / 255)).astype(int)
     assert np.abs(found - center).max() <= eps
     for value, middle, exact in zip(found.ravel(), center.ravel().astype(int), levels.ravel(), strict=True):
         allowed = [each for each in range(middle - eps, middle + eps + 1) if 0 <= each <= 255]
@@ -29,7 +29,7 @@ def test_in_linf_it_is_the_nearest_inside(levels: np.ndarray, center: np.ndarray
 @given(LEVELS, CENTERS, st.floats(0.004, 3))
 def test_in_l2_it_is_inside(levels: np.ndarray, center: np.ndarray, eps: float) -> None:
     ball = Ball("L2", eps)
-    found = rounded(levels, center, ball)
+    found = to_pixels(levels, center, ball)
     length = np.sqrt(((found.astype(float) - center) ** 2).sum()) / 255
     assert length <= eps + 1e-9
     assert ball.contains(center, found)
@@ -38,19 +38,19 @@ def test_in_l2_it_is_inside(levels: np.ndarray, center: np.ndarray, eps: float) 
 @given(CENTERS, st.integers(0, 2**32 - 1))
 def test_in_l2_what_is_inside_is_only_rounded(center: np.ndarray, seed: int) -> None:
     levels = np.clip(center + np.random.default_rng(seed).uniform(-3, 3, SHAPE), 0, 255)
-    assert np.array_equal(rounded(levels, center, Ball("L2", 1)), np.rint(levels).astype(np.uint8))
+    assert np.array_equal(to_pixels(levels, center, Ball("L2", 1)), np.rint(levels).astype(np.uint8))
 
 
 def test_in_l2_the_most_doubtful_goes_inward() -> None:
     """1.6 and 1.9 round to 2 and 2, of length 2.83; with at most 2.5, the 1.6 becomes 1: length 2.24."""
     center = np.full((3, 1, 1), 100, np.uint8)
     levels = np.array([101.6, 98.1, 100.0]).reshape(3, 1, 1)
-    assert rounded(levels, center, Ball("L2", 2.5 / 255)).ravel().tolist() == [101, 98, 100]
+    assert to_pixels(levels, center, Ball("L2", 2.5 / 255)).ravel().tolist() == [101, 98, 100]
 
 
 def test_in_l2_what_is_outside_is_projected() -> None:
     center = np.zeros((3, 1, 1), np.uint8)
-    assert rounded(np.array([60.0, 80.0, 0.0]).reshape(3, 1, 1), center, Ball("L2", 50 / 255)).ravel().tolist() == [
+    assert to_pixels(np.array([60.0, 80.0, 0.0]).reshape(3, 1, 1), center, Ball("L2", 50 / 255)).ravel().tolist() == [
         30,
         40,
         0,
@@ -58,7 +58,7 @@ def test_in_l2_what_is_outside_is_projected() -> None:
 
 
 def test_without_a_ball_it_is_the_nearest() -> None:
-    assert rounded(np.array([-3.0, 7.4, 300.0])).tolist() == [0, 7, 255]
+    assert to_pixels(np.array([-3.0, 7.4, 300.0])).tolist() == [0, 7, 255]
 
 
 def test_a_ball_of_four_levels_contains_four_and_not_five() -> None:

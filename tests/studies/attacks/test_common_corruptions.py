@@ -8,9 +8,8 @@ import torch
 
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.common_corruptions import PUBLISHED, CommonCorruptions
-from cleanset.studies.attacks.guess import Guess, most_confident_mistakes
-from cleanset.studies.attacks.none import Null
-from cleanset.studies.robustness.corruptions.changes import corrupted
+from cleanset.studies.attacks.guess import Guess, Null, most_confident_mistakes
+from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from tests.studies.attacks.networks import Linear, drawn, on_cpu, random_linear, subject
 
 pytestmark = pytest.mark.slow
@@ -39,7 +38,7 @@ def test_noise_is_that_of_the_study() -> None:
     one = subject(1, 0, drawn(1, SIDE))
     (result,) = CommonCorruptions(("gaussian_noise",), seed=6)(on_cpu(random_linear(2, side=SIDE)), [one])
     image = np.ascontiguousarray(one.pixels.transpose(1, 2, 0))
-    (noisy,) = corrupted(image, "gaussian_noise", [1], image_seed(6, one.image_id))
+    (noisy,) = corrupted_images(image, "gaussian_noise", [1], image_seed(6, one.image_id))
     assert np.array_equal(result.candidate.transpose(1, 2, 0), noisy)
 
 

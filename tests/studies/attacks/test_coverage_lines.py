@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanset.studies.attacks.coverage_lines import coverage_line, limited, thinned
+from cleanset.studies.attacks.coverage_lines import corner_points, coverage_line, limited_points
 from tests.properties import examples
 
 CONFIDENCE = np.array([5.0, 4.0, 4.0, 1.0, 0.0])
@@ -44,18 +44,18 @@ def test_nothing_is_lost_by_leaving_points_out(drawn: list[tuple[float, bool]]) 
 
 
 def test_a_level_part_has_two_ends() -> None:
-    assert thinned([(0.25, 1), (0.5, 1), (0.75, 1), (1, 0.5)]) == [(0.25, 1), (0.75, 1), (1, 0.5)]
-    assert thinned([(0.25, 0), (0.5, 1), (0.75, 1), (1, 1)]) == [(0.25, 0), (0.5, 1), (1, 1)]
-    assert thinned([(1, 0)]) == [(1, 0)]
+    assert corner_points([(0.25, 1), (0.5, 1), (0.75, 1), (1, 0.5)]) == [(0.25, 1), (0.75, 1), (1, 0.5)]
+    assert corner_points([(0.25, 0), (0.5, 1), (0.75, 1), (1, 1)]) == [(0.25, 0), (0.5, 1), (1, 1)]
+    assert corner_points([(1, 0)]) == [(1, 0)]
 
 
 def test_a_line_of_many_images_has_a_hundred_points() -> None:
     """From the first to the last, as far from each other as whole numbers allow."""
     points = [(place / 1000, 0.5) for place in range(1, 1001)]
-    found = limited(points)
+    found = limited_points(points)
     assert (len(found), found[0], found[-1]) == (100, points[0], points[-1])
     steps = np.diff([coverage for coverage, _ in found]) * 1000
     assert {round(step) for step in steps} == {10, 11}
-    assert limited(points[:100]) == points[:100]
-    assert limited(points[:1]) == points[:1]
-    assert limited([]) == []
+    assert limited_points(points[:100]) == points[:100]
+    assert limited_points(points[:1]) == points[:1]
+    assert limited_points([]) == []

@@ -9,7 +9,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.attacks.base import Ball, Result
-from cleanset.studies.attacks.judged import Judge, decoded, distances, encoded
+from cleanset.studies.attacks.judged import Judge, distances, pixels_of_png, png_of
 from tests.studies.attacks.networks import CPU, Linear, drawn, loaded, random_linear, random_network, subject
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def test_the_png_read_again_gives_the_logits_bit_for_bit(tmp_path: Path) -> None
 
 
 def test_a_png_holds_every_pixel() -> None:
-    assert np.array_equal(decoded(encoded(drawn(3))), drawn(3))
+    assert np.array_equal(pixels_of_png(png_of(drawn(3))), drawn(3))
 
 
 @pytest.mark.parametrize(

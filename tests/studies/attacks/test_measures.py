@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.measures import MEASURES_COLUMNS, Line, attack_measures
+from cleanset.studies.attacks.measures import MEASURES_COLUMNS, AttackMeasure, attack_measures
 
 RESULTS = pd.DataFrame(
     {
@@ -68,4 +68,4 @@ def test_one_image_has_no_interval() -> None:
 
 
 def test_every_column_is_described() -> None:
-    assert tuple(MEASURES_COLUMNS) == Line._fields
+    assert tuple(MEASURES_COLUMNS) == AttackMeasure._fields

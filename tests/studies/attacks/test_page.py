@@ -9,10 +9,10 @@ import pytest
 from bs4 import BeautifulSoup
 
 from cleanset.scoring.groups import Groups
-from cleanset.studies.attacks.measures import Line
+from cleanset.studies.attacks.measures import AttackMeasure
 from cleanset.studies.attacks.page import AttacksData, SheetRow, attacks_page, parameters
 from cleanset.studies.attacks.params import AttackParams
-from cleanset.studies.attacks.stages.pages import names_of, prediction_text, shown
+from cleanset.studies.attacks.stages.pages import names_of, prediction_text, some_results
 from cleanset.studies.attacks.warnings import Seen, WarningRecord
 from cleanset.studies.attacks.wrapped import WrappedModel
 from tests.report.pages import cells
@@ -46,7 +46,7 @@ ROW = SheetRow(
 
 def data(**changed: Any) -> AttacksData:
     lines = [
-        Line(name, "mine", measure, images, value, low, high)
+        AttackMeasure(name, "mine", measure, images, value, low, high)
         for name in SETTINGS.names
         for measure, images, value, low, high in (
             ("success", 4, 0.5, 0.25, 0.75), ("error", 5, 0.6, NAN, NAN), ("queries", 5, 3.0, 3.0, 3.0),
@@ -222,5 +222,5 @@ def test_which_images_are_shown() -> None:
     """Successes, each of another class, spread over all classes; any where there is no success."""
     table = pd.DataFrame({"file": list("abcdefg"), "class_index": [5, 3, 3, 9, 7, 1, 4]})
     table["was_correct"], table["is_error"] = [True] * 6 + [False], [True] * 5 + [False, True]
-    assert [row["file"] for row in shown(table)] == ["b", "a", "e"]
-    assert [row["file"] for row in shown(table.assign(is_error=False))] == ["f", "g", "e"]
+    assert [row["file"] for row in some_results(table)] == ["b", "a", "e"]
+    assert [row["file"] for row in some_results(table.assign(is_error=False))] == ["f", "g", "e"]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cleanset.studies.attacks.base import Pixels
-from cleanset.studies.attacks.spatial import RandomSpatial, SpatialGrid, moved, scaled_on_black
+from cleanset.studies.attacks.spatial import RandomSpatial, SpatialGrid, rotated_and_moved, scaled_on_black
 from tests.studies.attacks.networks import Linear, correct_subjects, drawn, on_cpu, random_network, subject
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def plain_worst(network: torch.nn.Module, image: Pixels, label: int) -> tuple[np
 @pytest.mark.parametrize(("dx", "dy", "angle"), [(0, 0, 0), (2, -3, 0), (0, 0, 17), (1.25, -0.5, -30), (0.3, 4, 90)])
 def test_a_change_is_the_plain_one(dx: float, dy: float, angle: float) -> None:
     image = drawn(5).astype(np.float64)
-    found = moved(torch.from_numpy(image), torch.tensor([[dx, dy, angle]]))[0].numpy()
+    found = rotated_and_moved(torch.from_numpy(image), torch.tensor([[dx, dy, angle]]))[0].numpy()
     assert found == pytest.approx(plain_moved(image, dx, dy, angle), abs=2e-4)
 
 
@@ -60,10 +60,10 @@ def test_directions() -> None:
     """A point at the right of the center, moved to the right; turned counterclockwise it is at the top."""
     image = torch.zeros(3, 5, 5, dtype=torch.float64)
     image[:, 2, 3] = 1
-    right, top = moved(image, torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 90.0]]))
+    right, top = rotated_and_moved(image, torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 90.0]]))
     assert right[0, 2, 4] == pytest.approx(1)
     assert top[0, 1, 2] == pytest.approx(1)
-    down = moved(image, torch.tensor([[0.0, 1.0, 0.0]]))[0]
+    down = rotated_and_moved(image, torch.tensor([[0.0, 1.0, 0.0]]))[0]
     assert down[0, 3, 3] == pytest.approx(1)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from cleanset.studies.attacks.base import Subject, rounded, seed_for
+from cleanset.studies.attacks.base import Subject, seed_for, to_pixels
 from cleanset.studies.attacks.spatial import RandomSpatial
 from cleanset.studies.attacks.spsa import Spsa, random_signs
 from tests.studies.attacks.networks import Linear, correct_subjects, on_cpu, random_linear, random_network, subject
@@ -104,4 +104,4 @@ def test_candidates_are_in_the_ball(seed: int) -> None:
     for one in correct_subjects(network, 2):
         (result,) = attack(on_cpu(network), [one])
         assert attack.ball.contains(one.pixels, result.candidate)
-        assert np.array_equal(rounded(result.candidate.astype(float), one.pixels, attack.ball), result.candidate)
+        assert np.array_equal(to_pixels(result.candidate.astype(float), one.pixels, attack.ball), result.candidate)

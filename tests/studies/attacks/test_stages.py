@@ -26,7 +26,7 @@ from cleanset.scoring.models import load_model
 from cleanset.scoring.scorer import choose_devices
 from cleanset.studies.attacks import spatial
 from cleanset.studies.attacks.base import Pixels, Result, Subject
-from cleanset.studies.attacks.judged import Judge, decoded
+from cleanset.studies.attacks.judged import Judge, pixels_of_png
 from cleanset.studies.attacks.params import AttackParams
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.spatial import RandomSpatial
@@ -88,7 +88,7 @@ def test_none_gives_the_stored_scores_bit_for_bit(attacked: AttackStudy) -> None
     for _, row in results(attacked, "none").iterrows():
         stored = scores.loc[row["image_id"]]
         assert np.array_equal(row["logits_after"], row["logits_before"])
-        (logits,) = judge_of(attacked).logits([decoded((folder_of(attacked, "none") / row["png"]).read_bytes())])
+        (logits,) = judge_of(attacked).logits([pixels_of_png((folder_of(attacked, "none") / row["png"]).read_bytes())])
         order = np.argsort(-logits, kind="stable")[:5]
         shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
         assert np.array_equal(order, stored["top5_class"])
@@ -105,7 +105,7 @@ def test_every_file_gives_its_stored_logits_again(name: str, attacked: AttackStu
     for _, row in results(attacked, name).iterrows():
         data = (folder_of(attacked, name) / row["png"]).read_bytes()
         assert hashlib.sha256(data).hexdigest() == row["png_sha256"]
-        (logits,) = judge.logits([decoded(data)])
+        (logits,) = judge.logits([pixels_of_png(data)])
         assert np.array_equal(logits.astype(np.float32), row["logits_after"])
         assert row["is_error"] == (int(logits.argmax()) != row["class_index"])
 

@@ -21,7 +21,7 @@ from cleanset.scoring.shards import Shards
 from cleanset.studies.attacks import spsa, targets
 from cleanset.studies.attacks.autoattack import AutoAttack
 from cleanset.studies.attacks.base import Result, Subject, judged_seed, searched_seed
-from cleanset.studies.attacks.judged import Judge, decoded
+from cleanset.studies.attacks.judged import Judge, pixels_of_png
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.spsa import Spsa
@@ -256,7 +256,7 @@ def test_a_stored_file_gives_its_logits_again(study: AttackStudy, noisy: AttackP
     for _, row in results(study, "pgd", "noisy").iterrows():
         found = {}
         for column, attack, name in (("logits_before", "", "none"), ("logits_after", "pgd", "pgd")):
-            pixels = torch.from_numpy(decoded((folders[name] / row["png"]).read_bytes())[None] / 255)
+            pixels = torch.from_numpy(pixels_of_png((folders[name] / row["png"]).read_bytes())[None] / 255)
             generator = torch.Generator().manual_seed(seed_of("judged", f"noisy {attack}", 0, row["file"]))
             noise = torch.randn(pixels.shape, generator=generator).double()
             with torch.inference_mode():

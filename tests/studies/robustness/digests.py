@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.corruptions.changes import corrupted
-from cleanset.studies.robustness.names import ALL_CORRUPTIONS, ALL_PERTURBATIONS, SCENARIOS, SEVERITIES
+from cleanset.studies.robustness.corruptions.changes import corrupted_images
+from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.perturbations.changes import perturbed_frames
-from cleanset.studies.robustness.scenarios.changes import ScenarioDefinition, scenario_image
+from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS
+from cleanset.studies.robustness.scenarios.changes import scenario_image
 from cleanset.studies.robustness.scenarios.masks import regions_of
+from cleanset.studies.robustness.scenarios.params import SCENARIOS, ScenarioDefinition
 from tests.studies.robustness.drawn import drawn, drawn_object
 
 PATH = Path(__file__).with_name("digests.tsv")
@@ -34,7 +36,7 @@ def digest(image: NDArray[np.uint8]) -> str:
 
 def corruption_rows() -> Iterator[Row]:
     for name in ALL_CORRUPTIONS:
-        for severity, image in zip(SEVERITIES, corrupted(drawn(), name, SEVERITIES, SEED), strict=True):
+        for severity, image in zip(SEVERITIES, corrupted_images(drawn(), name, SEVERITIES, SEED), strict=True):
             yield "corruption", name, severity, digest(image)
 
 

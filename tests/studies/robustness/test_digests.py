@@ -11,7 +11,9 @@ import pytest
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.studies.robustness import digests
 from cleanset.studies.robustness import digests as module
+from cleanset.studies.robustness import image_sets as images
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.digests import (
     DIGESTS,
@@ -20,15 +22,15 @@ from cleanset.studies.robustness.digests import (
     VERSIONS,
     Different,
     DigestRun,
-    Verification,
+    DigestVerification,
     read_versions,
     verify,
 )
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan, family_named
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named
 from cleanset.studies.robustness.family import Changing
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.provenance import installed_versions
 from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.stages import digests, images
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import write_table
 from tests.checkouts import Checkout
@@ -123,7 +125,7 @@ def test_versions_that_are_none(tmp_path: Path, text: str, message: str) -> None
 def test_what_is_printed() -> None:
     different = [Different(f"{number:02} fog 01", "a" * 64, "b" * 64) for number in range(MAX_SHOWN + 2)]
     versions = {"numpy": "2.4.6", "scipy": "1.17.1"}
-    lines = list(Verification(1000, different, versions, versions | {"numpy": "2.5.0"}).lines())
+    lines = list(DigestVerification(1000, different, versions, versions | {"numpy": "2.5.0"}).lines())
     assert lines[0] == "00 fog 01: aaaaaaaaaaaa...; expected bbbbbbbbbbbb..."
     assert lines[MAX_SHOWN:] == [
         "and 2 more",
@@ -131,7 +133,7 @@ def test_what_is_printed() -> None:
         "numpy 2.5.0; the digests were made with 2.4.6",
         "scipy 1.17.1",
     ]
-    assert next(Verification(5, [], versions, versions).lines()) == "all 5 changed images are the same"
+    assert next(DigestVerification(5, [], versions, versions).lines()) == "all 5 changed images are the same"
 
 
 def test_every_library_is_there() -> None:

@@ -24,15 +24,20 @@ from cleanset.errors import CleansetError
 from cleanset.evaluate.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness import evaluation, predicting
+from cleanset.studies.robustness import evaluation, pages, predicting
+from cleanset.studies.robustness import image_sets as images
+from cleanset.studies.robustness import measuring as measure
+from cleanset.studies.robustness import predicting as answering
 from cleanset.studies.robustness.changed_images import ChangeName
+from cleanset.studies.robustness.corruptions.params import Corruptions
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan, family_named
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named
 from cleanset.studies.robustness.image_sets import open_images
+from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.perturbations.params import Perturbations
 from cleanset.studies.robustness.results import MeasureLine
+from cleanset.studies.robustness.scenarios.params import Scenarios
 from cleanset.studies.robustness.settings import read_study_params
-from cleanset.studies.robustness.stages import answers as answering
-from cleanset.studies.robustness.stages import images, measure, pages
 from cleanset.studies.robustness.study import AnswerFiles, Study
 from tests.checkouts import Checkout
 from tests.documents import block, shell
@@ -138,7 +143,7 @@ def test_what_is_finished_is_not_computed_again(
     computed: list[str] = []
     predict = predicting.predict
 
-    def counted(target: predicting.Target, *arguments: object) -> None:
+    def counted(target: predicting.AnsweringModel, *arguments: object) -> None:
         computed.append(target.name)
         predict(target, *arguments)  # type: ignore[arg-type]
 
@@ -303,11 +308,11 @@ def test_what_is_wrong_is_named(
 
 def test_the_defaults() -> None:
     params = evaluation._params(None, ["a"], [])
-    assert (len(params.section("corruptions").changes()), len(params.section("perturbations").changes())) == (
+    assert (len(params.section(Corruptions).changes()), len(params.section(Perturbations).changes())) == (
         75,
         9 * 31 + 41,
     )
-    assert params.section("scenarios").changes() == []
+    assert params.section(Scenarios).changes() == []
 
 
 def test_a_damaged_image(tmp_path: Path) -> None:
@@ -381,7 +386,7 @@ def answer_in_small_shards(study: Study) -> None:
 
 def test_shards_of_other_code_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = engine.settings_for(Score(device="cpu"))
-    target = predicting.Target("standard", cast(Any, None), settings, [], AnswerFiles(tmp_path))
+    target = predicting.AnsweringModel("standard", cast(Any, None), settings, [], AnswerFiles(tmp_path))
     before = target.label({"role": "standard"})
     assert before == target.label({"role": "standard"}) != target.label({"role": "other"})
     monkeypatch.setattr(predicting, "changing_code", lambda: "other code")

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.corruptions.changes import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted_images
+from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.exact import brightness, saturate, zoom_blur
 from cleanset.studies.robustness.frost import enlarged
 from cleanset.studies.robustness.kernels import disk
-from cleanset.studies.robustness.names import ALL_CORRUPTIONS, SEVERITIES
 from tests.properties import examples
 from tests.studies.robustness.drawn import drawn
 from tests.studies.robustness.other_exp import CORRECT, other_exp
@@ -59,7 +59,7 @@ def test_all_corruptions_of_photographs_are_the_librarys(real: Path) -> None:
     for image_id, image in photographs(real, PHOTOGRAPHS).items():
         seed = image_seed(0, image_id)
         for name in ALL_CORRUPTIONS:
-            for severity, found in zip(SEVERITIES, corrupted(image, name, SEVERITIES, seed), strict=True):
+            for severity, found in zip(SEVERITIES, corrupted_images(image, name, SEVERITIES, seed), strict=True):
                 expected = library(image, name, severity, change_seed(seed, "corruption", name, severity))
                 assert np.count_nonzero(found != expected) == 0, (image_id, name, severity)
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -19,14 +19,22 @@ from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
 from cleanset.studies.robustness.answers import ReadAnswers, predictions_table, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName, StudyFile, base_pixels
-from cleanset.studies.robustness.families import FAMILIES, Sources, change_plan, families_in, notice
-from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, NamedModel, Sheet
-from cleanset.studies.robustness.images import images_sha256
+from cleanset.studies.robustness.common_params import CommonParams
+from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice
+from cleanset.studies.robustness.family import Changing, Family, FamilyStudy, SheetLayout
+from cleanset.studies.robustness.images import Sources, images_sha256
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
-from cleanset.studies.robustness.results import Chosen, MeasureDifference, MeasureLine, SampledMeasure, StudiedImages
+from cleanset.studies.robustness.results import (
+    Chosen,
+    MeasureDifference,
+    MeasureLine,
+    SampledMeasure,
+    SeenAnswers,
+    StudiedImages,
+)
 from cleanset.studies.robustness.sampled import sampled_means
-from cleanset.studies.robustness.settings import CommonParams, with_sections
+from cleanset.studies.robustness.settings import with_sections
 from cleanset.studies.robustness.study import AnswerFiles, Study
 from cleanset.tables import read_table, write_table
 from tests.studies.robustness.drawn import drawn
@@ -66,71 +74,43 @@ class FadeStudy:
             "accuracy", "", sampled_means(self.answers[role][chosen][:, None], ["fade"], resamples)["fade"]
         )
 
-    def tables(self, params: CommonParams) -> dict[str, pd.DataFrame]:
+    def tables(self) -> dict[str, pd.DataFrame]:
         return {}
 
 
-class FadeFamily:
-    """Images with half the contrast."""
-
-    name, singular = "fades", "fade"
-    section = Fades
-    measures_section = FadeMeasures
-    default_names: tuple[str, ...] = ()
-    steps: Mapping[str, Any] = {}
-    changing_modules: tuple[str, ...] = ()
-    reserved_names: tuple[str, ...] = ()
-    layout = "<fade>/<wnid>/<image>"
-    benchmark = None
-    notice_if_made = "Faded here."
-    files: Mapping[str, tuple[str, ...]] = {}
-    optional_files: tuple[str, ...] = ()
-    label_columns: tuple[str, ...] = ()
-    with_intervals = ("accuracy",)
-    summary: Mapping[str, str] = {"accuracy": "accuracy"}
-    unit = "percent"
-    headlines: Mapping[str, str] = {"accuracy": "accuracy"}
-    shown_differences = ("accuracy",)
-    not_shares: tuple[str, ...] = ()
-    page = "fades.html"
-    sheet = Sheet(1, has_unchanged=False)
-
-    def remark(self, params: CommonParams) -> str:
-        return ""
-
-    def labels(self, params: CommonParams) -> dict[str, str]:
-        return {}
-
-    def named_models(self, params: CommonParams) -> list[NamedModel]:
-        return []
-
-    def problem(self, params: CommonParams) -> str | None:
-        return None
-
-    def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: CommonParams) -> pd.DataFrame:
-        return images
-
-    def making(self, sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
-        return Changing(lambda file, change, step, seed: base_pixels(file) // 2, {})
-
-    def published(self, folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
-        raise NotImplementedError
-
-    def study(self, studied: Studied, images: pd.DataFrame) -> FamilyStudy:
-        answers = {}
-        for name, _, seen, predictions in studied.answers(self, images):
-            rows = predictions[predictions["change"] == "fade"].set_index("file").loc[seen["file"]]
-            answers[name] = rows["top5_class"].str[0].to_numpy() == seen["class_index"].to_numpy()
-        return FadeStudy(studied.images_of(self, images), answers)
-
-    def sheet_changes(self, params: CommonParams) -> Sequence[str]:
-        return ["fade"]
-
-    def page_context(self, data: object) -> dict[str, Any]:
-        return {}
+def fade_study(params: CommonParams, answers: SeenAnswers, images: StudiedImages) -> FamilyStudy:
+    correct = {}
+    for name, _, seen, predictions in answers:
+        rows = predictions[predictions["change"] == "fade"].set_index("file").loc[seen["file"]]
+        correct[name] = rows["top5_class"].str[0].to_numpy() == seen["class_index"].to_numpy()
+    return FadeStudy(images, correct)
 
 
-FADES: Family = FadeFamily()
+def no_published(folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
+    raise NotImplementedError
+
+
+FADES = Family(
+    name="fades",
+    singular="fade",
+    section=Fades,
+    measures_section=FadeMeasures,
+    make_images=lambda sources, images, params: Changing(lambda file, *_: base_pixels(file) // 2, {}),
+    read_images=no_published,
+    layout="<fade>/<wnid>/<image>",
+    notice_if_made="Faded here.",
+    study=fade_study,
+    with_intervals=("accuracy",),
+    summary={"accuracy": "accuracy"},
+    unit="percent",
+    page="fades.html",
+    template=Path("fades.html"),
+    page_context=lambda data: {},
+    headlines={"accuracy": "accuracy"},
+    shown_differences=("accuracy",),
+    sheet=SheetLayout(1, has_unchanged=False),
+)
+"""Images with half the contrast."""
 
 
 def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +118,7 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
     params = with_sections(families.FAMILIES).model_validate(
         {"fades": {"names": ["fade"]}, "measures": {"fades": {"threshold": 0.25}}, "jpeg": None}
     )
-    assert params.measures_section("fades").threshold == 0.25
+    assert params.section(FadeMeasures).threshold == 0.25
     assert [family.name for family in families_in(params)] == ["corruptions", "fades"]
 
     files, rows = {}, []

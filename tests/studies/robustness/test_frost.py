@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cleanset.studies.robustness.corruptions.params import SEVERITIES
 from cleanset.studies.robustness.frost import FILES, enlarged, frost
 from cleanset.studies.robustness.kernels import disk
-from cleanset.studies.robustness.names import SEVERITIES
 from tests.studies.robustness.digests import stored
 from tests.studies.robustness.drawn import drawn
 
 DIGESTS_BY_OPENCV = """
 import cv2
-from cleanset.studies.robustness.corruptions.changes import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from tests.studies.robustness.digests import SEED, digest
 from tests.studies.robustness.drawn import drawn
 
 for name in ("frost", "defocus_blur"):
-    for image in corrupted(drawn(), name, seed=SEED):
+    for image in corrupted_images(drawn(), name, seed=SEED):
         print(digest(image))
 """
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from skimage import filters
 
-from cleanset.studies.robustness.corruptions.changes import corrupted
+from cleanset.studies.robustness.corruptions.changes import corrupted_images
 from cleanset.studies.robustness.kernels import exact_kernels, gaussian, rounded_exp
 from cleanset.studies.robustness.perturbations.changes import perturbed_frames
 from tests.studies.robustness.digests import SEED, digest, stored
@@ -35,7 +35,7 @@ def of_table(kind: str, name: str) -> list[str]:
 @pytest.mark.usefixtures("wrong_digits")
 @pytest.mark.parametrize("name", ["gaussian_blur", "glass_blur", "motion_blur", "snow", "spatter", "elastic_transform"])
 def test_a_corruption_does_not_depend_on_numpys_exp(name: str) -> None:
-    assert [digest(image) for image in corrupted(drawn(), name, seed=SEED)] == of_table("corruption", name)
+    assert [digest(image) for image in corrupted_images(drawn(), name, seed=SEED)] == of_table("corruption", name)
 
 
 @pytest.mark.slow

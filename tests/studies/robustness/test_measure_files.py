@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.corruptions.family import CORRUPTIONS
+from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
 from cleanset.studies.robustness.measure_files import MEASURE_FILES, REMEDY, TEXTS, read_measures
 
 MODELS = ["standard", "robust"]
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_whole_tables_are_read(folder: Path) -> None:
-    assert set(read_measures(folder, [CORRUPTIONS], MODELS)) == set(STEMS)
+    assert set(read_measures(folder, [CORRUPTION_FAMILY], MODELS)) == set(STEMS)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_damaged_table_is_named(folder: Path, data: bytes | None, message: str
     path = folder / "errors_by_severity.csv"
     path.unlink() if data is None else path.write_bytes(data)
     with pytest.raises(CleansetError) as error:
-        read_measures(folder, [CORRUPTIONS], MODELS)
+        read_measures(folder, [CORRUPTION_FAMILY], MODELS)
     assert str(error.value).startswith(f"{path}: {message}")
     assert str(error.value).endswith(REMEDY)
 
@@ -57,4 +57,4 @@ def test_no_rows(folder: Path) -> None:
     path = folder / "corruptions.csv"
     path.write_text(path.read_text().splitlines()[0] + "\n")
     with pytest.raises(CleansetError, match=r"corruptions\.csv: no rows; expected a row for each measure: run dvc"):
-        read_measures(folder, [CORRUPTIONS], MODELS)
+        read_measures(folder, [CORRUPTION_FAMILY], MODELS)

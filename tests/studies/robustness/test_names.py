@@ -1,47 +1,61 @@
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness import names
+from cleanset.studies.robustness.corruptions import params as corruptions
+from cleanset.studies.robustness.perturbations import params as perturbations
+from cleanset.studies.robustness.scenarios import params as scenarios
 
 
 def test_the_numbers_of_names() -> None:
-    assert [len(names.CORRUPTION_GROUPS[group]) for group in ("noise", "blur", "weather", "digital")] == [3, 4, 4, 4]
-    assert [len(names.PERTURBATION_GROUPS[group]) for group in ("noise", "blur", "weather", "digital")] == [2, 2, 2, 4]
+    assert [len(corruptions.CORRUPTION_GROUPS[group]) for group in ("noise", "blur", "weather", "digital")] == [
+        3,
+        4,
+        4,
+        4,
+    ]
+    assert [len(perturbations.PERTURBATION_GROUPS[group]) for group in ("noise", "blur", "weather", "digital")] == [
+        2,
+        2,
+        2,
+        4,
+    ]
     for known, number in (
-        (names.ALL_CORRUPTIONS, 19),
-        (names.CORRUPTIONS, 15),
-        (names.ALL_PERTURBATIONS, 14),
-        (names.PERTURBATIONS, 10),
-        (names.SCENARIOS, 12),
+        (corruptions.ALL_CORRUPTIONS, 19),
+        (corruptions.CORRUPTIONS, 15),
+        (perturbations.ALL_PERTURBATIONS, 14),
+        (perturbations.PERTURBATIONS, 10),
+        (scenarios.SCENARIOS, 12),
     ):
         assert len(known) == len(set(known)) == number
-    assert names.SEVERITIES == (1, 2, 3, 4, 5)
+    assert corruptions.SEVERITIES == (1, 2, 3, 4, 5)
 
 
 def test_the_perturbations_of_noise_are_those_with_noise_in_their_names() -> None:
     """The published code looks for the word."""
-    assert [name for name in names.ALL_PERTURBATIONS if "noise" in name] == list(names.NOISE_PERTURBATIONS)
+    assert [name for name in perturbations.ALL_PERTURBATIONS if "noise" in name] == list(
+        perturbations.NOISE_PERTURBATIONS
+    )
 
 
 def test_groups_are_replaced_by_their_members_in_the_order_of_the_benchmark() -> None:
-    assert names.corruptions_of(["saturate", "fog", "noise", "shot_noise"]) == (
+    assert corruptions.corruptions_of(["saturate", "fog", "noise", "shot_noise"]) == (
         "gaussian_noise",
         "shot_noise",
         "impulse_noise",
         "fog",
         "saturate",
     )
-    assert names.perturbations_of(["blur", "shear"]) == ("motion_blur", "zoom_blur", "shear")
-    assert names.scenarios_of("blur") == ("blur_background", "blur_object")
-    assert names.corruptions_of([]) == ()
+    assert perturbations.perturbations_of(["blur", "shear"]) == ("motion_blur", "zoom_blur", "shear")
+    assert scenarios.scenarios_of("blur") == ("blur_background", "blur_object")
+    assert corruptions.corruptions_of([]) == ()
 
 
 @pytest.mark.parametrize(
     ("call", "what"),
     [
-        (names.corruptions_of, "corruption"),
-        (names.perturbations_of, "perturbation"),
-        (names.scenarios_of, "scenario"),
+        (corruptions.corruptions_of, "corruption"),
+        (perturbations.perturbations_of, "perturbation"),
+        (scenarios.scenarios_of, "scenario"),
     ],
 )
 def test_unknown_names_are_refused_with_the_list(call: object, what: str) -> None:

@@ -17,14 +17,16 @@ from cleanset.images.preprocessing import RES256CROP224
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.studies.robustness.changed_images import Change, ChangedImages, ChangeName, files_of
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
-from cleanset.studies.robustness.corruptions.family import CORRUPTIONS
-from cleanset.studies.robustness.corruptions.published import PUBLISHED_MODELS
-from cleanset.studies.robustness.families import FAMILIES, Sources
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.corruptions.family import CORRUPTION_FAMILY
+from cleanset.studies.robustness.corruptions.measures import PUBLISHED_MODELS
+from cleanset.studies.robustness.corruptions.params import CorruptionMeasures
+from cleanset.studies.robustness.families import FAMILIES
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources
 from cleanset.studies.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
 from cleanset.studies.robustness.measuring import Studied, study_of
 from cleanset.studies.robustness.perturbations.changes import PerturbedImage
-from cleanset.studies.robustness.scenarios.image_masks import MASKS
+from cleanset.studies.robustness.perturbations.params import PerturbationMeasures
+from cleanset.studies.robustness.scenarios.params import Scenarios
 from cleanset.studies.robustness.scenarios.scenes import scene_images
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.study import Study
@@ -89,7 +91,7 @@ def test_what_the_sample_shows_with_a_model_as_the_reference(studied: Checkout, 
     params = read_study_params(tmp_path / "params.yaml", ROLES)
     images, masks = read_table(study.images, STUDY_IMAGES), read_table(study.masks_table, MASKS)
     of_all = Studied(images, masks, params, {role: role for role in ROLES}, ROLES, ["union"], study.answers)
-    lines = {(line.measure, line.model): line for line in study_of(CORRUPTIONS, of_all).lines()}
+    lines = {(line.measure, line.model): line for line in study_of(CORRUPTION_FAMILY, of_all).lines()}
     standard, norm_robust, corruption_robust = (lines["mce", role].value for role in ROLES)
     assert standard == 1
     assert norm_robust < corruption_robust < 1
@@ -182,8 +184,8 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
         ),
         "perturbations": (PerturbedImage({name: 1 for name, _ in frames}), frames),
         "scenarios": (
-            scene_images(Sources.read(study), params.section("scenarios")),
-            params.section("scenarios").changes(),
+            scene_images(Sources.read(study), params.section(Scenarios)),
+            params.section(Scenarios).changes(),
         ),
     }
 
@@ -417,8 +419,8 @@ def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     make_edition(tmp_path / "mine", models_from_texts(["mine=timm:resnet18.a1_in1k"]))
     study = Study(tmp_path / "mine" / STUDY)
     params = read_study_params(study.params_yaml, ["mine"])
-    assert params.measures_section("corruptions").trained_on == {}
-    assert params.measures_section("perturbations").reference is None
+    assert params.section(CorruptionMeasures).trained_on == {}
+    assert params.section(PerturbationMeasures).reference is None
     assert all((folder / "README.md").is_file() for folder in (study.masks, study.backgrounds, study.generated.parent))
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
     kinds = ["none", "random_spatial", "spatial_grid", "spsa", "boundary", "common_corruptions", "pgd", "autoattack"]

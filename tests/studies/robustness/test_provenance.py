@@ -16,9 +16,12 @@ def test_the_modules_that_decide_a_changed_images_pixels() -> None:
         *(f"cleanset.images.{name}" for name in ("base", "boxes", "codec", "jpeg", "preprocessing")),
         "cleanset.statistics.seeds",
         *(f"{study}.{name}" for name in ("changed_images", "exact", "frost", "kernels", "names", "published_images")),
-        f"{study}.corruptions.changes",
-        *(f"{study}.perturbations.{name}" for name in ("changes",)),
-        *(f"{study}.scenarios.{name}" for name in ("changes", "image_masks", "mask_formats", "masks", "scenes")),
+        *(f"{study}.corruptions.{name}" for name in ("changes", "params")),
+        *(f"{study}.perturbations.{name}" for name in ("changes", "params")),
+        *(
+            f"{study}.scenarios.{name}"
+            for name in ("changes", "image_masks", "mask_formats", "masks", "params", "scenes")
+        ),
     }
 
 

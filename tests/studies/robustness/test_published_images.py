@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness import names, published_images
+from cleanset.studies.robustness import published_images
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
+from cleanset.studies.robustness.corruptions.params import CORRUPTIONS as TEST_CORRUPTIONS
 from cleanset.studies.robustness.digests import DigestRun
-from cleanset.studies.robustness.families import ChangePlan, Sources, change_plan, family_named, measured_images, notice
+from cleanset.studies.robustness.families import ChangePlan, change_plan, family_named, measured_images, notice
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.settings import StudyParams
 from cleanset.studies.robustness.study import Study
 from tests.studies.robustness.drawn import drawn
@@ -236,7 +238,7 @@ def test_official_numbers_are_those_of_the_whole_benchmark(sources: Sources, mon
     """All its images, and all 15 corruptions at all severities."""
     all_of_it: dict[str, Any] = {"names": ["noise", "blur", "weather", "digital"]}
     written(sources, lossless, ".png", {"names": ["fog"]})
-    for name in set(names.CORRUPTIONS) - {"fog"}:
+    for name in set(TEST_CORRUPTIONS) - {"fog"}:
         shutil.copytree(sources.study.folder / "published/fog", sources.study.folder / "published" / name)
     whole = Sources(sources.images[:2], sources.masks[:2], sources.files, sources.study)
     assert not read(whole, **all_of_it)[0].is_official

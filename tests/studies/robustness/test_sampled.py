@@ -16,7 +16,7 @@ from cleanset.studies.robustness.corruptions.measures import (
     relative_corruption_errors,
     sampled_ces,
 )
-from cleanset.studies.robustness.names import CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.sampled import (
     Sampled,
     constant,

@@ -8,19 +8,17 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_keys
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName
-from cleanset.studies.robustness.clean import check_clean
-from cleanset.studies.robustness.images import first_images, images_for, join_sets
-from cleanset.studies.robustness.names import (
+from cleanset.studies.robustness.corruptions.params import (
     ALL_CORRUPTIONS,
-    ALL_PERTURBATIONS,
     CORRUPTION_GROUPS,
-    PERTURBATION_GROUPS,
-    SCENARIO_GROUPS,
-    SCENARIOS,
+    CorruptionMeasures,
+    Corruptions,
 )
-from cleanset.studies.robustness.perturbations.family import Perturbations
+from cleanset.studies.robustness.images import first_images, images_for, join_sets
+from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, PERTURBATION_GROUPS, Perturbations
+from cleanset.studies.robustness.scenarios.params import SCENARIO_GROUPS, SCENARIOS
 from cleanset.studies.robustness.settings import read_study_params
 from tests.documents import blocks
 from tests.studies.robustness.entries import entry
@@ -37,15 +35,15 @@ def study(tmp_path: Path, text: str) -> Path:
 def test_an_empty_section_has_the_defaults(tmp_path: Path) -> None:
     params = read_study_params(study(tmp_path, "seed: 7\n"), ROLES)
     assert (params.images, params.jpeg, params.seed) == ("union", 85, 7)
-    assert len(params.section("corruptions").changes()) == 75
-    assert params.section("corruptions").changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [
+    assert len(params.section(Corruptions).changes()) == 75
+    assert params.section(Corruptions).changes()[:6] == [("gaussian_noise", s) for s in range(1, 6)] + [
         ("shot_noise", 1)
     ]
 
 
 def test_groups_stand_for_their_members(tmp_path: Path) -> None:
     text = "corruptions: {names: [digital, snow], severities: [3, 1]}\n"
-    changes = read_study_params(study(tmp_path, text), ROLES).section("corruptions").changes()
+    changes = read_study_params(study(tmp_path, text), ROLES).section(Corruptions).changes()
     names = ["snow", "contrast", "elastic_transform", "pixelate", "jpeg_compression"]
     assert changes == [(name, severity) for name in names for severity in (1, 3)]
 
@@ -53,8 +51,8 @@ def test_groups_stand_for_their_members(tmp_path: Path) -> None:
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
     (text,) = blocks(repository, "yaml", "docs/robustness.md")
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
-    assert params.measures_section("corruptions").trained_on == {"corruption_robust": ["noise"]}
-    assert len(params.section("corruptions").changes()) == 40
+    assert params.section(CorruptionMeasures).trained_on == {"corruption_robust": ["noise"]}
+    assert len(params.section(Corruptions).changes()) == 40
 
 
 def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:

@@ -23,13 +23,14 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     group_seed,
-    rounded,
     to_levels,
+    to_pixels,
     to_unit,
 )
 from cleanset.studies.attacks.libraries import collect_warnings, globally_seeded, with_gradient
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 Part = Literal["apgd-ce", "apgd-dlr", "apgd-t", "fab", "fab-t", "square"]
@@ -115,7 +116,7 @@ class AutoAttack:
         queries = -(-(network.queries - before) // len(group))
         levels = to_levels(found)
         return [
-            Result(rounded(levels[place], subject.pixels, self.ball), queries, seed=seed, notices=tuple(notices))
+            Result(to_pixels(levels[place], subject.pixels, self.ball), queries, seed=seed, notices=tuple(notices))
             for place, subject in enumerate(group)
         ]
 

@@ -18,7 +18,8 @@ from pydantic import BeforeValidator, Field
 from cleanset.sections import Section
 from cleanset.statistics.seeds import change_seed, image_seed
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from torch import Tensor
 
     from cleanset.scoring.differentiable import PixelNetwork
@@ -213,7 +214,7 @@ def margins(logits: "Tensor", classes: "Tensor") -> "Tensor":
     return others.max(dim=1).values - of_class
 
 
-def rounded(levels: NDArray[np.float64], center: Pixels | None = None, ball: Ball | None = None) -> Pixels:
+def to_pixels(levels: NDArray[np.float64], center: Pixels | None = None, ball: Ball | None = None) -> Pixels:
     """The candidate as 8 bits, from levels 0 to 255: the nearest values, or near ones inside the ball.
 
     What lies outside is projected onto the ball first. In an L2 ball, levels that were rounded away from the center

@@ -25,15 +25,16 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     group_seed,
-    rounded,
     to_levels,
+    to_pixels,
     to_unit,
 )
 from cleanset.studies.attacks.libraries import globally_seeded
 from cleanset.studies.attacks.spatial import RandomSpatialAttack
 from cleanset.studies.attacks.spsa import Start, start_after
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 
@@ -159,5 +160,6 @@ class Boundary:
             except ValueError as error:
                 if "not adversarial" not in str(error):
                     raise
-                return list(centers)  # the answers are random
-        return [rounded(levels, center, self.ball) for levels, center in zip(to_levels(found), centers, strict=True)]
+                # a random model may classify a start correctly that it misclassified before
+                return list(centers)
+        return [to_pixels(levels, center, self.ball) for levels, center in zip(to_levels(found), centers, strict=True)]

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Subject, to_unit
-from cleanset.studies.robustness.names import ALL_CORRUPTIONS
+from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 NOT_PUBLISHED = ("snow", "frost")
@@ -59,8 +60,8 @@ class CommonCorruptions:
         return Result(corrupted[worst], len(corrupted))
 
     def _corrupted(self, subject: Subject, name: str) -> Pixels:
-        from cleanset.studies.robustness.corruptions.changes import corrupted
+        from cleanset.studies.robustness.corruptions.changes import corrupted_images
 
         image = np.ascontiguousarray(subject.pixels.transpose(1, 2, 0))
-        (changed,) = corrupted(image, name, [self.severity], image_seed(self.seed, subject.image_id))
+        (changed,) = corrupted_images(image, name, [self.severity], image_seed(self.seed, subject.image_id))
         return np.ascontiguousarray(changed.transpose(2, 0, 1))

@@ -43,16 +43,16 @@ def coverage_line(name: str, confidence: Floats, correct: Flags, names: Sequence
     counts = np.arange(1, len(correct) + 1)
     accuracies = np.cumsum(correct[ranked(confidence, names)]) / counts
     points = list(zip((counts / len(correct)).tolist(), accuracies.tolist(), strict=True))
-    return CoverageLine(name, len(correct), found[0], found[1], full, tuple(thinned(limited(points))))
+    return CoverageLine(name, len(correct), found[0], found[1], full, tuple(corner_points(limited_points(points))))
 
 
-def limited(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def limited_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """At most CURVE_POINTS of the points of a line, evenly spread, with its ends."""
     last, shown = len(points) - 1, min(len(points), CURVE_POINTS)
     return [points[place * last // max(shown - 1, 1)] for place in range(shown)]
 
 
-def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def corner_points(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The points of a line without those in the middle of a level part, which it passes anyway."""
     last = len(points) - 1
     return [

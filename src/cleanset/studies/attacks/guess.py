@@ -1,23 +1,20 @@
-"""Guess and check: the most confident mistake that the model is known to make on any image of the class.
+"""The two attacks that ask the network nothing: the image itself, and guess and check.
 
-It asks the network nothing: the answers to the images and their changes are stored already.
+The unchanged image goes through the same loop as all attacks. Guess and check takes the most confident mistake that
+the model is known to make on any image of the class: the answers to the images and their changes are stored already.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import pandas as pd
 
 from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Search, Subject
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
-    from cleanset.studies.attacks.targets import Target
-    from cleanset.studies.robustness.changed_images import ChangedImages
-    from cleanset.studies.robustness.settings import StudyParams
-    from cleanset.studies.robustness.study import Study
 
 GUESSED = ("corruptions", "scenarios")
 """The families of changes whose stored predictions are read."""
@@ -77,32 +74,29 @@ class Guess:
         return subject.pixels if mistake is None else self.changed(*mistake)
 
 
-def guess_of(study: "Study", params: "StudyParams", target: "Target") -> Guess:
-    """The search that knows the stored predictions of a study for a model, and makes their images again."""
-    # these import what makes changed images, which takes a second that the other attacks are spared
-    from cleanset.images.base import Resized
-    from cleanset.studies.robustness.answers import PREDICTIONS
-    from cleanset.studies.robustness.changed_images import ChangeName
-    from cleanset.studies.robustness.families import Sources, change_plan, family_named
-    from cleanset.studies.robustness.names import CLEAN, UNCHANGED
-    from cleanset.tables import read_table
+class NoAttack(Parameters):
+    """The null attack, which changes nothing."""
 
-    corruptions, scenarios = (
-        read_table(study.predictions(family, target.name), PREDICTIONS[family]) for family in GUESSED
-    )
-    mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
-    whole = Resized(target.model.preprocessing.size)
+    changes_images: ClassVar[bool] = False
+    kind: Literal["none"] = "none"
 
-    @cache
-    def changed(family: str) -> "ChangedImages":
-        return change_plan(family_named(family), Sources.read(study), params).changed_images(target.files, params)
+    def search(self, known: Known) -> "Null":
+        """The search."""
+        return Null()
 
-    @lru_cache(maxsize=16)  # the images of a class, which follow each other, share a mistake
-    def pixels(file: str, name: str, severity: int) -> Pixels:
-        if name == CLEAN:
-            return target.pixels(file)
-        # of all families the unchanged images are the same; severities begin with 1
-        family = "corruptions" if severity or name == UNCHANGED else "scenarios"
-        return whole(changed(family)(str(ChangeName(file, name, severity))))
 
-    return Guess(mistakes, pixels)
+@dataclass(frozen=True, slots=True)
+class Null:
+    """A search that changes nothing and makes no query."""
+
+    name: str = "none"
+    group_size: int = 1
+
+    @property
+    def ball(self) -> Ball:
+        """The image alone."""
+        return Ball("Linf", 0.0)
+
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """The images."""
+        return [Result(subject.pixels, 0) for subject in group]

@@ -85,6 +85,7 @@ class Judge:
         with arithmetic("float64"), torch.inference_mode():
             for place, image in enumerate(images):
                 if seeds is not None:
+                    # on the CPU: each GPU draws other numbers
                     self._network.reseed(seeds[place], CPU)
                 found.append(self._network(to_unit([image], self._network))[0].cpu().numpy())
         if not all(np.isfinite(each).all() for each in found):
@@ -109,8 +110,9 @@ class Judge:
                 f"{subject.name}: a candidate at {ball.norm} {from_center:.6g}; expected at most {ball.eps:.6g}: "
                 "the attack is wrong, please report it"
             )
-        png = encoded(result.candidate)
-        (after,) = self.logits([decoded(png)], None if seed is None else [seed])
+        # the file is judged, not the array: whoever has the file gets the same verdict
+        png = png_of(result.candidate)
+        (after,) = self.logits([pixels_of_png(png)], None if seed is None else [seed])
         return Verdict(
             png,
             before,
@@ -122,12 +124,12 @@ class Judge:
         )
 
 
-def encoded(pixels: Pixels) -> bytes:
+def png_of(pixels: Pixels) -> bytes:
     """The PNG of an image."""
     return codec.png(Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0))))
 
 
-def decoded(png: bytes) -> Pixels:
+def pixels_of_png(png: bytes) -> Pixels:
     """The pixels in a PNG. Raises ValueError if it cannot be read."""
     image = codec.decode(png, ("PNG",)).convert("RGB")
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))

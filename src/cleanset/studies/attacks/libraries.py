@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from cleanset.statistics.seeds import numpy_seeded
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     import torch
     from torch import nn
 

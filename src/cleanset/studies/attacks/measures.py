@@ -14,7 +14,7 @@ NAN = float("nan")
 Numbers = npt.NDArray[np.float64]
 
 
-class Line(NamedTuple):
+class AttackMeasure(NamedTuple):
     """One measure of one attack on one model; `images` is how many it is the mean over. NaN where it has no value."""
 
     attack: str
@@ -35,10 +35,10 @@ MEASURES_COLUMNS: Mapping[str, str] = {
     "low": "the lower end of the 95 % interval",
     "high": "the upper end of the 95 % interval",
 }
-"""The columns of attack_measures.csv, the fields of Line, in words."""
+"""The columns of attack_measures.csv, the fields of AttackMeasure, in words."""
 
 
-def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[Line]:
+def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: Bootstrap) -> Iterator[AttackMeasure]:
     """The measures of the results of one attack, rows of ATTACKED.
 
     `clean_error` and `error`: the misclassified images before and after, of all. `success`: those that the attack
@@ -62,10 +62,10 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
         columns.append((name, np.nan_to_num(values), success & ~np.isnan(values)))
     for name, values, among in columns:
         value, low, high = mean_among(values, among, resamples)
-        yield Line(attack, model, name, int(among.sum()), *map(shortened, (value, low, high)))
+        yield AttackMeasure(attack, model, name, int(among.sum()), *map(nine_digits, (value, low, high)))
 
 
-def shortened(value: float) -> float:
+def nine_digits(value: float) -> float:
     """The value with nine digits: machines add up numbers that are not whole in another order."""
     return float(f"{value:.9g}")
 

@@ -87,7 +87,7 @@ class Mean(NamedTuple):
     images: int
 
 
-class Covered(NamedTuple):
+class CoveredFraction(NamedTuple):
     """A row of the table on the bound: what it is of, the sizes, and the base-10 logarithm of the fraction."""
 
     what: str
@@ -168,6 +168,7 @@ def means(lines: pd.DataFrame) -> dict[tuple[str, str, str], Mean]:
 
 def coverage_sets(data: AttacksData) -> list[CoverageSet]:
     """The clean images of the attack that has most of them, then the results of each attack that changes something."""
+    # budgets and limits may cut an attack off: the clean images of the most complete one
     largest = max(
         data.settings.names, key=lambda name: sum(len(data.answers[name, model]) for model in data.models_of(name))
     )
@@ -192,19 +193,21 @@ def _coverage_set(name: str, data: AttacksData, attack: str, suffix: str) -> Cov
     return CoverageSet(name, counts[0] if len(set(counts)) == 1 else ", ".join(counts), lines)
 
 
-def covered_fractions(data: AttacksData) -> list[Covered]:
+def covered_fractions(data: AttacksData) -> list[CoveredFraction]:
     """The bound for each Linf ball that an attack searches, each size and number of images, then the source's own."""
-    found: dict[Covered, None] = {}
+    # a dict, since models of one size give equal rows, and their order counts
+    found: dict[CoveredFraction, None] = {}
     for name in data.settings.names:
         ball = data.settings.attack(name).ball
+        # the bound counts the values of each color, which only an Linf ball limits one by one
         if ball is None or ball.norm != "Linf":
             continue
         for model in data.models_of(name):
             side, images, values = data.sizes[model], len(data.answers[name, model]), linf_values(ball.eps)
             what = f"{name.replace('_', ' ')}, eps {_text(ball.eps)}"
-            found[Covered(what, side, values, images, log10_covered(side, side, values, images))] = None
+            found[CoveredFraction(what, side, values, images, log10_covered(side, side, values, images))] = None
     what, side, values, images = OF_SOURCE
-    return [*found, Covered(what, side, values, images, log10_covered(side, side, values, images))]
+    return [*found, CoveredFraction(what, side, values, images, log10_covered(side, side, values, images))]
 
 
 def linf_values(eps: float) -> int:
@@ -212,6 +215,7 @@ def linf_values(eps: float) -> int:
 
     The source counts 32 for 16/255. Raises ValueError for an eps below 0.
     """
+    # not `eps < 0`, which lets NaN through
     if not eps >= 0:
         raise ValueError(f"eps {eps}; expected 0 or more")
     return min(COLORS, 2 * floor(min(eps, 1) * LEVELS) + 1)
@@ -228,4 +232,5 @@ def log10_covered(width: int, height: int, values: int, images: int, channels: i
         raise ValueError(f"{images} images of {width} x {height} x {channels}; expected 1 or more of each")
     if not 1 <= values <= COLORS:
         raise ValueError(f"{values} values of a color; expected 1 to {COLORS}")
+    # in logarithms: the fraction itself is below the smallest float
     return min(0.0, log10(images) + width * height * channels * (log10(values) - log10(COLORS)))

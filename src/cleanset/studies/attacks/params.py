@@ -14,13 +14,12 @@ from cleanset.studies.attacks.autoattack import AutoAttackAttack
 from cleanset.studies.attacks.base import Fraction, Group, Images, Parameters, Positive, Samples, Steps
 from cleanset.studies.attacks.boundary import BoundaryAttack
 from cleanset.studies.attacks.common_corruptions import CommonCorruptionsAttack
-from cleanset.studies.attacks.guess import GuessAttack
-from cleanset.studies.attacks.none import NoAttack
+from cleanset.studies.attacks.guess import GuessAttack, NoAttack
 from cleanset.studies.attacks.pgd import PgdAttack
 from cleanset.studies.attacks.spatial import RandomSpatialAttack, SpatialGridAttack
 from cleanset.studies.attacks.spsa import SpsaAttack
 from cleanset.studies.attacks.wrapped import WrappedModel, check_wrapped
-from cleanset.studies.robustness.settings import Bootstrap
+from cleanset.studies.robustness.common_params import BootstrapParams
 from cleanset.validation import check_known, first_problem, shown
 from cleanset.yaml_files import read_yaml
 
@@ -50,6 +49,7 @@ def _with_kinds(attacks: object) -> object:
     for name, entry in attacks.items():
         if name == GUESS:
             raise ValueError(f"{GUESS} is always there; expected it left out")
+        # YAML reads a name with nothing after it as null: all parameters have defaults
         entry = {} if entry is None else entry
         if isinstance(entry, dict):
             entry = {"kind": name} | entry
@@ -102,7 +102,7 @@ class AttackParams(Section):
         Field(min_length=1, default_factory=lambda: {name: kind() for name, kind in KINDS.items() if name != GUESS}),
     ]
     wrapped: Annotated[dict[Role, WrappedModel], Field(default_factory=dict)]
-    bootstrap: Bootstrap = Bootstrap()
+    bootstrap: BootstrapParams = BootstrapParams()
 
     @property
     def names(self) -> list[str]:

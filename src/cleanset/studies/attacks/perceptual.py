@@ -37,14 +37,16 @@ class Lpips:
             )
         network = alexnet(weights=None)
         load_checkpoint(network, weights, None)
-        with warnings.catch_warnings(action="ignore"):  # of torchvision, about how the library calls it
+        # torchvision warns about how the library calls it
+        with warnings.catch_warnings(action="ignore"):
             # pnet_rand: random weights in place of a download; they are replaced below
             metric: nn.Module = lpips.LPIPS(net="alex", version="0.1", pnet_rand=True, verbose=False)
         slices = metric.net.named_parameters()  # type: ignore[union-attr]
         loaded = network.features.state_dict()
         with torch.no_grad():
             for name, parameter in slices:
-                parameter.copy_(loaded[name.partition(".")[2]])  # slice1.0.weight is features.0.weight
+                # lpips calls features.0.weight slice1.0.weight
+                parameter.copy_(loaded[name.partition(".")[2]])
         self.weights_sha256, self._device = sha256(weights.read_bytes()), device
         self._metric = metric.eval().to(device, torch.float64)
 

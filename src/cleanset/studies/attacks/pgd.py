@@ -20,13 +20,14 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     margins,
-    rounded,
     seed_for,
     to_levels,
+    to_pixels,
     to_unit,
 )
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from torch import Tensor
 
     from cleanset.scoring.differentiable import PixelNetwork
@@ -105,7 +106,7 @@ class Pgd:
         levels = to_levels(best)
         return [
             Result(
-                rounded(levels[place], subject.pixels, self.ball),
+                to_pixels(levels[place], subject.pixels, self.ball),
                 self.steps + 1,
                 seed=seed_for(self.seed, "pgd", subject) if self.random_start else None,
             )

@@ -22,7 +22,8 @@ from cleanset.tables import (
     nullable,
 )
 
-if TYPE_CHECKING:  # they import torch
+# these import torch, which reading results does not need
+if TYPE_CHECKING:
     from cleanset.studies.attacks.base import Result, Subject
     from cleanset.studies.attacks.judged import Verdict
 
@@ -112,6 +113,7 @@ def rows(
             "png_sha256": sha256(verdict.png),
             "seed": result.seed,
             "queries": result.queries,
+            # float32 halves the table; verdicts were taken in float64
             "logits_before": verdict.before.astype(np.float32).tolist(),
             "logits_after": verdict.after.astype(np.float32).tolist(),
             "was_correct": verdict.was_correct,

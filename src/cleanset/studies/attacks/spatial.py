@@ -25,11 +25,12 @@ from cleanset.studies.attacks.base import (
     Scale,
     Subject,
     margins,
-    rounded,
     seed_for,
+    to_pixels,
 )
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from torch import Tensor
 
     from cleanset.scoring.differentiable import PixelNetwork
@@ -84,7 +85,7 @@ def scaled_on_black(pixels: Pixels, scale: float) -> Pixels:
     return found
 
 
-def moved(image: "Tensor", changes: "Tensor") -> "Tensor":
+def rotated_and_moved(image: "Tensor", changes: "Tensor") -> "Tensor":
     """The image, of shape (3, size, size), rotated about its center and then translated; black from outside.
 
     `changes` has a row dx, dy, angle for each result, in pixels of this image and in degrees.
@@ -127,13 +128,13 @@ class SpatialGrid:
         queries, best, found = network.queries, -np.inf, image
         with torch.inference_mode():
             for part in torch.split(changes, network.batch_size):
-                levels = torch.round(moved(image, part))
+                levels = torch.round(rotated_and_moved(image, part))
                 logits = network(levels / LEVELS)
                 found_margins = margins(logits, torch.full((len(part),), subject.class_index, device=network.device))
                 place = int(found_margins.argmax())
                 if float(found_margins[place]) > best:
                     best, found = float(found_margins[place]), levels[place].clone()
-        return Result(rounded(found.to("cpu", torch.float64).numpy()), network.queries - queries)
+        return Result(to_pixels(found.to("cpu", torch.float64).numpy()), network.queries - queries)
 
 
 @lru_cache(maxsize=2)
@@ -176,4 +177,4 @@ class RandomSpatial:
         factor = subject.pixels.shape[-1] / BASE_SIZE
         dx, dy, angle = self.change(subject)
         change = torch.tensor([[dx * factor, dy * factor, angle]], dtype=torch.float64)
-        return rounded(moved(torch.from_numpy(start).double(), change)[0].numpy())
+        return to_pixels(rotated_and_moved(torch.from_numpy(start).double(), change)[0].numpy())

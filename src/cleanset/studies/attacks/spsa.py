@@ -23,14 +23,15 @@ from cleanset.studies.attacks.base import (
     Steps,
     Subject,
     margins,
-    rounded,
     seed_for,
     to_levels,
+    to_pixels,
     to_unit,
 )
 from cleanset.studies.attacks.spatial import RandomSpatialAttack
 
-if TYPE_CHECKING:  # torch is imported when an attack searches, not when its parameters are read
+# torch is imported when an attack searches, not when its parameters are read
+if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     from cleanset.scoring.differentiable import PixelNetwork
@@ -127,7 +128,7 @@ class Spsa:
                 weights = (margin[: len(signs)] - margin[len(signs) :]) / (self.samples * self.delta)
                 ascent = torch.einsum("n,nchw->chw", weights, signs)
                 found = torch.clamp(found + adam.step(ascent), lowest, highest)
-        return Result(rounded(to_levels(found), center, self.ball), network.queries - queries, center, seed)
+        return Result(to_pixels(to_levels(found), center, self.ball), network.queries - queries, center, seed)
 
 
 class Adam:

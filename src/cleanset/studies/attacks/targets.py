@@ -2,28 +2,33 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pandas as pd
 import torch
 
 from cleanset.edition.params import Params, read_params
+from cleanset.images.base import Resized
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.differentiable import wrap_network
 from cleanset.scoring.groups import Groups
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.studies.attacks.base import UNCHANGED, Other, Pixels, Subject, judged_seed
+from cleanset.studies.attacks.guess import GUESSED, Guess, most_confident_mistakes
 from cleanset.studies.attacks.judged import Judge, Logits, PairDistance
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import Source
 from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.wrapped import WrappedModel, images_of, label
-from cleanset.studies.robustness.answers import ReadAnswers
-from cleanset.studies.robustness.changed_images import SetImages, StudyFile, files_of
-from cleanset.studies.robustness.clean import check_clean
-from cleanset.studies.robustness.images import STUDY_IMAGES, images_for
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean
+from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
+from cleanset.studies.robustness.families import change_plan, family_named
+from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, images_for
+from cleanset.studies.robustness.names import CLEAN
+from cleanset.studies.robustness.names import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.study import Study
 from cleanset.tables import CROP_SCORES, SCORES, read_table
 from cleanset.validation import check_known
 
@@ -48,7 +53,7 @@ class AllParams:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class AttackedModel:
     """A model, the images that it is attacked on, and how it classifies them.
 
     `name`: a role of the edition, or that of a wrapped model, of which `wrapped` says what it is. `before`: the judged
@@ -89,7 +94,8 @@ class Target:
 
     def _label(self, class_index: int) -> int:
         found = label(self.groups, class_index)
-        assert found is not None  # the others are left out
+        # images of neither group were left out when the model was opened
+        assert found is not None
         return found
 
 
@@ -99,7 +105,7 @@ def open_target(
     name: str,
     device: torch.device,
     lpips: PairDistance | None = None,
-) -> tuple[Judge, Target]:
+) -> tuple[Judge, AttackedModel]:
     """A model and its images; what is judged gets the LPIPS, too, if `lpips` is given.
 
     Raises CleansetError for a name that neither a role nor a wrapped model has, and where no image is of a class of the
@@ -121,10 +127,10 @@ def open_target(
         pixels = pixels_of(file, SetImages(files), model.preprocessing)
         return judge.logits([pixels], [judged_seed(params.attacks.seed, name, UNCHANGED, file)])[0]
 
-    return judge, Target(name, model, images, files, before, around, groups)
+    return judge, AttackedModel(name, model, images, files, before, around, groups)
 
 
-def check_scores(study: AttackStudy, params: Params, target: Target, images: pd.DataFrame) -> None:
+def check_scores(study: AttackStudy, params: Params, target: AttackedModel, images: pd.DataFrame) -> None:
     """Raise CleansetError unless images of a target get the stored scores of the edition's model, bit for bit.
 
     Of a wrapped model, and of scores below float64, there is nothing to compare with.
@@ -140,3 +146,29 @@ def check_scores(study: AttackStudy, params: Params, target: Target, images: pd.
         read_table(edition.crop_scores(target.name), CROP_SCORES),
     )
     check_clean(target.name, images, frame, *stored)
+
+
+def guess_of(study: Study, params: StudyParams, target: AttackedModel) -> Guess:
+    """The search that knows the stored predictions of a study for a model, and makes their images again."""
+    corruptions, scenarios = (
+        read_table(study.predictions(family, target.name), PREDICTIONS[family]) for family in GUESSED
+    )
+    # scenarios have no severity; 0 is below all severities of corruptions
+    mistakes = most_confident_mistakes(target.images, pd.concat((corruptions, scenarios.assign(severity=0))))
+    # a changed image is square already: it is resized, never cropped
+    whole = Resized(target.model.preprocessing.size)
+
+    @cache
+    def changed(family: str) -> ChangedImages:
+        return change_plan(family_named(family), Sources.read(study), params).changed_images(target.files, params)
+
+    # the images of a class, which follow each other, share a mistake
+    @lru_cache(maxsize=16)
+    def pixels(file: str, name: str, severity: int) -> Pixels:
+        if name == CLEAN:
+            return target.pixels(file)
+        # of all families the unchanged images are the same; severities begin with 1
+        family = "corruptions" if severity or name == UNCHANGED_IMAGE else "scenarios"
+        return whole(changed(family)(str(ChangeName(file, name, severity))))
+
+    return Guess(mistakes, pixels)

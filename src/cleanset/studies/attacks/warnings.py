@@ -20,7 +20,8 @@ from cleanset.studies.attacks.base import Result, Search, Subject, to_unit
 from cleanset.studies.attacks.pgd import Pgd, gradient
 from cleanset.validation import parse_record
 
-if TYPE_CHECKING:  # torch is imported when a model is probed, not when a record is read
+# torch is imported when a model is probed, not when a record is read
+if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
 Sign = Literal["random_answers", "saturated_answers", "no_gradient", "fewer_steps_better", "black_box_better"]

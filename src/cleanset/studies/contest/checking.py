@@ -51,7 +51,8 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
         _check_date(submission, on)
     _check_other_dates(files, on)
     if files.defences or files.submissions:
-        standing(files, last_day(files))  # which checks the files against each other
+        # computing the standing checks the files against each other
+        standing(files, last_day(files))
         check_none_removed(contest, on or last_day(files))
     _check_judges(files)
     check_judges_folder(contest, files)

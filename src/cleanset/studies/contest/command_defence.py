@@ -68,7 +68,8 @@ def _output(command: list[str], folder: Path, scratch: Path, time_limit_seconds:
                 f"{name}: its command took more than {time_limit_seconds:g} s; expected it to end within that time"
             ) from None
         finally:
-            _kill(process)  # also after success: what it started may still run
+            # also after success: what it started may still run
+            _kill(process)
     if code != 0:
         said = errors.read_bytes()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
         raise CleansetError(f"{name}: its command failed with exit code {code} ({shown(said)}); expected exit code 0")

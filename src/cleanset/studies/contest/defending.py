@@ -144,7 +144,8 @@ def _answering(contest: Path, edition: Edition, name: str, defence: Defence, gro
 
     def answer(paths: Mapping[str, Path]) -> tuple[DefenceAnswers, None]:
         with tempfile.TemporaryDirectory() as scratch:
-            for sha, path in paths.items():  # the name must not give the group away
+            # the name must not give the group away
+            for sha, path in paths.items():
                 shutil.copyfile(path, Path(scratch, f"{sha}{_suffix(path)}"))
             found = answers_of(command, folder, Path(scratch), groups.names, defence.time_limit_seconds, name)
         return {file.partition(".")[0]: given for file, given in found.items()}, None

@@ -68,6 +68,7 @@ class Defence(Section):
             raise ValueError("files: a path twice; expected each once")
         if self.command is not None and not self.files:
             raise ValueError("files: none; expected every file that the command needs, with its SHA-256")
+        # a model of the edition is public already: only a command has to bring its files
         missing = {"inference", "training", "weights"} - {each.role for each in self.files}
         if self.open and self.command is not None and missing:
             raise ValueError(f"open: no file has the role {min(missing)}; expected inference, training and weights")
@@ -85,6 +86,7 @@ class SubmittedImage(Section):
 
     @model_validator(mode="after")
     def _no_bomb(self) -> Self:
+        # before any file is opened: a small PNG may decode to gigabytes
         if self.width * self.height > MAX_AREA:
             raise ValueError(f"{self.width} x {self.height} pixels; expected at most {MAX_AREA:,}")
         return self

@@ -124,6 +124,7 @@ def read_mask(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
     """
     refuse_link(path)
     try:
+        # half of the range, since an edge may be soft
         mask = np.asarray(decode(read_bytes(path), ("PNG",)).convert("L")) > 127
     except ValueError as error:
         raise CleansetError(f"{path}: {error}; expected a PNG, white where the object is") from None

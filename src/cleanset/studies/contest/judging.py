@@ -56,6 +56,7 @@ class JudgeAnswer(Section):
     @property
     def object_of(self) -> str | None:
         """The group whose largest object the judge is asked about; None if no object is asked about."""
+        # an uncertain answer counts as possible: only a group that is surely absent is left out
         possible = [name for name, answer in self.contains.items() if answer != "definitely_no"]
         return possible[0] if len(possible) == 1 else None
 
@@ -124,6 +125,7 @@ def verdict(
         "truncated": any(each.complete is not True for each in asked),
         "ambiguous": not all(each.is_certain for each in answers) or len({each.object_of for each in answers}) > 1,
     }
+    # in the order of the published script, which reports the first one
     reasons = tuple(reason for reason in REASONS if found[reason])
     return ImageVerdict(None, reasons) if reasons else ImageVerdict(answers[0].object_of)
 

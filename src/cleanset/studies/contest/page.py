@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cleanset.report.pages import page_environment
 from cleanset.studies.attacks.coverage_lines import TEMPLATES as COVERAGE_TEMPLATES
-from cleanset.studies.attacks.coverage_lines import limited
+from cleanset.studies.attacks.coverage_lines import limited_points
 from cleanset.studies.contest.entries import Appeal, BoardDecision, Defence, SubmittedImage
 from cleanset.studies.contest.files import ContestFiles, Submission, until
 from cleanset.studies.contest.image_state import ImageState
@@ -129,6 +129,7 @@ def contest_page(
 
     Raises CleansetError as `standing` does.
     """
+    # before `until`: these two leave out later entries themselves
     current, past = standing(files, on), history(files, on)
     files = until(files, on)
     cards = image_cards(files, current, thumbnails, attacked)
@@ -162,6 +163,7 @@ def warnings_by_defence(files: ContestFiles, warnings: ModelWarnings) -> dict[st
     for name, defence in sorted(files.defences.items()):
         seen: dict[str, str] = {}
         for run in sorted((each for each in files.runs if each.defence == name), key=lambda each: each.date):
+            # a run without probes says nothing about signs: those of the run before stay
             seen = seen if run.signs is None else {each.sign: each.text for each in run.signs}
         if defence.model is not None and defence.model.wrapper is None:
             seen |= dict(warnings.get(defence.model.role, ()))
@@ -225,6 +227,7 @@ def judged_by(files: ContestFiles, image: SubmittedImage) -> list[JudgedBy]:
         answer = each.answers.get(image.sha256)
         if answer is not None:
             outline = answer.outline
+            # the area is kept doubled, so that it is a whole number
             shares = (None, None) if outline is None else (doubled_area(outline) / 2 / area, box_area(outline) / area)
             found.append(JudgedBy(each.judge, answer, *shares))
     return sorted(found, key=lambda each: (each.answer.date, each.judge))
@@ -233,6 +236,7 @@ def judged_by(files: ContestFiles, image: SubmittedImage) -> list[JudgedBy]:
 def rules_of(files: ContestFiles, image: SubmittedImage, answers: Sequence[JudgeAnswer]) -> dict[str, ImageVerdict]:
     """The verdict on an image under each rule of size; empty while there are too few judges."""
     minimum = files.rules.judges.minimum
+    # `by_rule` raises for too few judges
     if len(answers) < minimum:
         return {}
     return {str(rule): each for rule, each in by_rule(answers, image.width, image.height, minimum).items()}
@@ -261,7 +265,7 @@ def defence_cards(files: ContestFiles, current: Standing) -> list[DefenceCard]:
 def line_of(run: DefenceRun) -> CoverageOfDefence:
     """The line of accuracy over coverage in a run."""
     steps = [(covered, mistakes) for covered, mistakes in run.coverage or []]
-    return CoverageOfDefence(run.defence, limited(points(steps, run.eligibility.images)))
+    return CoverageOfDefence(run.defence, limited_points(points(steps, run.eligibility.images)))
 
 
 def as_text(verdict: ImageVerdict) -> str:

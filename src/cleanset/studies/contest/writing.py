@@ -55,6 +55,7 @@ def attacked_images(study: Path, wanted: Collection[str]) -> dict[str, AttackedI
             continue
         rows = read_attacked(table)
         for image_id, file, digest in rows[rows["png_sha256"].isin(wanted)].itertuples(index=False):
+            # under the same name, since the attack `none` stores each image as the model sees it
             clean = attacks / NONE / role / file
             found.setdefault(digest, AttackedImage(attack, role, image_id, clean if clean.is_file() else None))
     return found
@@ -75,6 +76,7 @@ def write_standing(folder: Path, files: ContestFiles, standing: Standing) -> Non
     """Write a standing and the notices to defenders, in place of those that are there."""
     results = folder / "results"
     write_text(results / "standing.json", as_json(standing))
+    # the whole folder: notices that no longer apply have to go
     with replacing(results / "notices") as partial:
         partial.mkdir()
         for name, text in notices(files, standing).items():

@@ -113,6 +113,7 @@ def agreements(ratings: Sequence[Rating]) -> RatingAgreements:
     counts: Counts = np.zeros((len(images), len(SCALE)), np.int64)
     for each in ratings:
         counts[images[each.kind, each.image], SCALE.index(each.rating)] += 1
+    # 0, undecided, counts as not taken for modified
     negative = counts[:, : SCALE.index(0)].sum(axis=1)
     return RatingAgreements(overall(counts), overall(np.stack([negative, counts.sum(axis=1) - negative], axis=1)))
 

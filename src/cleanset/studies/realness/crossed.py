@@ -104,7 +104,8 @@ class RemlProblem:
         ratios, count = self.ratios(theta), self.people
         real, modified = (each.reduced_products(ratio) for each, ratio in zip(self.types, ratios, strict=True))
         block, side = self._people(theta, real[:count], modified[:count])
-        rest = np.zeros((3, 3))  # real, modified, ratings
+        # real, modified, ratings
+        rest = np.zeros((3, 3))
         for place, each in enumerate((real, modified)):
             rest[np.ix_([place, 2], [place, 2])] += each[count:, count:]
         # lme4's system: the identity keeps it positive definite even where a variance is 0

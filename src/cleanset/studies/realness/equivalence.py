@@ -135,7 +135,8 @@ def people_needed(
             f"modified images have less than {100 * wished:g} % power for a bound of {question.bound:g}; "
             f"take more images or a wider bound"
         )
-    low, high = 1, MAX_PEOPLE  # the power grows with the number of people
+    # the power grows with the number of people
+    low, high = 1, MAX_PEOPLE
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -99,6 +99,7 @@ def _pair_trials(
     seen = {each.source for each in chosen if each.source} | {each.name for each in chosen if each.kind == "real"}
     by_name = {each.stimulus: each for each in pairs}
     order = [by_name[name] for name in seeded_order(list(by_name), seed, "pairs of a list", person)]
+    # a stable sort: pairs of rated images come last, each part in its drawn order
     order.sort(key=lambda pair: pair.image.name in seen or pair.image.source in seen)
     return [Trial("pair", pair.stimulus, pair.left, pair.right) for pair in order[:count]]
 

@@ -68,7 +68,8 @@ def run(set_folder: Path, attacked: Path, out: Path, wish: PlanRequest, pilot: P
     needed = _needed(design, variances, wish)
     people = wish.people or needed
     if people is None:
-        people_needed(design, variances, wish.question, wish.power)  # raises, with the reason
+        # this raises, and gives the reason
+        people_needed(design, variances, wish.question, wish.power)
         raise AssertionError("no number of people")
     plan = make_plan(images, ListSizes(people, wish.real, wish.modified, wish.attention, wish.pairs), wish.seed)
     # the size of the attacked images by default, so that these are not resampled

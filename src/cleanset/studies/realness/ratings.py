@@ -76,6 +76,7 @@ def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = 
     ratings: list[Rating] = []
     checks: list[CheckAnswer] = []
     for name, text in sorted(texts.items()):
+        # the header tells the files of the page from those of published studies
         if _header(text) == ANSWER_COLUMNS:
             if key is None:
                 raise CleansetError(f"{name}: answers of the study's page; expected --plan with the folder of the plan")

@@ -35,7 +35,8 @@ def shown_image(data: bytes, size: Size) -> Image.Image:
     image = decode(data, FORMATS).convert("RGB")
     if image.size != size:
         image = ImageOps.fit(image, size, Image.Resampling.LANCZOS)
-    return Image.fromarray(np.asarray(image))  # a copy without metadata, which might reveal the source
+    # a copy without metadata, which might reveal the source
+    return Image.fromarray(np.asarray(image))
 
 
 def scramble(image: Image.Image, seed: int) -> Image.Image:

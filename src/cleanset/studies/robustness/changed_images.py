@@ -92,7 +92,8 @@ class ChangedImages:
         return Image.fromarray(pixels if self.is_published else through_jpeg(pixels, self.jpeg))
 
 
-@lru_cache(maxsize=4)  # the changes of an image follow each other
+# the changes of an image follow each other
+@lru_cache(maxsize=4)
 def base_pixels(file: StudyFile) -> NDArray[np.uint8]:
     """The base image of a file, read-only. Raises CleansetError if its bytes are not those of the manifest."""
     return _read_only(base_image(_decoded(file)))

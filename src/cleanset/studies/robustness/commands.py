@@ -30,7 +30,7 @@ def _study(folder: Path) -> "Study":
 @app.command()
 def images(study: StudyFolder = HERE) -> None:
     """Join the images of all finished sets."""
-    from cleanset.studies.robustness.stages import images as stage
+    from cleanset.studies.robustness import image_sets as stage
 
     stage.run(_study(study))
 
@@ -38,7 +38,7 @@ def images(study: StudyFolder = HERE) -> None:
 @app.command()
 def digests(study: StudyFolder = HERE) -> None:
     """Store the SHA-256 of every changed image."""
-    from cleanset.studies.robustness.stages import digests as stage
+    from cleanset.studies.robustness import digests as stage
 
     stage.run(_study(study))
 
@@ -46,7 +46,7 @@ def digests(study: StudyFolder = HERE) -> None:
 @app.command()
 def corruptions(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Store one model's answers to the corrupted images."""
-    from cleanset.studies.robustness.stages import answers as stage
+    from cleanset.studies.robustness import predicting as stage
 
     stage.run(_study(study), model, "corruptions")
 
@@ -54,7 +54,7 @@ def corruptions(model: ModelRole, study: StudyFolder = HERE) -> None:
 @app.command()
 def perturbations(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Store one model's answers to the frames of perturbation sequences."""
-    from cleanset.studies.robustness.stages import answers as stage
+    from cleanset.studies.robustness import predicting as stage
 
     stage.run(_study(study), model, "perturbations")
 
@@ -62,7 +62,7 @@ def perturbations(model: ModelRole, study: StudyFolder = HERE) -> None:
 @app.command()
 def scenarios(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Store one model's answers to images with another background or object."""
-    from cleanset.studies.robustness.stages import answers as stage
+    from cleanset.studies.robustness import predicting as stage
 
     stage.run(_study(study), model, "scenarios")
 
@@ -73,7 +73,7 @@ def further(
     study: StudyFolder = HERE,
 ) -> None:
     """Store the answers of a model that is not one of the edition's."""
-    from cleanset.studies.robustness.stages import answers as stage
+    from cleanset.studies.robustness import predicting as stage
 
     stage.run(_study(study), model)
 
@@ -81,7 +81,7 @@ def further(
 @app.command()
 def measure(study: StudyFolder = HERE) -> None:
     """Measure all models from their answers."""
-    from cleanset.studies.robustness.stages import measure as stage
+    from cleanset.studies.robustness import measuring as stage
 
     stage.run(_study(study))
 
@@ -89,7 +89,7 @@ def measure(study: StudyFolder = HERE) -> None:
 @app.command()
 def pages(study: StudyFolder = HERE) -> None:
     """Make the study's pages."""
-    from cleanset.studies.robustness.stages import pages as stage
+    from cleanset.studies.robustness import pages as stage
 
     stage.run(_study(study))
 
@@ -104,7 +104,7 @@ def generate(
     study: StudyFolder = HERE,
 ) -> None:
     """Generate the missing images with generated backgrounds."""
-    from cleanset.studies.robustness.stages import generate as stage
+    from cleanset.studies.robustness import generation as stage
 
     made = stage.run(_study(study), pipeline, prompts, steps, guidance, device)
     print(f"{made} images made")
@@ -189,8 +189,8 @@ def masks(
     study: StudyFolder = HERE,
 ) -> None:
     """Compare two folders of masks by intersection over union."""
+    from cleanset.studies.robustness.image_sets import wnids_of
     from cleanset.studies.robustness.scenarios.image_masks import ComparedMasks, agreement
-    from cleanset.studies.robustness.stages.images import wnids_of
     from cleanset.studies.robustness.study import Study
 
     found = agreement(ComparedMasks(one, mask_format), ComparedMasks(other, other_format), wnids_of(Study(study)))

@@ -1,4 +1,4 @@
-"""The SHA-256 of every changed image of a study, to find images that another machine or library makes differently.
+"""Stage digests: the SHA-256 of every changed image, to find images that another machine makes differently.
 
 A digest is that of the pixels that models are shown, after the JPEG step where there is one: uint8 of shape
 (224, 224, 3), red first, row by row. No model runs.
@@ -16,21 +16,22 @@ from PIL import Image
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.files import read_text, sha256
+from cleanset.files import read_text, replacing, sha256, write_text
 from cleanset.images.base import BASE_SIZE, Resized
 from cleanset.machine import available_cores
 from cleanset.parsing import parse_json
-from cleanset.progress import tracked
+from cleanset.progress import rate_bar, tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, fingerprint
 from cleanset.studies.robustness.answers import with_keys
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
-from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan
 from cleanset.studies.robustness.family import Family
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import Study
-from cleanset.tables import FILE, NAME, SHA256, Table, read_table
+from cleanset.tables import FILE, NAME, SHA256, Table, read_table, write_table
 
 BATCH_SIZE = 128
 """Number of changed images in a batch; five batches are in memory at a time."""
@@ -121,6 +122,7 @@ class DigestRun:
 
     def digests(self, names: Sequence[str]) -> Generator[str, None, None]:
         """The digest of each of the changed images, in their order."""
+        # batches of one size: the shared memory of the workers is laid out once
         groups = [names[start : start + BATCH_SIZE] for start in range(0, len(names), BATCH_SIZE)]
         with SharedBatches(self._images(), Resized(BASE_SIZE), BATCH_SIZE, self.workers) as shared:
             for batch in shared.batches(groups):
@@ -153,7 +155,7 @@ class Different(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class DigestVerification:
     """The number of images made again, those that differ, and the versions of the libraries, then and now."""
 
     images: int
@@ -173,7 +175,7 @@ class Verification:
             yield f"{library} {now}" + (f"; the digests were made with {then}" if then != now else "")
 
 
-def verify(study: Study, workers: int | None = None) -> Verification:
+def verify(study: Study, workers: int | None = None) -> DigestVerification:
     """Make every changed image of a study again, in `workers` processes, else one for each core.
 
     Raises CleansetError where there are no digests, where they are of other images or changes than the study has, and
@@ -196,7 +198,7 @@ def verify(study: Study, workers: int | None = None) -> Verification:
     # `expected` was filled plan by plan, the order of run.names()
     pairs = zip(expected.items(), found, strict=True)
     different = [Different(name, now, then) for (name, then), now in pairs if now != then]
-    return Verification(len(expected), different, made_with, installed_versions())
+    return DigestVerification(len(expected), different, made_with, installed_versions())
 
 
 def read_digests(path: Path, family: Family) -> dict[ChangeName, str]:
@@ -206,3 +208,25 @@ def read_digests(path: Path, family: Family) -> dict[ChangeName, str]:
     steps = rows[table.key[2]].tolist() if len(table.key) > 2 else [0] * len(rows)
     names = map(ChangeName, rows["file"], rows["change"], steps)
     return dict(sorted(zip(names, rows["sha256"], strict=True), key=lambda each: str(each[0])))
+
+
+def run(study: Study) -> None:
+    """Read images, masks and backgrounds, write data/digests/: a table for each family, and the libraries' versions.
+
+    The changed images are the same for all models, whatever `images` says. Finished shards are kept until the end.
+    Raises CleansetError for an image whose bytes are not those of the manifest, and as `change_plan` does.
+    """
+    wanted = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
+    sources = Sources.read(study)
+    plans = [change_plan(family, sources, wanted) for family in FAMILIES]
+    digest_run = DigestRun(plans, sources, wanted, available_cores())
+    # beside the digests, so that an interrupted run is continued
+    shards = digest_run.shards(study.partial_digests)
+    with rate_bar(len(digest_run.names()), "digests") as done:
+        done(shards.finished_images(), 0.0)
+        digest_run.fill(shards, done)
+    with replacing(study.digests) as folder:
+        for name, table in digest_run.tables(shards.table()).items():
+            write_table(folder / f"{name}.parquet", table, DIGESTS[name])
+        write_text(folder / VERSIONS, json.dumps(installed_versions(), indent=2) + "\n")
+    shards.remove()

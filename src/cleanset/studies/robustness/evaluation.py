@@ -16,18 +16,11 @@ from cleanset.edition.paths import Edition
 from cleanset.evaluate.command import Wanted
 from cleanset.evaluate.specs import Spec, ZooModel
 from cleanset.files import remove_abandoned, sha256, write_text
-from cleanset.studies.robustness.clean import StoredScores
-from cleanset.studies.robustness.families import (
-    FAMILIES,
-    ChangePlan,
-    Sources,
-    change_plan,
-    families_in,
-    family_named,
-    notice,
-)
+from cleanset.studies.robustness.answers import StoredScores
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, families_in, family_named, notice
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.image_sets import ImageSet, open_images
+from cleanset.studies.robustness.image_sets import OpenedImages, open_images
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.measuring import Studied, measure
 from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.image_masks import masks_found
@@ -46,7 +39,7 @@ DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} f
 class Evaluated:
     """The images, the params, and by family the lines and the notice beside them."""
 
-    images: ImageSet
+    images: OpenedImages
     params: StudyParams
     lines: dict[str, list[MeasureLine]]
     notices: dict[str, str]
@@ -72,7 +65,8 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     from cleanset.evaluate.run import check, file_stems
     from cleanset.scoring.engine import settings_for
 
-    for spec in specs:  # report a missing weights file before spending hours on another model
+    # report a missing weights file before spending hours on another model
+    for spec in specs:
         check(spec)
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems(specs)
     for spec, stem in zip(specs, stems, strict=True):
@@ -103,7 +97,7 @@ class _Answering:
 
     spec: Spec
     stem: str
-    images: ImageSet
+    images: OpenedImages
     params: StudyParams
     answers: AnswerFiles
     edition: Edition
@@ -111,12 +105,14 @@ class _Answering:
     def run(self, plans: Sequence[ChangePlan], settings: "Settings") -> None:
         """Write the answers to each family that are not there yet."""
         from cleanset.evaluate.run import load
-        from cleanset.studies.robustness.predicting import Target, predict
+        from cleanset.studies.robustness.predicting import AnsweringModel, predict
 
         loaded = load(self.spec, settings)
         check = self._stored() if settings.precision == "float64" else None
         classes, identity = self.images.classes, loaded.identity
-        target = Target(self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem)
+        target = AnsweringModel(
+            self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem
+        )
         for plan in plans:
             record = target.record(self.params, plan)
             # the record alone does not tell which code changed the images
@@ -126,7 +122,8 @@ class _Answering:
                 files = {file: self.images.files[file] for file in plan.images["file"]}
                 predict(target, self.params, plan, files)
                 written = self.answers.record(plan.name, self.stem)
-                record |= json.loads(written.read_bytes())  # below float64 it has more
+                # below float64 it has more
+                record |= json.loads(written.read_bytes())
                 record["predictions_sha256"] = sha256(path.read_bytes())
                 write_text(written, json.dumps(record, indent=2) + "\n")
 

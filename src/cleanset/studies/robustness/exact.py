@@ -60,7 +60,8 @@ def zoom_blur(image: Pixels, severity: int) -> Pixels:
     # np.arange, as in the library: rounding decides whether the end is among the factors
     factors = np.arange(1, *ZOOMS[severity - 1])
     values = (image / 255.0).astype(np.float32)
-    total = values.copy()  # the first factor is 1, by which scipy.ndimage.zoom returns the same values
+    # the first factor is 1, by which scipy.ndimage.zoom returns the same values
+    total = values.copy()
     for factor in factors[1:]:
         _add_zoomed(values, _taps(image.shape[0], float(factor)), _taps(image.shape[1], float(factor)), total)
     mean = (values + total) / (len(factors) + 1)
@@ -77,7 +78,8 @@ def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
 
 def keep_compiled(dispatcher: Any) -> None:
     """Let numba keep a function's machine code on disk, for other processes, where a folder can be written to."""
-    with suppress(RuntimeError):  # numba finds no such folder
+    # numba raises where it finds no such folder
+    with suppress(RuntimeError):
         dispatcher.enable_caching()
 
 
@@ -91,7 +93,8 @@ def _taps(length: int, factor: float) -> Taps:
     first = (length - inner) // 2
     outer = round(inner * factor)
     at = np.arange(length, dtype=np.float64) * ((inner - 1) / (outer - 1))
-    inside = at <= inner - 1  # by a rounding error the last place may lie outside, where scipy takes 0
+    # by a rounding error the last place may lie outside, where scipy takes 0
+    inside = at <= inner - 1
     lower = np.where(inside, np.floor(at), 0).astype(np.int64)
     left = np.where(inside, 1.0 - (at - lower), 0.0)
     right = np.where(inside, 1.0 - left, 0.0)
@@ -139,7 +142,8 @@ def _hsv(red: float, green: float, blue: float) -> tuple[float, float, float]:
     delta = value - min(red, green, blue)
     if delta == 0.0:
         return 0.0, 0.0, value
-    if blue == value:  # of equal ones skimage takes the last
+    # skimage takes the last of equal ones
+    if blue == value:
         hue = 4.0 + (red - green) / delta
     elif green == value:
         hue = 2.0 + (blue - red) / delta

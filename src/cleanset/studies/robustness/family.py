@@ -1,24 +1,21 @@
-"""A family of image changes: everything that the study knows about one, behind one protocol.
+"""A family of image changes: everything that the study knows about one, in one plain object.
 
-A new family is a folder with an object that satisfies `Family`, and a line in `families.FAMILIES`.
+A new family is a folder with a `Family`, and a line in `families.FAMILIES`. This module and what it imports know no
+family; a family imports nothing that goes through all of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
 from cleanset.sections import Section
 from cleanset.studies.robustness.changed_images import Change, StudyFile
-
-if TYPE_CHECKING:
-    from cleanset.studies.robustness.families import Sources
-    from cleanset.studies.robustness.measuring import Studied
-    from cleanset.studies.robustness.pages import PagesData
-    from cleanset.studies.robustness.results import MeasureDifference, MeasureLine, StudiedImages
-    from cleanset.studies.robustness.settings import StudyParams
+from cleanset.studies.robustness.common_params import CommonParams
+from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.results import MeasureDifference, MeasureLine, SeenAnswers, StudiedImages
 
 
 class FamilySection(Protocol):
@@ -39,7 +36,7 @@ class FamilySection(Protocol):
         ...
 
 
-class NamedModel(NamedTuple):
+class ReferencedModel(NamedTuple):
     """A model that a key of a family's section of `measures` names.
 
     `is_reference`: other models' measures are divided by its own. `also`: what the key may name beside models.
@@ -63,7 +60,7 @@ class Changing:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class SheetLayout:
     """The layout of a family on the page of changed images: the number of images, in tiles or a row for each change."""
 
     images: int
@@ -72,170 +69,124 @@ class Sheet:
     caption: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SheetImage:
+    """An image on the sheets: its number, its class by name, and its files by change and step."""
+
+    image_id: str
+    name: str
+    files: Mapping[tuple[str, int], str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PagesData:
+    """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
+
+    `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
+    `published_top1`: of the models that have one, in percent.
+    """
+
+    roles: Sequence[str]
+    params: CommonParams
+    tables: Mapping[str, pd.DataFrame]
+    sheets: Mapping[str, Sequence[SheetImage]]
+    notices: Mapping[str, str]
+    origins: Mapping[str, int]
+    left_out: Mapping[str, int]
+    published_top1: Mapping[str, float]
+
+
 class FamilyStudy(Protocol):
     """The answers of all models to a family, ready to be measured."""
 
     @property
-    def images(self) -> "StudiedImages": ...
+    def images(self) -> StudiedImages: ...
 
-    def lines(self) -> "Iterator[MeasureLine]":
+    def lines(self) -> Iterator[MeasureLine]:
         """Every measure of every model on every selection."""
         ...
 
-    def differences(self) -> "Iterator[MeasureDifference]":
+    def differences(self) -> Iterator[MeasureDifference]:
         """The paired differences between every two models."""
         ...
 
-    def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
+    def tables(self) -> dict[str, pd.DataFrame]:
         """Details by severity, frame or class, by the stem of their CSV file."""
         ...
 
 
-class Family(Protocol):
-    """One family of image changes. Nothing heavy is imported before a method needs it."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Family:
+    """One family of image changes. Nothing heavy is imported before a function needs it."""
 
-    @property
-    def name(self) -> str:
-        """The key in params.yaml, and the folder of answers."""
-        ...
+    name: str
+    """The key in params.yaml, and the folder of answers."""
+    singular: str
+    section: type[Section]
+    """The pydantic model of its section, a FamilySection: what decides its changed images."""
+    measures_section: type[Section] | None = None
+    """The pydantic model of its section of `measures`: what decides only its measures; None: it has none."""
+    default_names: tuple[str, ...] = ()
+    """The changes that `robustness evaluate` measures without a params file."""
+    steps: Mapping[str, Any] = field(default_factory=dict)
+    """The column of a change's step, by its name; empty for changes without steps."""
+    reserved_names: tuple[str, ...] = ()
+    """Names that no model may have."""
+    named_models: Callable[[CommonParams], Sequence[ReferencedModel]] = lambda params: ()
+    """The models that its section of `measures` names."""
+    problem: Callable[[CommonParams], str | None] = lambda params: None
+    """The problem with the params as a whole: key, found, expected; None if there is none."""
 
-    @property
-    def singular(self) -> str: ...
+    measured_images: Callable[[pd.DataFrame, pd.DataFrame, CommonParams], pd.DataFrame] = lambda images, *_: images
+    """The rows that it is measured on, of STUDY_IMAGES, MASKS and params: of those that suit its images."""
+    make_images: Callable[[Sources, pd.DataFrame, CommonParams], Changing]
+    """The change that makes the images: rows of STUDY_IMAGES."""
+    read_images: Callable[[Path, Sequence[StudyFile], CommonParams], Changing]
+    """The change that reads the published images in a folder. Raises CleansetError as `find_published` does."""
+    changing_modules: tuple[str, ...] = ()
+    """The modules that make or read the changed images; with what they import, they decide the pixels."""
+    layout: str
+    """The layout of published images in their folder."""
+    benchmark: str | None = None
+    """The benchmark with official numbers, if there is one."""
+    notice_if_made: str
+    """The notice beside its numbers where the changed images are made here."""
+    remark: Callable[[CommonParams], str] = lambda params: ""
+    """A sentence that follows the notice; empty for none."""
 
-    @property
-    def section(self) -> type[Section]:
-        """The pydantic model of its section, a FamilySection: what decides its changed images."""
-        ...
+    study: Callable[[CommonParams, SeenAnswers, StudiedImages], FamilyStudy]
+    """The answers of all models to the images, read from their files."""
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The columns of the CSV files of its details, by stem."""
+    optional_files: tuple[str, ...] = ()
+    """The stems in `files` that a study may lack."""
+    label_columns: tuple[str, ...] = ()
+    """Columns that every CSV file of the family ends in."""
+    labels: Callable[[CommonParams], dict[str, str]] = lambda params: {}
+    """The values of `label_columns`."""
+    with_intervals: tuple[str, ...] = ()
+    """The measures whose intervals are metrics, too."""
+    summary: Mapping[str, str]
+    """The measures that `robustness evaluate` prints, with their titles."""
+    unit: str
+    """The unit of the summary."""
 
-    @property
-    def measures_section(self) -> type[Section] | None:
-        """The pydantic model of its section of `measures`: what decides only its measures; None: it has none."""
-        ...
+    page: str
+    """The file name of its page."""
+    template: Path
+    """The Jinja2 template of its page."""
+    page_context: Callable[[PagesData], dict[str, Any]]
+    """The variables of its template, except those that all pages have."""
+    headlines: Mapping[str, str]
+    """The measures over all changes, with their titles on the pages."""
+    shown_differences: tuple[str, ...] = ()
+    """The measures whose differences between models are on the pages; the CSV files have those of all."""
+    not_shares: tuple[str, ...] = ()
+    """Prefixes of measures that are not shares, and so not shown in percent."""
+    sheet: SheetLayout
 
-    @property
-    def default_names(self) -> tuple[str, ...]:
-        """The changes that `robustness evaluate` measures without a params file."""
-        ...
-
-    @property
-    def steps(self) -> Mapping[str, Any]:
-        """The column of a change's step, by its name; empty for changes without steps."""
-        ...
-
-    @property
-    def changing_modules(self) -> tuple[str, ...]:
-        """The modules that make or read the changed images; with what they import, they decide the pixels."""
-        ...
-
-    @property
-    def reserved_names(self) -> tuple[str, ...]:
-        """Names that no model may have."""
-        ...
-
-    @property
-    def layout(self) -> str:
-        """The layout of published images in their folder."""
-        ...
-
-    @property
-    def benchmark(self) -> str | None:
-        """The benchmark with official numbers, if there is one."""
-        ...
-
-    @property
-    def notice_if_made(self) -> str:
-        """The notice beside its numbers where the changed images are made here."""
-        ...
-
-    def remark(self, params: "StudyParams") -> str:
-        """A sentence that follows the notice; empty for none."""
-        ...
-
-    def named_models(self, params: "StudyParams") -> list[NamedModel]:
-        """The models that its section of `measures` names."""
-        ...
-
-    def problem(self, params: "StudyParams") -> str | None:
-        """The problem with the params as a whole: key, found, expected; None if there is none."""
-        ...
-
-    def measured_images(self, images: pd.DataFrame, masks: pd.DataFrame, params: "StudyParams") -> pd.DataFrame:
-        """The rows that it is measured on, of those of STUDY_IMAGES that suit its images, made or published."""
-        ...
-
-    def making(self, sources: "Sources", images: pd.DataFrame, params: "StudyParams") -> Changing:
-        """The change that makes the images."""
-        ...
-
-    def published(self, folder: Path, images: Sequence[StudyFile], params: "StudyParams") -> Changing:
-        """The change that reads the published images in a folder. Raises CleansetError as `find_published` does."""
-        ...
-
-    def study(self, studied: "Studied", images: pd.DataFrame) -> FamilyStudy:
-        """The answers of all models to the images, read from their files."""
-        ...
-
-    @property
-    def files(self) -> Mapping[str, tuple[str, ...]]:
-        """The columns of the CSV files of its details, by stem."""
-        ...
-
-    @property
-    def optional_files(self) -> tuple[str, ...]:
-        """The stems in `files` that a study may lack."""
-        ...
-
-    @property
-    def label_columns(self) -> tuple[str, ...]:
-        """Columns that every CSV file of the family ends in."""
-        ...
-
-    def labels(self, params: "StudyParams") -> dict[str, str]:
-        """The values of `label_columns`."""
-        ...
-
-    @property
-    def with_intervals(self) -> tuple[str, ...]:
-        """The measures whose intervals are metrics, too."""
-        ...
-
-    @property
-    def summary(self) -> Mapping[str, str]:
-        """The measures that `robustness evaluate` prints, with their titles."""
-        ...
-
-    @property
-    def unit(self) -> str:
-        """The unit of the summary."""
-        ...
-
-    @property
-    def headlines(self) -> Mapping[str, str]:
-        """The measures over all changes, with their titles on the pages."""
-        ...
-
-    @property
-    def shown_differences(self) -> tuple[str, ...]:
-        """The measures whose differences between models are on the pages; the CSV files have those of all."""
-        ...
-
-    @property
-    def not_shares(self) -> tuple[str, ...]:
-        """Prefixes of measures that are not shares, and so not shown in percent."""
-        ...
-
-    @property
-    def page(self) -> str:
-        """The file name of its page."""
-        ...
-
-    @property
-    def sheet(self) -> Sheet: ...
-
-    def sheet_changes(self, params: "StudyParams") -> Sequence[str]:
-        """The changes on the page of changed images, a row or a tile each."""
-        ...
-
-    def page_context(self, data: "PagesData") -> dict[str, Any]:
-        """The variables of its template, except those that all pages have."""
-        ...
+    def section_in(self, params: CommonParams) -> FamilySection:
+        """Its section of the params."""
+        # by name, since the params of a study are built from the families (settings.with_sections)
+        section: FamilySection = getattr(params, self.name)
+        return section

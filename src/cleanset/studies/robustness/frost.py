@@ -16,7 +16,7 @@ import imagecorruptions
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanset.studies.robustness.kernels import Singles, fused
+from cleanset.studies.robustness.kernels import Singles, multiply_add
 
 Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3)."""
@@ -63,10 +63,10 @@ def enlarged(image: Pixels, height: int, width: int) -> Pixels:
     first, second, third, fourth = (image[:, at].astype(np.float32) for at in columns)
     a, b, c, d = (weights[:, np.newaxis] for weights in across)
     rows, down = _taps(image.shape[0], height)
-    wide = fused(second, b, third * c) + fused(first, a, fourth * d)
+    wide = multiply_add(second, b, third * c) + multiply_add(first, a, fourth * d)
     first, second, third, fourth = (wide[at] for at in rows)
     a, b, c, d = (weights[:, np.newaxis, np.newaxis] for weights in down)
-    values = fused(first, a, second * b) + fused(third, c, fourth * d)
+    values = multiply_add(first, a, second * b) + multiply_add(third, c, fourth * d)
     whole: Pixels = np.clip(np.rint(values), 0, 255).astype(np.uint8)
     return whole
 

@@ -1,4 +1,7 @@
-"""Sets of images that robustness is measured on outside a study: an edition's, one of its sets, any folder."""
+"""The images that robustness is measured on: by stage images those of all finished sets, with their masks.
+
+Outside a study: those of an edition, of one of its sets, of a list, or of any folder.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,23 +11,28 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluate.sets import EvaluationSet, open_set
-from cleanset.exports.folder import read_entries
+from cleanset.exports.folder import read_entries, read_image
 from cleanset.exports.manifest import MANIFEST
 from cleanset.files import read_text
 from cleanset.studies.robustness.changed_images import StudyFile, files_of
-from cleanset.studies.robustness.images import STUDY_IMAGES, join_sets
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, join_sets
 from cleanset.studies.robustness.results import ALL, SELECTIONS
+from cleanset.studies.robustness.scenarios.image_masks import masks_found
+from cleanset.studies.robustness.settings import read_study_params
+from cleanset.studies.robustness.study import Study
+from cleanset.tables import read_table, write_table
 from cleanset.validation import shown
 
 _IMAGE_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImageSet:
+class OpenedImages:
     """Images with the columns of STUDY_IMAGES, sorted by file, and where each lies.
 
     `image_id` is a file's path where its name is not an image id. `owners`: the roles in whose sets the images are;
@@ -42,7 +50,7 @@ class ImageSet:
     notes: Sequence[str]
 
 
-def open_images(name: str, edition: Edition, roles: Sequence[str]) -> ImageSet:
+def open_images(name: str, edition: Edition, roles: Sequence[str]) -> OpenedImages:
     """The sets of an edition in a folder, the set of a role of `edition`, an export, a folder per wnid, or a file.
 
     The file names images of the sets of `edition`, an image id a line.
@@ -56,6 +64,7 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> ImageSet:
     if name not in roles and folder.is_file() and edition.params_yaml.is_file():
         return _of_list(folder, edition)
     found = open_set(name, edition, roles)
+    # without a manifest nothing tells which images these are
     if found.kind == "folder":
         return _of_folder(found, folder)
     export = edition.export(name) if name in roles else folder
@@ -63,21 +72,22 @@ def open_images(name: str, edition: Edition, roles: Sequence[str]) -> ImageSet:
     files = _files(images, export)
     if name in roles:
         classes = read_params(edition.folder).dataset.class_list()
-        return ImageSet(name, images, files, classes, [name], [ALL], edition, found.notes)
-    return ImageSet(name, images, files, _classes(images), [], [ALL], None, found.notes)
+        return OpenedImages(name, images, files, classes, [name], [ALL], edition, found.notes)
+    return OpenedImages(name, images, files, _classes(images), [], [ALL], None, found.notes)
 
 
-def _of_edition(name: str, edition: Edition) -> ImageSet:
+def _of_edition(name: str, edition: Edition) -> OpenedImages:
     params = read_params(edition.folder)
     roles = list(params.models)
     for role in roles:
-        open_set(role, edition, roles)  # checks the bytes
+        # opening a set checks its bytes
+        open_set(role, edition, roles)
     images = join_sets({role: read_entries(edition.export(role)) for role in roles})
     files, classes = files_of(edition, images), params.dataset.class_list()
-    return ImageSet(name, images, files, classes, roles, SELECTIONS, edition, ["the sets of all models, joined"])
+    return OpenedImages(name, images, files, classes, roles, SELECTIONS, edition, ["the sets of all models, joined"])
 
 
-def _of_list(path: Path, edition: Edition) -> ImageSet:
+def _of_list(path: Path, edition: Edition) -> OpenedImages:
     whole = _of_edition(str(path), edition)
     known, ids = set(whole.images["image_id"]), read_text(path, "expected an image id a line").split()
     if not ids:
@@ -93,14 +103,14 @@ def _of_list(path: Path, edition: Edition) -> ImageSet:
     return replace(whole, images=images, owners=[], selections=[ALL], notes=notes)
 
 
-def _of_folder(found: EvaluationSet, folder: Path) -> ImageSet:
+def _of_folder(found: EvaluationSet, folder: Path) -> OpenedImages:
     rows: list[tuple[str, str, int, None, str, list[str]]] = []
     for item in found.items:
         image_id = _IMAGE_ID.match(Path(item.file).name)
         rows.append((item.file, image_id[0] if image_id else item.file, item.class_index, None, item.sha256, []))
     images = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
     notes = ["no manifest: which images these are was not checked", *found.notes]
-    return ImageSet(found.name, images, _files(images, folder), _classes(images), [], [ALL], None, notes)
+    return OpenedImages(found.name, images, _files(images, folder), _classes(images), [], [ALL], None, notes)
 
 
 def _files(images: pd.DataFrame, folder: Path) -> dict[str, StudyFile]:
@@ -110,3 +120,31 @@ def _files(images: pd.DataFrame, folder: Path) -> dict[str, StudyFile]:
 
 def _classes(images: pd.DataFrame) -> list[int]:
     return [int(each) for each in np.unique(images["class_index"])]
+
+
+def run(study: Study) -> None:
+    """Read the manifests and images of the edition's exported sets, and the masks.
+
+    Writes data/images.parquet and data/masks.parquet.
+    """
+    edition = study.edition
+    roles = list(read_params(edition.folder).models)
+    wanted = read_study_params(study.params_yaml, roles)
+    sets = {role: read_entries(edition.export(role)) for role in roles}
+    for role, entries in sets.items():
+        for entry in entries:
+            # read for its check against the manifest; the pixels are not needed here
+            read_image(edition.export(role), entry)
+    images = join_sets(sets)
+    masks = masks_found(images, files_of(edition, images), study.masks, wanted)
+    write_table(study.images, images, STUDY_IMAGES)
+    write_table(study.masks_table, masks, MASKS)
+
+
+def wnids_of(study: Study) -> dict[str, str]:
+    """The class of each of the study's images, by image id; empty before the stage has run."""
+    if not study.images.is_file():
+        return {}
+    images, names = read_table(study.images, STUDY_IMAGES), wnids()
+    pairs = zip(images["image_id"], images["class_index"], strict=True)
+    return {image_id: names[class_index] for image_id, class_index in pairs}

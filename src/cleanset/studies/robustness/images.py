@@ -1,24 +1,31 @@
-"""The images that a study is made on: those of the finished sets, each once."""
+"""The images that a study is made on: those of the finished sets, each once, and the table of their masks."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import Entry
 from cleanset.files import sha256
+from cleanset.studies.robustness.changed_images import StudyFile, files_of
+from cleanset.studies.robustness.study import Study
 from cleanset.tables import (
     BOX,
     CLASS,
     FILE,
     IMAGE_ID,
+    INDEX,
+    NAME,
     NAMES,
     SHA256,
     Table,
     nullable,
+    read_table,
 )
 
 STUDY_IMAGES = Table(
@@ -31,6 +38,16 @@ STUDY_IMAGES = Table(
     sets=NAMES,  # the roles in whose sets it is, in the order of params.yaml
 )
 
+MASKS = Table(
+    key=("file",),
+    file=FILE,  # of STUDY_IMAGES
+    mask=nullable(FILE),  # in the folder `masks` of the study
+    mask_sha256=nullable(SHA256),
+    mask_format=nullable(NAME),
+    origin=nullable(NAME),  # person, generator or model
+    left_out=nullable(NAME),  # one of scenarios.image_masks.LeftOut; null: the image is in the scenarios
+)
+
 
 def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
     """The columns of STUDY_IMAGES, from the manifests by role.
@@ -41,6 +58,7 @@ def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
     for role, entries in sets.items():
         for entry in entries:
             first, roles = found.setdefault(entry.file, (entry, []))
+            # one name stands for one image in all sets, so that answers to it are stored once
             if (first.file_sha256, first.class_index) != (entry.file_sha256, entry.class_index):
                 raise CleansetError(
                     f"{entry.file}: another image in the set of {role} than in that of {roles[0]}; expected one image "
@@ -79,3 +97,36 @@ def first_images(images: pd.DataFrame, count: int | None) -> pd.DataFrame:
 def images_sha256(images: pd.DataFrame) -> str:
     """A digest of the files of some rows of STUDY_IMAGES and of their bytes, in their order."""
     return sha256("\n".join(images["file"] + " " + images["file_sha256"]).encode())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sources:
+    """The sources of changed images: rows of STUDY_IMAGES and MASKS, the path of each image by file, and the study
+    whose folders hold masks, backgrounds and generated images.
+
+    `edition`: that of the images; photographs are compared with all images of its index, where that is there.
+    """
+
+    images: pd.DataFrame
+    masks: pd.DataFrame
+    files: Mapping[str, StudyFile]
+    study: Study
+    edition: Edition | None = None
+
+    @classmethod
+    def read(cls, study: Study) -> Self:
+        """The sources of a study, as its stage images found them."""
+        images = read_table(study.images, STUDY_IMAGES)
+        files = files_of(study.edition, images)
+        return cls(images, read_table(study.masks_table, MASKS), files, study, study.edition)
+
+    def files_in(self, images: pd.DataFrame) -> dict[str, StudyFile]:
+        """The paths of the images in some rows, by file."""
+        return {file: self.files[file] for file in images["file"]}
+
+    def indexed_images(self) -> dict[str, str]:
+        """The ids of all images of the edition by the SHA-256 of their pixels; empty without its index."""
+        if self.edition is None or not self.edition.index.is_file():
+            return {}
+        index = read_table(self.edition.index, INDEX)
+        return dict(zip(index["pixels_sha256"], index["image_id"], strict=True))

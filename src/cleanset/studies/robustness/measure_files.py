@@ -87,6 +87,7 @@ def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str
     """The tables in the folder `measures` by stem. Raises CleansetError for one that stage measure did not write so."""
     tables = {path.stem: _read(path, models) for path in sorted(folder.glob("*.csv"))}
     for family in families:
+        # optional tables need several scenarios, classes or models
         details = family.files.keys() - set(family.optional_files)
         for stem in ("models", family.name, f"{family.singular}_differences", *sorted(details)):
             if stem not in tables:

@@ -1,4 +1,7 @@
-"""All measures of some models on one set of images, from their answers, as tables and metrics."""
+"""Stage measure: all measures of some models on one set of images, from their answers, as tables and metrics.
+
+No model runs, no image is read.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,19 +12,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, write_text
 from cleanset.metrics import write_metrics
 from cleanset.parsing import parse_json
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.answers import predictions_table
-from cleanset.studies.robustness.families import family_named, measured_images
+from cleanset.studies.robustness.families import families_in, family_named, measured_images, notice
 from cleanset.studies.robustness.family import Family, FamilyStudy
-from cleanset.studies.robustness.images import images_sha256, is_seen
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, images_sha256, is_seen
 from cleanset.studies.robustness.measure_files import OFFICIAL
-from cleanset.studies.robustness.results import MeasureDifference, MeasureLine, StudiedImages
-from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.study import AnswerFiles
+from cleanset.studies.robustness.results import SELECTIONS, MeasureDifference, MeasureLine, StudiedImages
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.study import AnswerFiles, Study
 from cleanset.tables import read_table
 from cleanset.validation import shown
 
@@ -53,7 +57,8 @@ class Studied:
         for name, stem in self.models.items():
             seen = is_seen(images, self.params.images, name)
             table = predictions_table(family)
-            columns = [*table.key, "top5_class", "class_of_edition"]  # all columns of 1.3 million frames take gigabytes
+            # all columns of 1.3 million frames take gigabytes
+            columns = [*table.key, "top5_class", "class_of_edition"]
             predictions = read_table(self.files.predictions(family.name, stem), table, columns)
             yield name, seen, images[seen], predictions
 
@@ -77,6 +82,7 @@ class Studied:
                 images = measured_images(family, self.images, self.masks, params)
                 seen = images[is_seen(images, params.images, name)]
                 record = read_record(path := self.files.record(family.name, stem))
+                # without a pinned digest the first family decides, and the others must agree with it
                 weights = weights or record.get("weights_sha256")
                 check_record(
                     path,
@@ -113,6 +119,7 @@ def measure(
     found: dict[str, list[MeasureLine]] = {}
     written: dict[str, Mapping[str, float | None]] = {}
     families = [family_named(name) for name in notices]
+    # before the folder of measures is replaced
     studied.check(families)
     with replacing(measures) as folder:
         folder.mkdir()
@@ -132,7 +139,7 @@ def measure(
                 f"{family.singular}_differences": pd.DataFrame(
                     list(study.differences()), columns=MeasureDifference._fields
                 ),
-                **study.tables(studied.params),
+                **study.tables(),
             }
             labels = {OFFICIAL: "yes" if name in official else "no", **family.labels(studied.params)}
             for stem, table in tables.items():
@@ -144,7 +151,8 @@ def measure(
 
 def study_of(family: Family, studied: Studied) -> FamilyStudy:
     """The answers of all models to a family."""
-    return family.study(studied, measured_images(family, studied.images, studied.masks, studied.params))
+    images = measured_images(family, studied.images, studied.masks, studied.params)
+    return family.study(studied.params, studied.answers(family, images), studied.images_of(family, images))
 
 
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[tuple[object, ...]]) -> None:
@@ -170,6 +178,7 @@ def metrics_of(
         if line.measure in family.with_intervals:
             ends |= {"_low": line.low, "_high": line.high}
         for end, value in ends.items():
+            # rounded, since processors differ in the last digits of sums
             found[name + end][line.model] = round(value, 6) if np.isfinite(value) else None
     return found
 
@@ -190,3 +199,24 @@ def check_record(path: Path, record: Mapping[str, Any], expected: Mapping[str, o
             raise CleansetError(
                 f"{path}: answers with {key} {shown(found)}; expected {shown(value)}, as in this study: {REMEDY}"
             )
+
+
+def run(study: Study) -> None:
+    """Read the images and the answers of all models, write data/measures/ and metrics/."""
+    models = read_params(study.edition.folder).models
+    roles = list(models)
+    params = read_study_params(study.params_yaml, roles)
+    known = {**models, **params.further_models}
+    images = read_table(study.images, STUDY_IMAGES)
+    studied = Studied(
+        images=images,
+        masks=read_table(study.masks_table, MASKS),
+        params=params,
+        models={name: name for name in params.models(roles)},
+        owners=roles,
+        selections=SELECTIONS if params.images == "union" else ("own",),
+        files=study.answers,
+        weights={name: model.sha256 for name, model in known.items() if model.sha256 is not None},
+    )
+    notices = {family.name: notice(family, params, images) for family in families_in(params)}
+    measure(studied, notices, study.measures, study.metrics)

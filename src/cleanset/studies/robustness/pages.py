@@ -1,47 +1,38 @@
-"""A study's pages: tables, heat maps, curves, the regression, and sheets of changed images."""
+"""Stage pages: tables, heat maps, curves, the regression, and sheets of changed images.
 
-from collections.abc import Mapping, Sequence
+The pages open without a server or a network. The part of each family is in its folder.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from jinja2 import UndefinedError
+from PIL import Image
 
+from cleanset.dataset.class_names import class_names
+from cleanset.edition.params import read_params
+from cleanset.errors import CleansetError
+from cleanset.files import replacing, write_text
+from cleanset.images.base import jpeg
 from cleanset.report.pages import page_environment
-from cleanset.studies.robustness.families import FAMILIES, families_in
-from cleanset.studies.robustness.family import Family
+from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, families_in, notice
+from cleanset.studies.robustness.family import Family, PagesData, SheetImage
+from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.measure_files import REMEDY, read_measures
+from cleanset.studies.robustness.names import UNCHANGED
 from cleanset.studies.robustness.results import MIN_IMAGES
-from cleanset.studies.robustness.settings import StudyParams
+from cleanset.studies.robustness.scenarios.image_masks import unsuitable_counts
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.study import Study
 
 TEMPLATES = Path(__file__).parent / "templates"
-
-
-@dataclass(frozen=True, slots=True)
-class SheetImage:
-    """An image on the sheets: its number, its class by name, and its files by change and step."""
-
-    image_id: str
-    name: str
-    files: Mapping[tuple[str, int], str]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PagesData:
-    """All that the pages show: the CSV files of stage measure as tables by name, params, and images.
-
-    `sheets` and `notices`: by family. `origins` and `left_out`: how many masks each origin has, and images each reason.
-    `published_top1`: of the models that have one, in percent.
-    """
-
-    roles: Sequence[str]
-    params: StudyParams
-    tables: Mapping[str, pd.DataFrame]
-    sheets: Mapping[str, Sequence[SheetImage]]
-    notices: Mapping[str, str]
-    origins: Mapping[str, int]
-    left_out: Mapping[str, int]
-    published_top1: Mapping[str, float]
+SHOWN_PIXELS, QUALITY = 112, 85
+"""Side and JPEG quality of the images on the sheets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +47,10 @@ class Value:
 
 def pages(data: PagesData) -> dict[str, str]:
     """The text of each page, by its name; a family without changes has none."""
-    environment = page_environment(TEMPLATES)
+    # each family brings its own template, which extends those here
+    environment = page_environment(TEMPLATES, *(family.template.parent for family in FAMILIES))
     families = families_in(data.params)
+    templates = {family.page: family.template.name for family in families} | {"images.html": "study_images.html"}
     contexts = {family.page: _measures(data, family) | family.page_context(data) for family in families}
     contexts["images.html"] = _images(data, families)
     common = {
@@ -68,7 +61,7 @@ def pages(data: PagesData) -> dict[str, str]:
         "notices": data.notices,
     }
     return {
-        name: environment.get_template(f"study_{name}").render(common | {"page": name} | context)
+        name: environment.get_template(templates[name]).render(common | {"page": name} | context)
         for name, context in contexts.items()
     }
 
@@ -76,9 +69,16 @@ def pages(data: PagesData) -> dict[str, str]:
 def _images(data: PagesData, families: Sequence[Family]) -> dict[str, Any]:
     return {
         "sheets": data.sheets,
-        "changes": {family.name: family.sheet_changes(data.params) for family in families},
+        "changes": {family.name: _sheet_changes(family, data) for family in families},
         "layouts": {family.name: family.sheet for family in families},
     }
+
+
+def _sheet_changes(family: Family, data: PagesData) -> list[str]:
+    """The changes of a family on the page of changed images, a row or a tile each."""
+    changes = dict.fromkeys(name for name, _ in family.section_in(data.params).changes())
+    # a row begins with the unchanged image; among tiles it needs one of its own
+    return [UNCHANGED, *changes] if family.sheet.is_tiled and family.sheet.has_unchanged else list(changes)
 
 
 def _measures(data: PagesData, family: Family) -> dict[str, Any]:
@@ -89,6 +89,7 @@ def _measures(data: PagesData, family: Family) -> dict[str, Any]:
         "selections": {name: _selected(lines, name) for name in selections},
         "of": _by_key(lines, family),
         "first": selections[0],
+        "not_shares": family.not_shares,
         "differences": [
             row | {"factor": _factor(row["measure"], family)}
             for row in differences[differences["measure"].isin(family.shown_differences)].to_dict("records")
@@ -130,3 +131,77 @@ def _by_key(lines: pd.DataFrame, family: Family) -> dict[tuple[str, str, str, st
 def _factor(measure: str, family: Family) -> int:
     """100 for shares, which are shown in percent, else 1."""
     return 1 if measure.startswith(family.not_shares) else 100
+
+
+def run(study: Study) -> None:
+    """Read the measures and some images of the finished sets, write report/."""
+    edition = read_params(study.edition.folder)
+    roles, top1 = list(edition.models), edition.count.published_top1
+    params = read_study_params(study.params_yaml, roles)
+    sources = Sources.read(study)
+    masks = sources.masks
+    families, models = families_in(params), params.models(roles)
+    tables = read_measures(study.measures, families, models)
+    usable = masks[masks["left_out"].isna()]
+    plans = [change_plan(family, sources, params) for family in families]
+    notices = {plan.name: notice(plan.family, params, sources.images) for plan in plans}
+    with replacing(study.report) as folder:
+        # images first: the pages name their files
+        sheets = save_sheets(plans, sources, params, folder)
+        origins = {str(name): int(count) for name, count in usable["origin"].value_counts().sort_index().items()}
+        left_out = unsuitable_counts(masks)
+        data = PagesData(models, params, tables, sheets, notices, origins, left_out, top1)
+        try:
+            texts = pages(data)
+        except (IndexError, KeyError, UndefinedError) as error:  # each table is whole, but not the set of them
+            raise CleansetError(
+                f"{study.measures}: rows are missing ({error}); expected tables of one run of stage measure: {REMEDY}"
+            ) from None
+        for name, text in texts.items():
+            write_text(folder / name, text)
+
+
+def save_sheets(
+    plans: Sequence[ChangePlan], sources: Sources, params: StudyParams, folder: Path
+) -> dict[str, list[SheetImage]]:
+    """Write small copies of some images with the changes of each family."""
+    found = {}
+    for plan in plans:
+        rows = spread_over_classes(plan.images, plan.family.sheet.images)
+        if len(rows):
+            changed = plan.changed_images(sources.files_in(rows), params)
+            found[plan.name] = save_sheet(changed, rows, shown_changes(plan), folder, f"images/{plan.name}")
+    return found
+
+
+def shown_changes(plan: ChangePlan) -> list[tuple[str, int]]:
+    """The changes of a family that are on the page of changed images."""
+    return [*([(UNCHANGED, 0)] if plan.family.sheet.has_unchanged else []), *plan.changes]
+
+
+def spread_over_classes(images: pd.DataFrame, count: int) -> pd.DataFrame:
+    """The first image of each of `count` classes, spread over all classes."""
+    first = images.drop_duplicates("class_index").sort_values("class_index")
+    count = min(count, len(first))
+    return first.iloc[[place * len(first) // count for place in range(count)]]
+
+
+def save_sheet(
+    changed: ChangedImages, rows: pd.DataFrame, changes: Sequence[tuple[str, int]], folder: Path, images: str
+) -> list[SheetImage]:
+    """Write each image with each of the changes into a folder."""
+    (folder / images).mkdir(parents=True)
+    found = []
+    for file, image_id, class_index in zip(rows["file"], rows["image_id"], rows["class_index"], strict=True):
+        files = {}
+        for change in changes:
+            name = f"{images}/{image_id}_{change[0]}_{change[1]}.jpg"
+            (folder / name).write_bytes(small(changed(str(ChangeName(file, *change)))))
+            files[change] = name
+        found.append(SheetImage(image_id, class_names()[class_index].name, files))
+    return found
+
+
+def small(image: Image.Image) -> bytes:
+    """A changed image at half its size, as a JPEG."""
+    return jpeg(np.asarray(image.resize((SHOWN_PIXELS, SHOWN_PIXELS), Image.Resampling.BICUBIC)), QUALITY)

@@ -1,4 +1,4 @@
-"""One model's answers to one family of changed images. No measure is taken here."""
+"""The stage of each family, and stage further: one model's answers to changed images. No measure is taken here."""
 
 import json
 import random
@@ -8,21 +8,23 @@ from typing import Any
 
 import pandas as pd
 
+from cleanset.edition.params import read_params
 from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.comparison import SEED, compare_scores, sample_size
-from cleanset.scoring.engine import Settings, score_few, score_shards
-from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.engine import Settings, score_few, score_shards, settings_for
+from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint
-from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, predictions_table, with_keys
+from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, StoredScores, predictions_table, with_keys
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
-from cleanset.studies.robustness.families import ChangePlan
+from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named
+from cleanset.studies.robustness.images import Sources, images_for
 from cleanset.studies.robustness.names import CLEAN
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
-from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.study import AnswerFiles
+from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.study import AnswerFiles, Study
 from cleanset.tables import write_table
 
 CheckClean = Callable[[pd.DataFrame, pd.DataFrame], None]
@@ -31,7 +33,7 @@ from stored ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class AnsweringModel:
     """A model, how it is run, and where its answers are kept.
 
     `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
@@ -69,7 +71,7 @@ class Target:
         return fingerprint(json.dumps(record), *facts)
 
 
-def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mapping[str, StudyFile]) -> None:
+def predict(target: AnsweringModel, wanted: StudyParams, plan: ChangePlan, files: Mapping[str, StudyFile]) -> None:
     """Write the model's answers to the images of a family, and what they were computed with.
 
     `files`: where these images lie, by file. Finished shards are kept beside the answers until the end, so that an
@@ -80,9 +82,11 @@ def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mappin
     clean = pd.DataFrame(columns=NAMED_ANSWERS.names)
     if files:
         clean = score_few(target.model, SetImages(files), target.settings, list(files), read_off=read_off)
-    if target.check is not None:  # first, since a wrong model or preprocessing shows here within seconds
+    # first, since a wrong model or preprocessing shows here within seconds
+    if target.check is not None:
         target.check(plan.images, clean)
-    settings = replace(target.settings, in_processes=True)  # making changed images holds Python's lock
+    # making changed images holds Python's lock
+    settings = replace(target.settings, in_processes=True)
     names, record, stem = plan.names(), target.record(wanted, plan), target.stem or target.name
     folder, texts = target.answers.partial(plan.name, stem), list(map(str, names))
     shards = Shards(folder, target.label(record), texts, settings.batch_size, table=NAMED_ANSWERS)
@@ -106,10 +110,11 @@ def predict(target: Target, wanted: StudyParams, plan: ChangePlan, files: Mappin
 
 
 def _against_float64(
-    target: Target, changed: ChangedImages, settings: Settings, answers: pd.DataFrame, read_off: ReadAnswers
+    target: AnsweringModel, changed: ChangedImages, settings: Settings, answers: pd.DataFrame, read_off: ReadAnswers
 ) -> dict[str, Any]:
     """The differences of answers to changed images from float64, on a sample drawn with a fixed seed."""
     names = answers["image_id"].tolist()
+    # a fixed seed, so that two precisions are compared with float64 on the same images
     drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
     exact_settings = replace(settings, precision="float64")
     exact = score_few(_of_squares(target.model), changed, exact_settings, drawn, read_off=read_off)
@@ -125,3 +130,31 @@ def _of_squares(model: LoadedModel) -> LoadedModel:
     """The model with a preprocessing that crops nothing of a square image, and leaves one of its size as it is."""
     size = model.preprocessing.size
     return replace(model, preprocessing=ResizeAndCrop(f"Res{size}", size, size, "bilinear"))
+
+
+def run(study: Study, role: str, family: str | None = None) -> None:
+    """Read images and the model's weights, write data/<family>/<role>.parquet and .json; None: of every family.
+
+    The model is one of the edition, or a further one of the study, whose clean answers are compared with nothing.
+    Raises CleansetError for neither, and as `predict` and `change_plan` do.
+    """
+    edition = study.edition
+    params = read_params(edition.folder)
+    wanted = read_study_params(study.params_yaml, list(params.models))
+    is_further = role in wanted.further_models
+    settings = settings_for(params.score)
+    is_compared = settings.precision == "float64" and not is_further
+    target = AnsweringModel(
+        role,
+        load_model(wanted.further_models[role] if is_further else params.model(role), edition.folder),
+        settings,
+        params.dataset.class_list(),
+        study.answers,
+        StoredScores(edition, role) if is_compared else None,
+    )
+    sources = Sources.read(study)
+    for each in FAMILIES if family is None else [family_named(family)]:
+        of_all = change_plan(each, sources, wanted)
+        # with images: own a model sees its own set alone
+        of_role = replace(of_all, images=images_for(of_all.images, wanted.images, role))
+        predict(target, wanted, of_role, sources.files_in(of_role.images))

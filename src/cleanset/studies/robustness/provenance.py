@@ -21,7 +21,8 @@ LIBRARIES = {
     "imagecorruptions-imaug": ("imagecorruptions-imaug",),
     "numba": ("numba",),
     "numpy": ("numpy",),
-    "opencv": ("opencv-python-headless", "opencv-python"),  # one library, with and without windows
+    # one library, with and without windows
+    "opencv": ("opencv-python-headless", "opencv-python"),
     "pillow": ("pillow",),
     "scikit-image": ("scikit-image",),
     "scipy": ("scipy",),

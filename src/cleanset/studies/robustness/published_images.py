@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -25,10 +24,7 @@ from cleanset.images.base import BASE_SIZE, base_image
 from cleanset.images.codec import decode
 from cleanset.progress import tracked
 from cleanset.studies.robustness.changed_images import FORMATS, StudyFile
-from cleanset.studies.robustness.scenarios.changes import MATTES
-
-if TYPE_CHECKING:
-    from cleanset.studies.robustness.family import Family
+from cleanset.studies.robustness.family import Family
 
 Pixels = NDArray[np.uint8]
 
@@ -80,7 +76,7 @@ class PublishedFiles:
 
 def find_published(
     folder: Path,
-    family: "Family",
+    family: Family,
     places: Sequence[str],
     images: Sequence[StudyFile],
     suffixes: tuple[str, ...] = IMAGES,
@@ -136,13 +132,13 @@ def _file_of(image: StudyFile, names: Mapping[str, Sequence[str]], place: Path, 
 class PublishedImages:
     """Published images as a change: a callable that can be pickled.
 
-    `matte`: what a transparent image is seen over. `any_size`: an image of another size than 224 x 224 is resized and
-    cropped as base images are, else refused.
+    `behind`: the colour, red first, that a transparent image is seen over. `any_size`: an image of another size than
+    224 x 224 is resized and cropped as base images are, else refused.
     """
 
     files: PublishedFiles
     places: Places
-    matte: str = "black"
+    behind: tuple[int, int, int] = (0, 0, 0)
     any_size: bool = False
 
     def __call__(self, file: StudyFile, change: str, step: int, _seed: int) -> Pixels:
@@ -164,7 +160,7 @@ class PublishedImages:
     def _opaque(self, image: Image.Image) -> Image.Image:
         if not image.has_transparency_data:
             return image.convert("RGB")
-        behind = Image.new("RGBA", image.size, (*MATTES[self.matte], 255))
+        behind = Image.new("RGBA", image.size, (*self.behind, 255))
         return Image.alpha_composite(behind, image.convert("RGBA")).convert("RGB")
 
 
@@ -181,7 +177,8 @@ class PublishedFrames:
         return video(self.files.path(self.places[change, step], file.path), self.counts[change])[step]
 
 
-@lru_cache(maxsize=1)  # the frames of a video follow each other
+# the frames of a video follow each other
+@lru_cache(maxsize=1)
 def video(path: Path, count: int) -> list[Pixels]:
     """All frames of a video, red first.
 
@@ -193,7 +190,8 @@ def video(path: Path, count: int) -> list[Pixels]:
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     capture = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG)
     try:
-        while len(frames) <= count:  # one more than expected tells that there are more
+        # one more than expected tells that there are more
+        while len(frames) <= count:
             is_read, frame = capture.read()
             if not is_read:
                 break

@@ -190,7 +190,8 @@ class StudiedImages:
         """Yield the paired differences between every two models, for the given measures."""
         for selection in self.selections:
             chosen = self.selected(selection, self.roles[0])
-            if selection == "own" or chosen.sum() < MIN_IMAGES:  # own: other images for each model
+            # own: other images for each model
+            if selection == "own" or chosen.sum() < MIN_IMAGES:
                 continue
             resamples = self.bootstrap.resample(self.classes[chosen])
             found = {

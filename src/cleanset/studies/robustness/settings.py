@@ -3,79 +3,17 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError, create_model, field_validator
+from pydantic import Field, ValidationError, create_model
 
-from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
-from cleanset.sections import Role, Section
+from cleanset.sections import Section
+from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.families import FAMILIES
-from cleanset.studies.robustness.family import Family, NamedModel
-from cleanset.studies.robustness.scenarios.mask_formats import FORMATS
-from cleanset.validation import check_known, first_problem, shown
+from cleanset.studies.robustness.family import Family, ReferencedModel
+from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
-
-
-class MaskFolder(Section):
-    """Masks of objects, one file an image named by its id: a folder inside `masks`, its format, and who made them."""
-
-    folder: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-    format: str = "png"
-    origin: Literal["person", "generator", "model"]
-
-    @field_validator("format")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        try:
-            check_known("mask format", name, FORMATS)
-        except CleansetError as error:
-            raise ValueError(str(error)) from None
-        return name
-
-
-class Bootstrap(Section):
-    """The bootstrap of 95 % intervals: images are drawn within classes, `draws` times."""
-
-    draws: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
-
-
-class CommonParams(Section):
-    """All of a study's params.yaml.
-
-    `images`: every model gets the images of all sets (union), or those of its own set only (own). `jpeg`: the quality
-    at which a changed image is stored before a model sees it, as the benchmark's images were; None leaves that out.
-    `further_models`: models that are measured beside those of the edition, whose folder `weights` are relative to.
-    `measures` has a section for each family, too: a change there recomputes no image and no prediction.
-    """
-
-    images: Literal["union", "own"] = "union"
-    jpeg: Annotated[int, Field(ge=1, le=100)] | None = 85
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    masks: Annotated[list[MaskFolder], Field(default_factory=list)]
-    measures: Section = Section()
-    bootstrap: Bootstrap = Bootstrap()
-    further_models: Annotated[dict[Role, Model], Field(default_factory=dict)]
-
-    @field_validator("further_models")
-    @classmethod
-    def _no_table(cls, models: dict[str, Model]) -> dict[str, Model]:
-        for name in {name for family in FAMILIES for name in family.reserved_names} & models.keys():
-            raise ValueError(f"{name} names the published table; expected another role")
-        return models
-
-    def section(self, family: str) -> Any:
-        """The section of a family, by the family's name."""
-        return getattr(self, family)
-
-    def measures_section(self, family: str) -> Any:
-        """The section of a family in `measures`, by the family's name."""
-        return getattr(self.measures, family)
-
-    def models(self, roles: Iterable[str]) -> list[str]:
-        """The models that are measured: those of the edition, then the further ones."""
-        return [*roles, *self.further_models]
-
 
 _MEASURES = "The keys that decide only measures, by family."
 """The description of `measures` in the reference."""
@@ -116,11 +54,8 @@ def read_study_params(
         params = StudyParams.model_validate(content)
     except ValidationError as error:
         raise CleansetError(f"{path}: {first_problem(error)}") from None
-    for role in params.further_models if further else ():
-        if role in roles:
-            raise CleansetError(f"{path}: further_models.{role}: the edition has this role; expected another one")
-        if params.images == "own":
-            raise CleansetError(f"{path}: further_models: {role} has no set of its own; expected images: union")
+    _check_further(path, params, roles, is_measured=further)
+    # measures can be divided only by those of a model that is measured here
     measured = params.models(roles) if further else list(roles)
     for family in FAMILIES:
         for each in family.named_models(params):
@@ -130,6 +65,18 @@ def read_study_params(
         if (problem := family.problem(params)) is not None:
             raise CleansetError(f"{path}: {problem}")
     return params
+
+
+def _check_further(path: Path, params: StudyParams, roles: Sequence[str], *, is_measured: bool) -> None:
+    """Raise CleansetError for further models that a study cannot have; `is_measured`: beside the roles."""
+    reserved = {name for family in FAMILIES for name in family.reserved_names}
+    for role in params.further_models:
+        if role in reserved:
+            raise CleansetError(f"{path}: further_models: {role} names the published table; expected another role")
+        if is_measured and role in roles:
+            raise CleansetError(f"{path}: further_models.{role}: the edition has this role; expected another one")
+        if is_measured and params.images == "own":
+            raise CleansetError(f"{path}: further_models: {role} has no set of its own; expected images: union")
 
 
 def _refuse_moved(path: Path, content: object) -> None:
@@ -151,7 +98,7 @@ def _refuse_moved(path: Path, content: object) -> None:
         raise CleansetError(f"{path}: {'; '.join(f'{key}: moved to measures.{key}' for key in moved)}")
 
 
-def _check_named(where: str, model: NamedModel, known: Sequence[str], params: StudyParams) -> None:
+def _check_named(where: str, model: ReferencedModel, known: Sequence[str], params: StudyParams) -> None:
     """Raise CleansetError for a model that a section names and that it cannot be measured against."""
     if model.name not in known:
         raise CleansetError(f"{where}: unknown model {shown(model.name)}; expected one of {', '.join(known)}")

@@ -12,8 +12,13 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.corruptions.changes import corrupted
-from cleanset.studies.robustness.names import ALL_CORRUPTIONS, CORRUPTION_GROUPS, SEVERITIES, VALIDATION_CORRUPTIONS
+from cleanset.studies.robustness.corruptions.changes import corrupted_images
+from cleanset.studies.robustness.corruptions.params import (
+    ALL_CORRUPTIONS,
+    CORRUPTION_GROUPS,
+    SEVERITIES,
+    VALIDATION_CORRUPTIONS,
+)
 from tests.studies.robustness import digests
 from tests.studies.robustness.drawn import drawn
 from tests.studies.robustness.other_exp import CORRECT, other_exp
@@ -40,31 +45,31 @@ def test_the_names_are_the_librarys() -> None:
 
 def test_an_unknown_corruption_is_refused_with_the_list() -> None:
     with pytest.raises(CleansetError, match=r"^unknown corruption 'rain'; expected one of gaussian_.*, saturate$"):
-        corrupted(SMALL, "rain")
+        corrupted_images(SMALL, "rain")
 
 
 @pytest.mark.parametrize("severity", [0, 6, -1])
 def test_another_severity_is_refused(severity: int) -> None:
     with pytest.raises(ValueError, match=f"severity {severity}; expected one of 1, 2, 3, 4, 5"):
-        corrupted(SMALL, "fog", [severity])
+        corrupted_images(SMALL, "fog", [severity])
 
 
 @pytest.mark.parametrize("array", [SMALL[:31], SMALL[..., :1], SMALL[..., 0], SMALL.astype(np.float32)])
 def test_another_array_is_refused(array: NDArray[Any]) -> None:
     with pytest.raises(ValueError, match=re.escape(f"array of {array.dtype} and shape {array.shape}; expected uint8")):
-        corrupted(array, "fog")
+        corrupted_images(array, "fog")
 
 
 def test_contrast_pulls_towards_the_mean_of_each_channel() -> None:
     image = np.zeros((32, 32, 3), np.uint8)
     image[:, :16] = (255, 101, 41)
     # mean 127.5, 50.5, 20.5; severity 1 keeps .4 of the distance, truncated
-    left, right = corrupted(image, "contrast", [1])[0][0, [0, 31]].tolist()
+    left, right = corrupted_images(image, "contrast", [1])[0][0, [0, 31]].tolist()
     assert (left, right) == ([178, 70, 28], [76, 30, 12])
 
 
 def test_jpeg_compression_is_pillows_at_the_published_qualities() -> None:
-    for quality, found in zip((25, 18, 15, 10, 7), corrupted(SMALL, "jpeg_compression"), strict=True):
+    for quality, found in zip((25, 18, 15, 10, 7), corrupted_images(SMALL, "jpeg_compression"), strict=True):
         out = io.BytesIO()
         Image.fromarray(SMALL).save(out, "JPEG", quality=quality)
         assert np.array_equal(found, np.asarray(Image.open(out)))
@@ -73,21 +78,21 @@ def test_jpeg_compression_is_pillows_at_the_published_qualities() -> None:
 @pytest.mark.slow
 def test_noise_follows_its_own_seed_alone() -> None:
     for name in sorted(RANDOM):
-        alone = [corrupted(SMALL, name, [severity], SEED)[0] for severity in (5, 2)]
+        alone = [corrupted_images(SMALL, name, [severity], SEED)[0] for severity in (5, 2)]
         np.random.seed(1)
-        together = corrupted(SMALL, name, (2, 3, 5), SEED)
-        again = corrupted(SMALL, name, (2,), SEED)[0]
+        together = corrupted_images(SMALL, name, (2, 3, 5), SEED)
+        again = corrupted_images(SMALL, name, (2,), SEED)[0]
         assert np.array_equal(alone[0], together[2]), name
         assert np.array_equal(alone[1], together[0]), name
         assert np.array_equal(again, together[0]), name
-        assert not np.array_equal(again, corrupted(SMALL, name, (2,), image_seed(0, "b"))[0]), name
+        assert not np.array_equal(again, corrupted_images(SMALL, name, (2,), image_seed(0, "b"))[0]), name
 
 
 @pytest.mark.slow
 def test_every_corruption_is_the_librarys_and_leaves_the_rest_as_it_was() -> None:
     image, before = drawn(64, 96), generator_state()
     for name in ALL_CORRUPTIONS:
-        found = corrupted(image, name, SEVERITIES, SEED)
+        found = corrupted_images(image, name, SEVERITIES, SEED)
         assert generator_state() == before, name
         for severity, one in zip(SEVERITIES, found, strict=True):
             seed = change_seed(SEED, "corruption", name, severity)

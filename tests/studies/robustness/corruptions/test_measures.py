@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET,
+    ALEXNET_ERRORS,
     MeanCE,
     Reference,
     ce,
@@ -23,8 +24,7 @@ from cleanset.studies.robustness.corruptions.measures import (
     relative_corruption_errors,
     unseen_corruptions,
 )
-from cleanset.studies.robustness.corruptions.published import ALEXNET_ERRORS
-from cleanset.studies.robustness.names import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, CORRUPTIONS, SEVERITIES
 from tests.properties import examples
 
 ACCURACY_AND_MCE = {

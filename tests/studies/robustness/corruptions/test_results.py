@@ -6,9 +6,10 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.corruptions.published import ALEXNET_ERRORS
+from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
+from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, read_answers
-from cleanset.studies.robustness.names import CLEAN, CORRUPTIONS, SEVERITIES, UNCHANGED
+from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import SELECTIONS, MeasureLine, StudiedImages
 
 SETS = [["a"], ["a", "b"], ["b"], ["a", "b"], ["a"], ["b"], ["a", "b"], ["a", "b"]]

@@ -15,8 +15,8 @@ from scipy.ndimage import gaussian_filter, zoom
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed, image_seed
-from cleanset.studies.robustness.names import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, frame_count
 from cleanset.studies.robustness.perturbations.changes import frames_of, perturbed_frames
+from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, frame_count
 from tests.properties import examples
 from tests.studies.robustness import digests
 from tests.studies.robustness.drawn import drawn

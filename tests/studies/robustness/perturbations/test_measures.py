@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.names import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, PERTURBATIONS
 from cleanset.studies.robustness.perturbations.measures import (
     MAX_TOP5_DISTANCE,
     Ints,
@@ -28,6 +27,7 @@ from cleanset.studies.robustness.perturbations.measures import (
     top5_distance,
     top5_distances,
 )
+from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, NOISE_PERTURBATIONS, PERTURBATIONS
 from cleanset.studies.robustness.sampled import Definition
 from tests.properties import examples
 

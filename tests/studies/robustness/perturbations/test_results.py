@@ -8,7 +8,8 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.robustness.names import CLEAN, PERTURBATIONS, UNCHANGED
+from cleanset.studies.robustness.names import CLEAN, UNCHANGED
+from cleanset.studies.robustness.perturbations.params import PERTURBATIONS
 from cleanset.studies.robustness.perturbations.results import PerturbationStudy, Top5, by_frame, read_answers
 from cleanset.studies.robustness.results import MeasureLine, StudiedImages
 

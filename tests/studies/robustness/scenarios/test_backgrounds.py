@@ -12,10 +12,8 @@ from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.families import Sources
-from cleanset.studies.robustness.images import STUDY_IMAGES
-from cleanset.studies.robustness.scenarios.family import Scenarios
-from cleanset.studies.robustness.scenarios.image_masks import MASKS
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources
+from cleanset.studies.robustness.scenarios.params import Scenarios
 from cleanset.studies.robustness.scenarios.scenes import generated_files, photograph_files, scene_images
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import INDEX, write_table

@@ -14,9 +14,7 @@ from scipy.ndimage import correlate1d
 from cleanset.errors import CleansetError
 from cleanset.images.codec import pixels_sha256
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.robustness.names import SCENARIOS
 from cleanset.studies.robustness.scenarios.changes import (
-    DEFINITIONS,
     Placing,
     check_photographs,
     object_put_back,
@@ -25,6 +23,7 @@ from cleanset.studies.robustness.scenarios.changes import (
     transparent_image,
 )
 from cleanset.studies.robustness.scenarios.masks import Regions, regions_of
+from cleanset.studies.robustness.scenarios.params import DEFINITIONS, SCENARIOS
 from tests.properties import examples
 from tests.studies.robustness import digests
 from tests.studies.robustness.drawn import drawn, drawn_object

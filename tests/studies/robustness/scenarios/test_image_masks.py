@@ -10,8 +10,8 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
+from cleanset.studies.robustness.images import MASKS
 from cleanset.studies.robustness.scenarios.image_masks import (
-    MASKS,
     MaskedImage,
     MaskSource,
     find_masks,

@@ -8,7 +8,7 @@ import numpy as np
 from cleanset.edition.params import read_params
 from cleanset.metrics import write_metrics
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.measures import Line, attack_measures
+from cleanset.studies.attacks.measures import AttackMeasure, attack_measures
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackStudy
@@ -29,11 +29,12 @@ def run(study: AttackStudy, params: AttackParams | None = None) -> None:
         for name, model in params.runs(roles)
         for line in attack_measures(name, model, read_table(study.results(name, model).table, ATTACKED), bootstrap)
     ]
-    write_csv(study.measures, Line._fields, lines)
+    write_csv(study.measures, AttackMeasure._fields, lines)
+    # metrics are of the edition's models; the CSV file has the wrapped ones, too
     write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))
 
 
-def metrics_of(lines: Iterable[Line]) -> Mapping[str, Mapping[str, float | None]]:
+def metrics_of(lines: Iterable[AttackMeasure]) -> Mapping[str, Mapping[str, float | None]]:
     """The lines of `dvc metrics show`."""
     found: dict[str, dict[str, float | None]] = defaultdict(dict)
     for line in lines:

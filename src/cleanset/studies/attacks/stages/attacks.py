@@ -23,14 +23,14 @@ from cleanset.scoring.differentiable import PixelNetwork, pixel_network, searchi
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.provenance import library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint, source_code
-from cleanset.studies.attacks import base, judged, libraries
+from cleanset.studies.attacks import base, judged, libraries, targets
 from cleanset.studies.attacks.base import Known, Search, judged_seed, searched_seed
-from cleanset.studies.attacks.guess import GUESSED, guess_of
+from cleanset.studies.attacks.guess import GUESSED
 from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.params import ATTACKS, AttackParams, Budget
 from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name, rows
 from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.attacks.targets import AllParams, Target, check_scores, open_target
+from cleanset.studies.attacks.targets import AllParams, AttackedModel, check_scores, guess_of, open_target
 from cleanset.studies.robustness.images import first_images
 from cleanset.studies.robustness.provenance import changing_code
 from cleanset.tables import write_table
@@ -82,7 +82,7 @@ def _lpips(study: AttackStudy, settings: AttackParams, device: torch.device) -> 
 def searching_code() -> str:
     """A digest of the source files that decide the candidates: finished groups of other code are of no use."""
     modules = dict.fromkeys(sys.modules[attack.__module__] for attack in ATTACKS)
-    return source_code((base, differentiable, groups, judged, libraries, *modules))
+    return source_code((base, differentiable, groups, judged, libraries, targets, *modules))
 
 
 def check_attack(settings: AttackParams, name: str, model: str) -> None:
@@ -96,12 +96,13 @@ def check_attack(settings: AttackParams, name: str, model: str) -> None:
 
 
 def record_of(
-    target: Target, name: str, settings: AttackParams, images: pd.DataFrame, device: torch.device
+    target: AttackedModel, name: str, settings: AttackParams, images: pd.DataFrame, device: torch.device
 ) -> dict[str, Any]:
     """The record of what the results depend on; of the machine only what the search was computed with."""
     attack = settings.attack(name)
     searched_on = "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
-    used = (*attack.libraries, "scikit-image")  # which computes SSIM
+    # scikit-image computes SSIM
+    used = (*attack.libraries, "scikit-image")
     return {
         "attack": name,
         "role": target.name,
@@ -125,7 +126,7 @@ def versions(*libraries: str) -> dict[str, str]:
 
 def shards_of(
     study: AttackStudy,
-    target: Target,
+    target: AttackedModel,
     params: AttackParams,
     record: dict[str, Any],
     searched: Search,
@@ -147,7 +148,7 @@ class Run:
 
     name: str
     seed: int
-    target: Target
+    target: AttackedModel
     search: Search
     network: PixelNetwork
     judge: Judge
@@ -172,8 +173,10 @@ class Run:
 def run_search(run: Run, shards: Shards, budget: Budget) -> int:
     """Attack the missing groups one after the other and return how many images from the first on are finished."""
     begin, spent, size = monotonic(), 0, run.search.group_size
+    # the bar shows what is left to do, not what an earlier run did
     left = sum(len(shards.image_ids(number)) for number in shards.missing)
-    if budget.queries is not None:  # what was spent before an interruption counts
+    # what was spent before an interruption counts
+    if budget.queries is not None:
         spent = sum(int(table["queries"].sum()) for table in shards.finished())
     for number in tracked(shards.missing, left, f"{run.name} {run.target.name}", size):
         # at least one group is attacked, however little time is given
@@ -186,7 +189,9 @@ def run_search(run: Run, shards: Shards, budget: Budget) -> int:
     return shards.total_images()
 
 
-def write_results(study: AttackStudy, target: Target, name: str, record: dict[str, Any], shards: pd.DataFrame) -> None:
+def write_results(
+    study: AttackStudy, target: AttackedModel, name: str, record: dict[str, Any], shards: pd.DataFrame
+) -> None:
     """Write the table, the PNGs and the record: all or nothing."""
     folder = study.results(name, target.name)
     ids = {file: each.image_id for file, each in target.files.items()}

@@ -58,8 +58,10 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
         answers[name, model] = with_columns(results, read_off(params, grouped))
         if settings.attack(name).changes_images:
-            sheet = Sheet(files, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped))
-            sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(shown(results))]
+            sheet = AttackSheet(
+                files, folder.folder, seen_by[model], report, f"{IMAGES}/{name}_{model}", names_of(grouped)
+            )
+            sheets[name, model] = [sheet.row(row, place) for place, row in enumerate(some_results(results))]
     sizes = {model: each.size for model, each in seen_by.items()}
     lines = pd.read_csv(study.measures)
     warnings = [read_warnings(study.warnings(model)) for model in models]
@@ -86,8 +88,9 @@ def with_columns(results: pd.DataFrame, read: ReadOff) -> pd.DataFrame:
     return found
 
 
-def shown(results: pd.DataFrame) -> list[dict[str, Any]]:
+def some_results(results: pd.DataFrame) -> list[dict[str, Any]]:
     """Some rows of ATTACKED, each of another class, spread over all: successes, if there is one."""
+    # an unsuccessful candidate shows little of an attack
     success = results[results["was_correct"] & results["is_error"]]
     first = (success if len(success) else results).drop_duplicates("class_index").sort_values("class_index")
     count = min(SHEET_IMAGES, len(first))
@@ -95,7 +98,7 @@ def shown(results: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in first.iloc[places].to_dict("records")]
 
 
-class Sheet:
+class AttackSheet:
     """The images of an attack on a model, in small copies whose names begin with `images`.
 
     `names` are those of what the model predicts.
@@ -138,6 +141,7 @@ class Sheet:
 
 def prediction_text(logits: NDArray[np.float32], names: Sequence[str]) -> str:
     """The top-1 class, or group, by name, with its probability."""
+    # the largest is subtracted first, since exp overflows above 709
     exponentials = np.exp(logits.astype(np.float64) - logits.max())
     return f"{names[int(logits.argmax())]} {exponentials.max() / exponentials.sum():.2f}"
 

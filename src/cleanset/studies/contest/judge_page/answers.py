@@ -22,7 +22,8 @@ JudgeStep = Literal["contains", "outline", "statement", "done"]
 class JudgeDraft(Section):
     """The answers to an image, in the order in which they are asked; `closed`: the outline is finished."""
 
-    model_config = ConfigDict(frozen=False, strict=False)  # JSON has lists, no tuples
+    # JSON has lists, no tuples
+    model_config = ConfigDict(frozen=False, strict=False)
 
     image: Sha256
     contains: list[Contains] = Field(default_factory=list)

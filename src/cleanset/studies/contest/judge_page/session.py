@@ -83,7 +83,8 @@ class JudgeSession:
         except (CleansetError, OSError):
             self.refresh()
             raise
-        self.answers[task.sha256] = answer  # spares reading the file again
+        # spares reading the file again
+        self.answers[task.sha256] = answer
         self.draft = None
         (self.contest / "answers" / self.judge / DRAFT).unlink(missing_ok=True)
 

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from cleanset.statistics.seeds import change_seed, numpy_seeded
 from cleanset.studies.robustness.changed_images import StudyFile, base_pixels
+from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.exact import brightness, keep_compiled, saturate, zoom_blur
 from cleanset.studies.robustness.frost import frost
 from cleanset.studies.robustness.kernels import exact_kernels
-from cleanset.studies.robustness.names import ALL_CORRUPTIONS, SEVERITIES
 from cleanset.validation import check_known
 
-keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)  # else seconds in each process
+# compiled anew, it would take seconds in each process
+keep_compiled(imagecorruptions.corruptions._shuffle_pixels_njit_glass_blur)
 
 KIND = "corruption"
 """The kind of change, from which seeds are derived."""
@@ -37,7 +38,7 @@ _EXACT: dict[str, Callable[[NDArray[np.uint8], int], NDArray[np.uint8]]] = {
 }
 
 
-def corrupted(
+def corrupted_images(
     image: NDArray[np.uint8], name: str, severities: Iterable[int] = SEVERITIES, seed: int = 0
 ) -> list[NDArray[np.uint8]]:
     """The image with one corruption at each of the severities, in their order.
@@ -77,5 +78,5 @@ def _at_severity(image: NDArray[np.uint8], name: str, severity: int, seed: int) 
 
 def corrupted_image(file: StudyFile, change: str, step: int, seed: int) -> NDArray[np.uint8]:
     """The base image with a corruption; `step` is its severity."""
-    (pixels,) = corrupted(base_pixels(file), change, [step], seed)
+    (pixels,) = corrupted_images(base_pixels(file), change, [step], seed)
     return pixels

@@ -5,7 +5,6 @@ An image is misclassified where the model's top-1 class is not the class that th
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +21,15 @@ from cleanset.studies.robustness.corruptions.measures import (
     sampled_ces,
     unseen_corruptions,
 )
-from cleanset.studies.robustness.names import (
-    CLEAN,
+from cleanset.studies.robustness.corruptions.params import (
     CORRUPTION_GROUPS,
     CORRUPTIONS,
     SEVERITIES,
-    UNCHANGED,
+    CorruptionMeasures,
+    Corruptions,
     corruptions_of,
 )
+from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import (
     Chosen,
     MeasureDifference,
@@ -43,10 +43,6 @@ from cleanset.studies.robustness.results import (
     undefined_measure,
 )
 from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, sampled_means
-
-if TYPE_CHECKING:
-    from cleanset.studies.robustness.corruptions.family import CorruptionMeasures, Corruptions
-    from cleanset.studies.robustness.settings import StudyParams
 
 Misclassified = npt.NDArray[np.bool_]
 
@@ -91,7 +87,7 @@ class CorruptionStudy:
         """Differences in errors, CEs and mCE between every two models."""
         return self.images.differences(self.measured, COMPARED)
 
-    def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
+    def tables(self) -> dict[str, pd.DataFrame]:
         """The errors by severity and class."""
         cells = by_severity(self)
         return {"corruption_errors": cells, "errors_by_severity": shares(cells, "severity", "errors", "error")}
@@ -169,7 +165,7 @@ def _null(answers: CorruptionAnswers, name: str, chosen: Chosen, resamples: Resa
 
 
 def read_study(
-    wanted: "Corruptions", measures: "CorruptionMeasures", answers: SeenAnswers, images: StudiedImages
+    wanted: Corruptions, measures: CorruptionMeasures, answers: SeenAnswers, images: StudiedImages
 ) -> CorruptionStudy:
     """The corruptions of the params, with the answers to them."""
     names, severities = corruptions_of(wanted.names), wanted.sorted_severities()

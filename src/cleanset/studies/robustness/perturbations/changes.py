@@ -22,7 +22,7 @@ from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.changed_images import StudyFile, wide_pixels
 from cleanset.studies.robustness.exact import with_hsv
 from cleanset.studies.robustness.kernels import gaussian, motion_blur
-from cleanset.studies.robustness.names import ALL_PERTURBATIONS, LEVELS, NOISE_PERTURBATIONS, frame_count
+from cleanset.studies.robustness.perturbations.params import ALL_PERTURBATIONS, LEVELS, NOISE_PERTURBATIONS, frame_count
 from cleanset.validation import check_known
 
 Pixels = NDArray[np.uint8]
@@ -291,6 +291,7 @@ class PerturbedImage:
         return _frames(file, change, self.levels[change], seed)(step)
 
 
-@lru_cache(maxsize=1)  # the frames of a sequence follow each other
+# the frames of a sequence follow each other
+@lru_cache(maxsize=1)
 def _frames(file: StudyFile, change: str, level: int, seed: int) -> Frames:
     return frames_of(wide_pixels(file), change, seed, level=level)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.names import NOISE_PERTURBATIONS, PERTURBATIONS
+from cleanset.studies.robustness.perturbations.params import NOISE_PERTURBATIONS, PERTURBATIONS
 from cleanset.studies.robustness.sampled import DEFINITIONS, Definition
 from cleanset.validation import shown
 

@@ -7,14 +7,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
-from cleanset.studies.robustness.names import CLEAN, NOISE_PERTURBATIONS, PERTURBATIONS, UNCHANGED, perturbations_of
+from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.perturbations.measures import (
     Ints,
     Pairs,
@@ -24,6 +23,13 @@ from cleanset.studies.robustness.perturbations.measures import (
     pairs,
     ratios,
     top5_distances,
+)
+from cleanset.studies.robustness.perturbations.params import (
+    NOISE_PERTURBATIONS,
+    PERTURBATIONS,
+    PerturbationMeasures,
+    Perturbations,
+    perturbations_of,
 )
 from cleanset.studies.robustness.results import (
     Chosen,
@@ -38,10 +44,6 @@ from cleanset.studies.robustness.results import (
     undefined_measure,
 )
 from cleanset.studies.robustness.sampled import DEFINITIONS, Definition, Sampled, mean_of, sampled_means
-
-if TYPE_CHECKING:
-    from cleanset.studies.robustness.perturbations.family import PerturbationMeasures, Perturbations
-    from cleanset.studies.robustness.settings import StudyParams
 
 Top5 = npt.NDArray[np.int64]
 """The five most probable classes, best first: images x frames x 5."""
@@ -77,7 +79,7 @@ class PerturbationStudy:
         """Differences in FP, T5D and their means between every two models."""
         return self.images.differences(self.measured, COMPARED)
 
-    def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
+    def tables(self) -> dict[str, pd.DataFrame]:
         """The flips by frame."""
         frames = by_frame(self)
         as_written = frames[frames["definition"] == "as_written"]
@@ -179,7 +181,7 @@ def _values(sampled: Mapping[str, Sampled]) -> dict[str, float]:
 
 
 def read_study(
-    wanted: "Perturbations", measures: "PerturbationMeasures", answers: SeenAnswers, images: StudiedImages
+    wanted: Perturbations, measures: PerturbationMeasures, answers: SeenAnswers, images: StudiedImages
 ) -> PerturbationStudy:
     """The perturbations of the params, with the answers to them."""
     frames = wanted.frame_counts()

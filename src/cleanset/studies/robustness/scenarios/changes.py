@@ -9,7 +9,7 @@ region stay as they are, and move with the object.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -18,8 +18,15 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.seeds import change_seed
-from cleanset.studies.robustness.names import SCENARIOS
 from cleanset.studies.robustness.scenarios.masks import Mask, Regions
+from cleanset.studies.robustness.scenarios.params import (
+    DEFINITIONS,
+    GENERATED,
+    MATTES,
+    RANDOM,
+    SCENARIOS,
+    ScenarioDefinition,
+)
 from cleanset.validation import check_known
 
 Pixels = NDArray[np.uint8]
@@ -27,20 +34,6 @@ Pixels = NDArray[np.uint8]
 
 KIND = "scenario"
 """The kind of change, from which seeds are derived."""
-
-RANDOM = "random_background"
-GENERATED = "generated_background"
-
-ScenarioDefinition = Literal["as_written", "as_coded"]
-DEFINITIONS: tuple[str, ...] = get_args(ScenarioDefinition)
-
-MATTES: dict[str, tuple[int, int, int]] = {
-    "black": (0, 0, 0),
-    "white": (255, 255, 255),
-    "grey": (128, 128, 128),
-    "mean": (124, 116, 104),
-}
-"""Colours behind a transparent image; `mean` is ImageNet's mean, which the usual normalisation maps to 0."""
 
 CHANNELS = {"image_r": 0, "image_g": 1, "image_b": 2}
 

@@ -18,8 +18,9 @@ from cleanset.errors import CleansetError, reason
 from cleanset.files import read_bytes, replacing, sha256, write_text
 from cleanset.images.base import BASE_SIZE
 from cleanset.statistics.seeds import change_seed
-from cleanset.studies.robustness.scenarios.changes import GENERATED, KIND, object_put_back
+from cleanset.studies.robustness.scenarios.changes import KIND, object_put_back
 from cleanset.studies.robustness.scenarios.masks import Regions
+from cleanset.studies.robustness.scenarios.params import GENERATED
 
 Pixels = NDArray[np.uint8]
 MADE_WITH = "made_with.json"

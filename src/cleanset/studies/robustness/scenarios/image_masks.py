@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,8 @@ from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
 from cleanset.images.boxes import Box, box_of
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile
-from cleanset.studies.robustness.scenarios.changes import GENERATED
+from cleanset.studies.robustness.common_params import CommonParams
+from cleanset.studies.robustness.images import MASKS
 from cleanset.studies.robustness.scenarios.mask_formats import (
     FORMATS,
     IMAGENET_S,
@@ -33,26 +34,12 @@ from cleanset.studies.robustness.scenarios.masks import (
     intersection_over_union,
     unsuitable,
 )
-from cleanset.tables import FILE, NAME, SHA256, Table, nullable
+from cleanset.studies.robustness.scenarios.params import GENERATED, Scenarios
 from cleanset.validation import check_known
-
-if TYPE_CHECKING:
-    from cleanset.studies.robustness.scenarios.family import Scenarios
-    from cleanset.studies.robustness.settings import StudyParams
 
 LeftOut = Literal["no_mask", "other_class", "no_object", "no_background", "several_objects", "too_small", "cut_off"]
 """The reason why an image is in no scenario. `other_class`: its mask in ImageNet-S is of other classes than its set's;
 `no_object`, `no_background`: what models see of the image has none."""
-
-MASKS = Table(
-    key=("file",),
-    file=FILE,  # of STUDY_IMAGES
-    mask=nullable(FILE),  # in the folder `masks` of the study
-    mask_sha256=nullable(SHA256),
-    mask_format=nullable(NAME),
-    origin=nullable(NAME),  # person, generator or model
-    left_out=nullable(NAME),  # one of LeftOut; null: the image is in the scenarios
-)
 
 
 class MaskSource(NamedTuple):
@@ -91,6 +78,7 @@ def find_masks(folder: Path, sources: Iterable[MaskSource]) -> dict[str, MaskFil
     found: list[tuple[str, MaskFile]] = []
     for source in sources:
         files = sorted((folder / source.folder).glob(f"*{SUFFIXES[source.format]}"))
+        # a misspelled folder would leave out all its images without a word
         if not files:
             raise CleansetError(
                 f"{folder / source.folder}: no masks; expected files like "
@@ -186,7 +174,7 @@ def masks_found(
     images: pd.DataFrame,
     files: Mapping[str, StudyFile],
     folder: Path,
-    wanted: "StudyParams",
+    wanted: CommonParams,
     *,
     is_placed: bool | None = None,
 ) -> pd.DataFrame:
@@ -199,10 +187,11 @@ def masks_found(
     masks, read, names, masked = find_masks(folder, sources), SetImages(files), wnids(), []
     columns = (images[name] for name in ("file", "image_id", "class_index", "crop"))
     for file, image_id, class_index, crop in zip(*columns, strict=True):
-        size = read(file).size if image_id in masks else (0, 0)  # not decoded without a mask
+        # not decoded without a mask
+        size = read(file).size if image_id in masks else (0, 0)
         masked.append(MaskedImage(file, image_id, names[class_index], size, box_of(crop)))
     if is_placed is None:
-        section: Scenarios = wanted.section("scenarios")
+        section = wanted.section(Scenarios)
         is_placed = section.published is None and GENERATED in section.expanded()
     return mask_table(masked, masks, is_placed=is_placed)
 

@@ -181,7 +181,8 @@ def _levels(cells: pd.DataFrame, factor: str, baseline: object) -> tuple[object,
     """The levels of a factor, sorted, the baseline first."""
     found = sorted(cells[factor].unique().tolist())
     if baseline not in found:
-        known = ", ".join(map(str, found[:20]))  # of a thousand classes the first
+        # of a thousand classes the first
+        known = ", ".join(map(str, found[:20]))
         raise CleansetError(
             f"regression: unknown baseline {shown(baseline)} of {factor}; expected one of {known}; change the baseline"
         )

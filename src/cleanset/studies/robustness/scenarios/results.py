@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,8 @@ from cleanset.studies.robustness.results import (
 )
 from cleanset.studies.robustness.sampled import Definition, mean_of, sampled_means
 from cleanset.studies.robustness.scenarios.measures import accuracy_by_cell, sampled_score
+from cleanset.studies.robustness.scenarios.params import Baselines, ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.scenarios.regression import Regression, regression
-
-if TYPE_CHECKING:
-    from cleanset.studies.robustness.scenarios.family import Baselines, ScenarioMeasures, Scenarios
-    from cleanset.studies.robustness.settings import StudyParams
 
 Correct = npt.NDArray[np.bool_]
 
@@ -48,11 +45,12 @@ class ScenarioAnswers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScenarioStudy:
-    """The answers of all models in the scenarios."""
+    """The answers of all models in the scenarios; `baselines`: what the regression compares with, None without it."""
 
     images: StudiedImages
     scenarios: Sequence[str]
     answers: Mapping[str, ScenarioAnswers]
+    baselines: Baselines | None = None
 
     def lines(self) -> Iterator[MeasureLine]:
         """Every measure of every model on every selection."""
@@ -62,16 +60,14 @@ class ScenarioStudy:
         """Differences in accuracies and Score between every two models."""
         return self.images.differences(self.measured, COMPARED)
 
-    def tables(self, params: "StudyParams") -> dict[str, pd.DataFrame]:
-        """Accuracy by model, scenario and class; the parts of Score; the regression, if all models saw all images."""
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Accuracy by model, scenario and class; the parts of Score; the regression, if it has baselines."""
         cells = cells_of(self)
         found = {"scenario_accuracies": cells}
         if self.scenarios and len(cells):
             found["scenario_scores"] = score_parts(self)
-        base: Baselines = params.measures_section("scenarios").baselines
-        regression = None
-        # the closed form needs every cell, so all models must have seen the same images
-        if params.images == "union":
+        base, regression = self.baselines, None
+        if base is not None:
             regression = regression_of(self, cells, (base.model, base.scenario, base.class_index))
         if regression is not None:
             found["scenario_regression"] = regression.estimates
@@ -102,15 +98,16 @@ class ScenarioStudy:
 
 
 def read_study(
-    wanted: "Scenarios", measures: "ScenarioMeasures", answers: SeenAnswers, images: StudiedImages
+    wanted: Scenarios, measures: ScenarioMeasures, answers: SeenAnswers, images: StudiedImages, is_union: bool
 ) -> ScenarioStudy:
-    """The scenarios of the params, with the answers to them."""
+    """The scenarios of the params, with the answers to them; `is_union`: all models saw all images."""
     names = wanted.expanded()
     found = {
         name: read_answers(seen_images, predictions, names, measures.answers, seen)
         for name, seen, seen_images, predictions in answers
     }
-    return ScenarioStudy(images, names, found)
+    # the regression's closed form needs every cell, so all models must have seen the same images
+    return ScenarioStudy(images, names, found, measures.baselines if is_union else None)
 
 
 def read_answers(

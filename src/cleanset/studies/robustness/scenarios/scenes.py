@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,21 +19,16 @@ from cleanset.images.base import BASE_SIZE
 from cleanset.images.boxes import Box, box_of
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile, base_pixels
+from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.scenarios.changes import (
-    GENERATED,
     PLACING,
-    RANDOM,
     Placing,
-    ScenarioDefinition,
     check_photographs,
     scenario_image,
 )
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, read_base_regions
 from cleanset.studies.robustness.scenarios.masks import Regions
-
-if TYPE_CHECKING:
-    from cleanset.studies.robustness.families import Sources
-    from cleanset.studies.robustness.scenarios.family import Scenarios
+from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM, ScenarioDefinition, Scenarios
 
 Pixels = NDArray[np.uint8]
 
@@ -154,7 +149,7 @@ def _stored(path: Path) -> StoredFile:
     return StoredFile(path, sha256(read_regular_file(path)))
 
 
-def scene_images(sources: "Sources", wanted: "Scenarios") -> SceneImage:
+def scene_images(sources: Sources, wanted: Scenarios) -> SceneImage:
     """The scenarios of the images that have a mask; photographs are compared with all images, also of the index."""
     images, study = has_scenarios(sources.images, sources.masks), sources.study
     changes = wanted.expanded()
@@ -173,7 +168,7 @@ def scene_images(sources: "Sources", wanted: "Scenarios") -> SceneImage:
     return SceneImage(masks, photographs, generated, wanted.definition, wanted.matte, placing)
 
 
-def masks_of(sources: "Sources", images: pd.DataFrame) -> dict[Path, SceneMask]:
+def masks_of(sources: Sources, images: pd.DataFrame) -> dict[Path, SceneMask]:
     """The mask of each image, by the image's path; `images` are rows of `has_scenarios`."""
     names, found = wnids(), {}
     columns = (images[name] for name in ("file", "mask", "mask_sha256", "mask_format", "class_index", "crop"))
@@ -183,7 +178,7 @@ def masks_of(sources: "Sources", images: pd.DataFrame) -> dict[Path, SceneMask]:
     return found
 
 
-def settings_of(wanted: "Scenarios", scenes: SceneImage) -> dict[str, Any]:
+def settings_of(wanted: Scenarios, scenes: SceneImage) -> dict[str, Any]:
     """Everything that the changed pixels depend on, for the record: the params and a digest of all files."""
     used = [each.file for each in scenes.masks.values()] + list(scenes.photographs)
     used += list((scenes.generated or {}).values())

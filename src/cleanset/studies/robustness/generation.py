@@ -8,8 +8,7 @@ from cleanset.errors import CleansetError
 from cleanset.progress import rate_bar
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.changed_images import base_pixels, files_of
-from cleanset.studies.robustness.families import Sources
-from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.images import STUDY_IMAGES, Sources
 from cleanset.studies.robustness.scenarios.generating import (
     PaintOptions,
     generation_record,
@@ -43,6 +42,7 @@ def run(study: Study, pipeline_folder: Path, prompts_folder: Path, steps: int, g
     prompts = read_prompts(prompts_folder, [names[class_index] for class_index in images["class_index"]])
     options = PaintOptions(params.seed, steps, guidance, device)
     pipeline = load_pipeline(pipeline_folder, device)
+    # not `Sources.read`: the masks there need not suit a generated background
     sources = Sources(everything, masks, of_all, study)
     files, scene_masks = sources.files_in(images), masks_of(sources, images)
     paint = {

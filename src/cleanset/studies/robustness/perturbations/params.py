@@ -1,0 +1,100 @@
+"""The perturbations of ImageNet-P: their names, groups and frames, and the params that choose among them.
+
+Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and Perturbations"
+(ICLR 2019). The order is that of its tables.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from cleanset.sections import Section
+from cleanset.studies.robustness.names import check_names, expand_groups
+from cleanset.validation import check_known
+
+PERTURBATION_GROUPS: dict[str, tuple[str, ...]] = {
+    "noise": ("gaussian_noise", "shot_noise"),
+    "blur": ("motion_blur", "zoom_blur"),
+    "weather": ("snow", "brightness"),
+    "digital": ("translate", "rotate", "tilt", "scale"),
+}
+"""The 10 test perturbations of ImageNet-P, over which mFP, mFR and mT5D are the mean."""
+
+PERTURBATIONS: tuple[str, ...] = tuple(name for group in PERTURBATION_GROUPS.values() for name in group)
+"""The 10 test perturbations."""
+
+VALIDATION_PERTURBATIONS: tuple[str, ...] = ("speckle_noise", "gaussian_blur", "spatter", "shear")
+"""The 4 perturbations that ImageNet-P adds for tuning."""
+
+ALL_PERTURBATIONS: tuple[str, ...] = PERTURBATIONS + VALIDATION_PERTURBATIONS
+"""The 10 test perturbations and then the 4 validation ones."""
+
+NOISE_PERTURBATIONS: tuple[str, ...] = ("gaussian_noise", "shot_noise", "speckle_noise")
+"""Perturbations that the published code of ImageNet-P compares with frame 1; their frames depend on difficulty."""
+
+LEVELS = (1, 2, 3)
+"""Difficulties at which noise is made; for all others the difficulty is a step between frames."""
+
+FRAMES, TRANSLATE_FRAMES, FRAMES_IN_TEXT = 31, 41, 30
+"""Frames of a published sequence, of translate, and of every sequence in the paper's text."""
+
+
+def frame_count(name: str, *, as_in_text: bool = False) -> int:
+    """The number of frames of a perturbation: 31, of translate 41; as in the text 30 of each, the first.
+
+    Raises CleansetError for an unknown perturbation.
+    """
+    check_known("perturbation", name, ALL_PERTURBATIONS)
+    if as_in_text:
+        return FRAMES_IN_TEXT
+    return TRANSLATE_FRAMES if name == "translate" else FRAMES
+
+
+def perturbations_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
+    """The perturbations that are named, each group replaced by its members, in the order of ALL_PERTURBATIONS.
+
+    Raises CleansetError for a name that is neither a perturbation nor a group.
+    """
+    return expand_groups("perturbation", names_or_groups, PERTURBATION_GROUPS, ALL_PERTURBATIONS)
+
+
+class Perturbations(Section):
+    """The perturbations of source 003 that are measured, by name or group.
+
+    `difficulty`: for noise, its level; for all others, the step between the frames that are compared. `frames`: 31,
+    and 41 of translate (`as_published`), or 30 of each (`as_written`). `max_images`: the number of images, taken as
+    the first of each class, then the second, and so on; None: all. `published`: a folder of ImageNet-P's videos, which
+    are read instead of made; None: they are made.
+    """
+
+    names: Annotated[list[str], Field(default_factory=list)]
+    difficulty: Annotated[int, Field(ge=LEVELS[0], le=LEVELS[-1])] = 1
+    frames: Literal["as_published", "as_written"] = "as_published"
+    max_images: Annotated[int, Field(ge=1)] | None = None
+    published: Annotated[str, Field(min_length=1)] | None = None
+
+    @field_validator("names")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        return check_names(names, perturbations_of)
+
+    def levels(self) -> dict[str, int]:
+        """The level at which each perturbation is made; except for noise, the difficulty does not change the frames."""
+        noise = dict.fromkeys(NOISE_PERTURBATIONS, self.difficulty)
+        return {name: noise.get(name, 1) for name in perturbations_of(self.names)}
+
+    def frame_counts(self) -> dict[str, int]:
+        """The number of frames of each perturbation, in the order of the benchmark."""
+        as_in_text = self.frames == "as_written"
+        return {name: frame_count(name, as_in_text=as_in_text) for name in perturbations_of(self.names)}
+
+    def changes(self) -> list[tuple[str, int]]:
+        """Each frame of each perturbation."""
+        return [(name, frame) for name, count in self.frame_counts().items() for frame in range(count)]
+
+
+class PerturbationMeasures(Section):
+    """`reference`: the role that FR is relative to; None: no FR."""
+
+    reference: str | None = None

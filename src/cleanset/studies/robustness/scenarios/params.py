@@ -1,0 +1,119 @@
+"""The scenarios of XIMAGENET-12: their names and groups, and the params that choose among them and define them."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from cleanset.sections import Section
+from cleanset.studies.robustness.names import CLEAN, UNCHANGED, check_names, expand_groups
+from cleanset.validation import shown
+
+SCENARIO_GROUPS: dict[str, tuple[str, ...]] = {
+    "blur": ("blur_background", "blur_object"),
+    "color": ("image_grey", "image_r", "image_g", "image_b", "image_rainbow", "image_brightness"),
+    "segmented": ("segmented_image",),
+    "transparent": ("transparent_image",),
+    "random": ("random_background",),
+    "generated": ("generated_background",),
+}
+"""The six scenarios of XIMAGENET-12 and the sets of images that each stands for."""
+
+SCENARIOS: tuple[str, ...] = tuple(name for group in SCENARIO_GROUPS.values() for name in group)
+"""The 12 sets of images of XIMAGENET-12's scenarios."""
+
+RANDOM = "random_background"
+GENERATED = "generated_background"
+
+ScenarioDefinition = Literal["as_written", "as_coded"]
+DEFINITIONS: tuple[str, ...] = get_args(ScenarioDefinition)
+
+MATTES: dict[str, tuple[int, int, int]] = {
+    "black": (0, 0, 0),
+    "white": (255, 255, 255),
+    "grey": (128, 128, 128),
+    "mean": (124, 116, 104),
+}
+"""Colours behind a transparent image; `mean` is ImageNet's mean, which the usual normalisation maps to 0."""
+
+_FOLDER_NAME = re.compile("[a-z][a-z0-9_]*")
+"""The form of changes' names in tables."""
+
+
+def scenarios_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
+    """The sets of images that are named, each scenario replaced by its members, in the order of SCENARIOS.
+
+    Raises CleansetError for a name that is neither a set of images nor a scenario.
+    """
+    return expand_groups("scenario", names_or_groups, SCENARIO_GROUPS, SCENARIOS)
+
+
+class Scenarios(Section):
+    """The scenarios of source 002 that are measured, by name or group, on the images that have a mask.
+
+    `published`: a folder of images, which are read instead of made, of all images of the sets that are whole; `names`
+    are then of its folders; None: they are made.
+
+    `definition`: the paper's text or its published code. `matte`: what transparent_image is seen over.
+    `object_scales`, `object_weight` and `object_moved` are those of random_background.
+    """
+
+    # before names, which are checked by it
+    published: Annotated[str, Field(min_length=1)] | None = None
+    names: Annotated[list[str], Field(default_factory=list)]
+    definition: ScenarioDefinition = "as_written"
+    matte: str = "black"
+    object_scales: Annotated[list[float], Field(min_length=2, max_length=2, default_factory=lambda: [0.5, 1.0])]
+    object_weight: Annotated[float, Field(gt=0, le=1)] = 1.0
+    object_moved: bool = True
+
+    @field_validator("names")
+    @classmethod
+    def _known(cls, names: list[str], info: ValidationInfo) -> list[str]:
+        if info.data.get("published") is None:
+            return check_names(names, scenarios_of)
+        for name in names:
+            if name in (CLEAN, UNCHANGED) or not _FOLDER_NAME.fullmatch(name):
+                raise ValueError(
+                    f"{shown(name)} cannot name a scenario; expected a folder in published, of small letters, digits "
+                    f"and _, other than {CLEAN} and {UNCHANGED}"
+                )
+        return names
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Scenarios":
+        if self.matte not in MATTES:
+            raise ValueError(f"matte: unknown matte {self.matte!r}; expected one of {', '.join(MATTES)}")
+        if not 0 < self.object_scales[0] <= self.object_scales[1]:
+            raise ValueError(f"object_scales: {self.object_scales}; expected a smallest above 0, and a largest")
+        return self
+
+    def changes(self) -> list[tuple[str, int]]:
+        """Each scenario, in the order of `expanded`."""
+        return [(name, 0) for name in self.expanded()]
+
+    def expanded(self) -> tuple[str, ...]:
+        """The scenarios, groups replaced by their members: in the order of the benchmark, others of a folder last."""
+        others = [name for name in self.names if name not in (*SCENARIOS, *SCENARIO_GROUPS)]
+        return (*scenarios_of(name for name in self.names if name not in others), *dict.fromkeys(others))
+
+
+class Baselines(Section):
+    """The levels that the regression compares all others with."""
+
+    model: str | None = None
+    scenario: str | None = None
+    class_index: Annotated[int, Field(ge=0, le=999)] | None = None
+
+
+class ScenarioMeasures(Section):
+    """The definition of a correct answer, and the baselines of the regression.
+
+    `answers`: correct if the class is the most probable one of all 1,000 (all), or of the edition's classes
+    (restricted). `baselines`: the model, scenario and class index that the regression compares with; those left out
+    are the first ones.
+    """
+
+    answers: Literal["all", "restricted"] = "all"
+    baselines: Baselines = Field(default_factory=lambda: Baselines())

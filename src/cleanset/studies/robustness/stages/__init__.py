@@ -1,1 +1,0 @@
-"""The stages of a robustness study, in studies/robustness of an edition."""
