@@ -113,6 +113,8 @@ def with_models(text: str, models: Models) -> str:
     for role, model in before.items():
         if role not in models or _name(models[role]) != _name(model):
             published.pop(role, None)
+    # a new role or model may be one that params.yaml cannot have
+    checked_params(content, "params.yaml")
     return _edited(after, content, "params.yaml", advice)
 
 
