@@ -26,7 +26,7 @@ SIGNATURE = f"{CHECKSUMS}.sig"
 DESCRIPTIONS = (LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
 """The files that describe a set, sorted by name."""
 OPTIONAL = (LICENCE, CARD, REJECTED_CSV)
-"""Descriptions that a set rebuilt from its manifest lacks; only a published set has LICENCE."""
+"""Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE."""
 
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 

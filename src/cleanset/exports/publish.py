@@ -90,8 +90,11 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
             f"{export}: problems: {len(problems)}, the first: {problems[0]}; see cleanset verify {export}"
         )
     entries, release = read_entries(export), release_of(read_regular_file(export / CROISSANT))
-    if not (export / CARD).is_file():
-        raise CleansetError(f"{export}: no data card ({CARD}); expected a set that stage export has written")
+    for name, what in ((CARD, "data card"), (REJECTED_CSV, "table of rejected candidates")):
+        if not (export / name).is_file():
+            raise CleansetError(
+                f"{export}: no {what} ({name}); expected a set that stage export has written, not a rebuilt one"
+            )
     if not entries:
         raise CleansetError(f"{export}: no images; expected at least one")
     if not release.date:
@@ -108,7 +111,13 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
     texts = {name: read_regular_file(export / name) for name in names if (export / name).is_file()}
     texts[LICENCE] = licence_text(release.reviewers).encode()
     if not with_images:
-        card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)
+        try:
+            card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)
+        except ValueError:  # a section that is not there, or no UTF-8
+            raise CleansetError(
+                f"{export / CARD}: without the sections Loading and Motivation; expected the card of stage export: "
+                "run dvc repro"
+            ) from None
         texts[CARD] = card.encode()
     # last, because it lists the digests of all others
     texts[CHECKSUMS] = checksums({name: sha256(data) for name, data in texts.items()}).encode()
