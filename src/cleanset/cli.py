@@ -315,6 +315,10 @@ def verify(
         Path | None,
         typer.Option(help="Require a signature by this public SSH key, or by one of a file of allowed signers."),
     ] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL@VERSION", help="With --signature: require this release, such as standard@1.0.0."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a finished set against its manifest; exit code 1 if anything differs.
@@ -323,7 +327,7 @@ def verify(
     """
     from cleanset.exports import verify as tool
 
-    verification = tool.run(folder, decode, signature)
+    verification = tool.run(folder, decode, signature, expect)
     typer.echo(tool.render(verification, as_json))
     raise typer.Exit(1 if verification.problems else 0)
 

@@ -89,6 +89,14 @@ def release_of(croissant: bytes) -> Release:
         return Release()
 
 
+def manifest_sha256_of(croissant: bytes) -> str | None:
+    """The SHA-256 of the manifest in a Croissant description of this project; None for any other."""
+    try:
+        return str(next(each["sha256"] for each in json.loads(croissant)["distribution"] if "sha256" in each))
+    except (ValueError, LookupError, TypeError, StopIteration, RecursionError):
+        return None
+
+
 TERMS_URL = "https://www.image-net.org/download.php"
 IMAGENET_URL = "https://www.image-net.org/challenges/LSVRC/2012/"
 
