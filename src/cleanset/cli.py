@@ -8,7 +8,7 @@ import typer
 
 from cleanset import review_cli
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, one_line
+from cleanset.errors import CleansetError, system_error
 from cleanset.options import HERE, Folder
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
@@ -549,4 +549,4 @@ def main() -> None:
     except OSError as error:
         if error.strerror is None:
             raise
-        sys.exit(f"error: {one_line(str(error.filename or 'writing'))}: {error.strerror}")
+        sys.exit(f"error: {system_error(error)}")

@@ -392,4 +392,9 @@ def test_a_file_that_may_not_be_read(copy: Path) -> None:
         return
     (copy / ONE).chmod(0)
     done = cleanset("verify", "copy", cwd=copy.parent)
-    assert says(done) == (1, "", f"error: copy/{ONE}: Permission denied\n")
+    assert says(done) == (
+        1,
+        "",
+        f"error: copy/{ONE}: Permission denied; expected a file or folder that you may use: change its permissions, or "
+        "name another\n",
+    )
