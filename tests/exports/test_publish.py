@@ -26,7 +26,15 @@ from tests.properties import examples
 from tests.ten_images import TAR, id_of
 
 NAME = "cleanset-standard-1.2.3"
-DESCRIPTIONS = ["LICENSE", "README.md", "checksums.sha256", "croissant.json", "manifest.csv", "rejected.csv"]
+DESCRIPTIONS = [
+    ".zenodo.json",
+    "LICENSE",
+    "README.md",
+    "checksums.sha256",
+    "croissant.json",
+    "manifest.csv",
+    "rejected.csv",
+]
 
 OF_EXPORT = ["README.md", "croissant.json", "manifest.csv", "metadata.csv", "rejected.csv"]
 """Of an export."""
@@ -341,7 +349,7 @@ def test_another_release_than_expected(published: Path, keys: Path, tmp_path: Pa
     # the version is part of what is signed
     edit(tmp_path / "mine" / "croissant.json", '"version": "1.2.3"', '"version": "2.0.0"')
     found = lines(tmp_path / "mine", "--expect", "standard@2.0.0")
-    assert [each.split(":")[0] for each in found] == ["changed      croissant.json"]
+    assert [each.split(":")[0] for each in found] == ["unlike       .zenodo.json", "changed      croissant.json"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from cleanset.exports.folder import (
     DESCRIPTIONS,
     METADATA,
     OPTIONAL,
+    ZENODO,
     checksums,
     metadata_csv,
     read_checksums,
@@ -18,6 +19,7 @@ from cleanset.exports.folder import (
 )
 from cleanset.exports.manifest import MANIFEST
 from cleanset.exports.manifest_check import CheckedManifest, Problem
+from cleanset.exports.zenodo import zenodo_json
 from cleanset.files import sha256
 
 _WITNESSES = {MANIFEST: CROISSANT, METADATA: MANIFEST}
@@ -32,6 +34,8 @@ def derived_problems(
     texts = {CROISSANT: croissant_json(entries, sha256(manifest.text.encode()), release)}
     if with_images:
         texts[METADATA] = metadata_csv(manifest.text)
+    if ZENODO in files and entries:
+        texts[ZENODO] = zenodo_json(entries, release, with_images)
     for name, text in texts.items():
         if name not in files:
             yield Problem("missing", name, "nothing", f"what is made from {MANIFEST}")

@@ -20,13 +20,15 @@ CARD = "README.md"
 REJECTED_CSV = "rejected.csv"
 """The candidates that are not in the set, each with its reason."""
 LICENCE = "LICENSE"
+ZENODO = ".zenodo.json"
 CHECKSUMS = "checksums.sha256"
 """The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
 SIGNATURE = f"{CHECKSUMS}.sig"
-DESCRIPTIONS = (LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
+DESCRIPTIONS = (ZENODO, LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
 """The files that describe a set, sorted by name."""
-OPTIONAL = (LICENCE, CARD, REJECTED_CSV)
-"""Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE."""
+OPTIONAL = (ZENODO, LICENCE, CARD, REJECTED_CSV)
+"""Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE and
+ZENODO."""
 
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 

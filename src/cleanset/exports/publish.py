@@ -17,6 +17,7 @@ from cleanset.exports.folder import (
     METADATA,
     REJECTED_CSV,
     SIGNATURE,
+    ZENODO,
     checksums,
     read_entries,
     read_image,
@@ -24,6 +25,7 @@ from cleanset.exports.folder import (
 )
 from cleanset.exports.manifest import MANIFEST, Entry
 from cleanset.exports.signature import sign
+from cleanset.exports.zenodo import zenodo_json
 from cleanset.files import new_folder, sha256
 
 WORD_ON_TERMS = (
@@ -48,10 +50,10 @@ class Publication:
 def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publication:
     """Write a release of the finished set in `export` into the new folder `out`: a folder, and a tar of it.
 
-    Both hold the manifest, card, Croissant description, licence, rejected candidates and checksums, with `with_images`
-    the images too, and with `key`, a private SSH key, the signature of the checksums. The same export gives the same
-    bytes; so does the signature of an Ed25519 key. Raises CleansetError for a set that verify finds a problem in, that
-    has no card, or that is not dated.
+    Both hold the manifest, card, Croissant description, licence, rejected candidates, metadata for Zenodo and
+    checksums, with `with_images` the images too, and with `key`, a private SSH key, the signature of the checksums. The
+    same export gives the same bytes; so does the signature of an Ed25519 key. Raises CleansetError for a set that
+    verify finds a problem in, that has no card or no rejected candidates, or that is not dated.
     """
     entries, release = _publishable(export)
     model = entries[0].model
@@ -109,6 +111,7 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
     """The files that describe the set, by name."""
     names = (CARD, CROISSANT, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
     texts = {name: read_regular_file(export / name) for name in names if (export / name).is_file()}
+    texts[ZENODO] = zenodo_json(entries, release, with_images).encode()
     texts[LICENCE] = licence_text(release.reviewers).encode()
     if not with_images:
         try:

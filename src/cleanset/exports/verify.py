@@ -18,6 +18,7 @@ from cleanset.exports.folder import (
     CROISSANT,
     DESCRIPTIONS,
     SIGNATURE,
+    ZENODO,
     manifest_text,
     read_regular_file,
 )
@@ -172,7 +173,8 @@ def render(verification: Verification, as_json: bool) -> str:
 def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[str]]:
     """Paths of the files, of the empty folders, and of pipes, devices and links that lead to no file.
 
-    Relative to `folder`. Hidden files such as .DS_Store are left out, unless a program might take them for images.
+    Relative to `folder`. Hidden files such as .DS_Store are left out, but for ZENODO and what a program might take for
+    an image.
     """
     files, empty, others = set(), set(), set()
     with os.scandir(folder) as there:
@@ -184,7 +186,7 @@ def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[s
                 files |= inside[0]
                 empty |= inside[1] if any(inside) else {f"{name}/"}
                 others |= inside[2]
-            elif not entry.name.startswith(".") or entry.name.lower().endswith(_IMAGE_ENDINGS):
+            elif not entry.name.startswith(".") or name == ZENODO or name.lower().endswith(_IMAGE_ENDINGS):
                 (files if entry.is_file() else others).add(name)
     return files, empty, others
 
