@@ -11,7 +11,7 @@ from cleanset.exports.description import Release
 from cleanset.exports.zenodo import zenodo_json
 from tests.exports.entries import CROPPED, WHOLE
 
-RELEASE = Release("1.2.3", "2026-01-31", "val.tar", "", "One reviewer is enough.", ("ann",))
+RELEASE = Release("1.2.3", "2026-01-31", "val.tar", "", "One reviewer < two & enough.", ("ann",))
 
 # of developers.zenodo.org, "Deposit metadata": the fields of a dataset, and the closed lists that are used here
 FIELDS = {
@@ -55,7 +55,7 @@ def test_without_images() -> None:
         "upload_type": "dataset",
         "description": "<p>2 images of 1 classes of ILSVRC2012 that the model finds easy, each with one label, or "
         "several where its tier is relaxed, without watermark, filter, border or noise. Published without its images, "
-        "which `cleanset rebuild` makes from ImageNet's.</p><p>One reviewer is enough.</p>",
+        "which <code>cleanset rebuild</code> makes from ImageNet's.</p><p>One reviewer &lt; two &amp; enough.</p>",
         "creators": [{"name": "The cleanset authors"}],
         "version": "1.2.3",
         "publication_date": "2026-01-31",

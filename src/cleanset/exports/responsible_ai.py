@@ -48,8 +48,8 @@ def rai_properties(entries: Sequence[Entry], release: Release) -> dict[str, Any]
     models = ", ".join(sorted({entry.model for entry in entries})) or "none"
     return {
         "rai:dataCollection": "Nothing new was collected. Of each class those validation images of ILSVRC2012 were "
-        f"taken that the model `{models}` is surest of and that people found free of watermarks, filters, borders, "
-        "noise and second objects.",
+        f"taken that the model `{models}` is surest of and that people, as far as they have reviewed them, found free of "
+        "watermarks, filters, borders, noise and second objects.",
         "rai:dataCollectionType": _TYPES,
         "rai:dataCollectionRawData": f"The validation images of ILSVRC2012 ({release.archive or 'archive not known'}), "
         "with their labels (Russakovsky et al. 2015) and the reassessed ones (Beyer et al. 2020).",

@@ -3,6 +3,7 @@
 Fields: https://developers.zenodo.org/#representation
 """
 
+import html
 import json
 from collections.abc import Sequence
 
@@ -35,7 +36,11 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
     A set with ImageNet's images is for those who have accepted its terms, and so not open.
     """
     related = (*_RELATED, _RELATED_REVIEWS) if SCOOTER in release.reviewers else _RELATED
-    images = "with its images" if with_images else "without its images, which `cleanset rebuild` makes from ImageNet's"
+    images = (
+        "with its images"
+        if with_images
+        else "without its images, which <code>cleanset rebuild</code> makes from ImageNet's"
+    )
     access = (
         {"access_right": "restricted", "access_conditions": f"<p>{TERMS} They are at {TERMS_URL}.</p>"}
         if with_images
@@ -44,7 +49,7 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
     fields = {
         "title": f"{name_of(entries[0].model)}: a clean, human-verified subset of ImageNet's validation images",
         "upload_type": "dataset",
-        "description": f"<p>{summary_of(entries)} Published {images}.</p><p>{release.review}</p>",
+        "description": f"<p>{summary_of(entries)} Published {images}.</p><p>{html.escape(release.review, quote=False)}</p>",
         "creators": [{"name": CREATOR}],
         "version": release.version,
         "publication_date": release.date,
