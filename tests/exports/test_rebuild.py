@@ -13,7 +13,7 @@ from PIL import Image
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports import rebuild
+from cleanset.exports import publish, rebuild
 from cleanset.images.codec import decoder, encoder
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES
@@ -175,3 +175,13 @@ def test_a_manifest_of_a_header_alone_is_refused(copy: Path, tmp_path: Path) -> 
         "manifest     manifest.csv: no images; expected at least one"
     ]
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tar_in_place_of_a_manifest(edition: Edition, tmp_path: Path) -> None:
+    """Whose names and zeros are text, too."""
+    publish.run(edition.export("standard"), tmp_path / "out", with_images=False, key=None)
+    tar = tmp_path / "out" / "cleanset-standard-1.2.3.tar"
+    with pytest.raises(
+        CleansetError, match=r"1.2.3.tar: not a text file \(it has the character 0\); expected the folder"
+    ):
+        rebuild.run(tar, flat(tmp_path / "mine"), tmp_path / "again")

@@ -177,7 +177,7 @@ KEYWORDS = ["ImageNet", "ILSVRC2012", "image classification", "robustness", "hum
 
 
 def summary_of(entries: "Sequence[Entry]") -> str:
-    """What the set with these entries is, in a sentence."""
+    """A sentence on the set with these entries."""
     several = ", or several where its tier is relaxed" if any(entry.tier == "relaxed" for entry in entries) else ""
     classes = len({entry.wnid for entry in entries})
     return (

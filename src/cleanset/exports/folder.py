@@ -83,11 +83,14 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
     """The text of a manifest, and its name for messages; `path` is that of the manifest or of its folder."""
     manifest = path / MANIFEST if path.is_dir() else path
     try:
-        return read_regular_file(manifest).decode(), str(manifest)
+        text = read_regular_file(manifest).decode()
     except (FileNotFoundError, NotADirectoryError):
         raise CleansetError(f"{manifest}: missing; expected {expected}") from None
     except UnicodeDecodeError as error:
         raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
+    if "\0" in text:
+        raise CleansetError(f"{manifest}: not a text file (it has the character 0); expected {expected}: unpack a tar")
+    return text, str(manifest)
 
 
 def read_entries(path: Path) -> list[Entry]:

@@ -14,7 +14,7 @@ from cleanset.exports.manifest import Entry
 RAI_VERSION = "http://mlcommons.org/croissant/RAI/1.0"
 
 _TYPES = ["Secondary Data analysis", "Manual Human Curator"]
-"""Of the values that the specification recommends."""
+"""Values among those that the specification recommends."""
 
 _BIASES = [
     "The labels are reassessed labels (ReaL, Beyer et al. 2020, arXiv:2006.07159), which have errors of their own; "
@@ -48,8 +48,8 @@ def rai_properties(entries: Sequence[Entry], release: Release) -> dict[str, Any]
     models = ", ".join(sorted({entry.model for entry in entries})) or "none"
     return {
         "rai:dataCollection": "Nothing new was collected. Of each class those validation images of ILSVRC2012 were "
-        f"taken that the model `{models}` is surest of and that people, as far as they have reviewed them, found free of "
-        "watermarks, filters, borders, noise and second objects.",
+        f"taken that the model `{models}` is surest of and that people, as far as they have reviewed them, found free "
+        "of watermarks, filters, borders, noise and second objects.",
         "rai:dataCollectionType": _TYPES,
         "rai:dataCollectionRawData": f"The validation images of ILSVRC2012 ({release.archive or 'archive not known'}), "
         "with their labels (Russakovsky et al. 2015) and the reassessed ones (Beyer et al. 2020).",

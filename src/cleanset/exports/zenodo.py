@@ -41,6 +41,7 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
         if with_images
         else "without its images, which <code>cleanset rebuild</code> makes from ImageNet's"
     )
+    review = html.escape(release.review, quote=False)  # the field is HTML
     access = (
         {"access_right": "restricted", "access_conditions": f"<p>{TERMS} They are at {TERMS_URL}.</p>"}
         if with_images
@@ -49,7 +50,7 @@ def zenodo_json(entries: Sequence[Entry], release: Release, with_images: bool) -
     fields = {
         "title": f"{name_of(entries[0].model)}: a clean, human-verified subset of ImageNet's validation images",
         "upload_type": "dataset",
-        "description": f"<p>{summary_of(entries)} Published {images}.</p><p>{html.escape(release.review, quote=False)}</p>",
+        "description": f"<p>{summary_of(entries)} Published {images}.</p><p>{review}</p>",
         "creators": [{"name": CREATOR}],
         "version": release.version,
         "publication_date": release.date,
