@@ -23,6 +23,7 @@ from cleanset.exports.description import Release, release_of
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES, edit
 from tests.properties import examples
+from tests.small_disks import small_disk_at
 from tests.ten_images import TAR, id_of
 
 NAME = "cleanset-standard-1.2.3"
@@ -97,7 +98,7 @@ def test_the_card_without_images(export_folder: Path, tmp_path: Path) -> None:
     ]
     assert [name for name in sections[0] if sections[0][name] != sections[1][name]] == ["Loading"]
     assert list(sections[0]) == list(sections[1])
-    assert "cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out images" in after
+    assert "cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out ../images" in after
 
 
 @pytest.mark.slow
@@ -420,3 +421,42 @@ def test_the_images_are_readable(published: Path) -> None:
     for file in FILES:
         with Image.open(published / NAME / file) as image:
             image.load()
+
+
+def test_into_the_set_itself(copy: Path) -> None:
+    for command in (("publish", "copy", "copy/out"), ("pack", "copy", "--out", "copy/n01440764/out")):
+        done = cleanset(*command, cwd=copy.parent)
+        out = command[-1]
+        message = f"error: {out}: inside the set copy; expected a new or empty folder outside of it\n"
+        assert says(done) == (1, "", message)
+    assert verify.run(copy, decode=False).problems == []
+
+
+def test_no_room_to_unpack_a_tar(published: Path, tmp_path: Path) -> None:
+    """Once for its files, and once for the tar that is written again."""
+    size = (published / f"{NAME}.tar").stat().st_size // 1024
+    for kilobytes in (size // 2, size * 3 // 2):
+        with small_disk_at(tmp_path / "disk", kilobytes) as disk, pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tempfile.tempdir", str(disk))
+            with pytest.raises(CleansetError) as raised:
+                verify.run(published / f"{NAME}.tar", decode=False)
+            assert str(raised.value) == (
+                f"{published}/{NAME}.tar: cannot be unpacked into {disk} ([Errno 28] No space left on device); "
+                "expected room there for twice the tar: free some, or set TMPDIR to another folder"
+            )
+            assert list(disk.iterdir()) == []
+
+
+def test_messages_name_the_tar(tmp_path: Path) -> None:
+    for kind, link, message in (
+        (tarfile.REGTYPE, "", "a/manifest.csv: not CSV|a/manifest.csv, line 1, column 1: nothing; expected model"),
+        (tarfile.SYMTYPE, "manifest.csv", "Too many levels of symbolic links: '{tar}, a/manifest.csv'"),
+    ):
+        with tarfile.open(tmp_path / "x.tar", "w") as tar:
+            member = tarfile.TarInfo("a/manifest.csv")
+            member.type, member.linkname = kind, link
+            tar.addfile(member)
+        with pytest.raises((CleansetError, OSError)) as raised:
+            verify.run(tmp_path / "x.tar", decode=False)
+        assert re.search(message.format(tar=re.escape(str(tmp_path / "x.tar"))), str(raised.value)), raised.value
+        assert str(tmp_path / "x.tar") in str(raised.value)

@@ -85,7 +85,7 @@ The images are not here: ImageNet's terms leave it to you to get them. With your
 tar, or a folder of any layout) and `cleanset` installed, in this folder:
 
 ```sh
-cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out images
+cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out ../images
 ```
 
 makes every image byte for byte. The table alone:

@@ -93,6 +93,12 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
     return text, str(manifest)
 
 
+def check_outside(out: Path, folder: Path) -> None:
+    """Raise CleansetError if `out` is in the folder of a set, of which it would become a part that does not belong."""
+    if out.resolve().is_relative_to(folder.resolve()) and out.resolve() != folder.resolve():
+        raise CleansetError(f"{out}: inside the set {folder}; expected a new or empty folder outside of it")
+
+
 def read_entries(path: Path) -> list[Entry]:
     """The entries of an export. Raises CleansetError for the first problem of its manifest."""
     return read_manifest(*manifest_text(path))

@@ -18,6 +18,7 @@ from cleanset.exports.folder import (
     REJECTED_CSV,
     SIGNATURE,
     ZENODO,
+    check_outside,
     checksums,
     read_entries,
     read_image,
@@ -55,6 +56,7 @@ def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publica
     same export gives the same bytes; so does the signature of an Ed25519 key. Raises CleansetError for a set that
     verify finds a problem in, that has no card or no rejected candidates, or that is not dated.
     """
+    check_outside(out, export)
     entries, release = _publishable(export)
     model = entries[0].model
     name = f"{name_of(model)}-{release.version}"
