@@ -342,6 +342,8 @@ def test_another_release_than_expected(published: Path, keys: Path, tmp_path: Pa
         assert lines(path, "--expect", "standard@2.0.0") == [
             "release      croissant.json: standard@1.2.3; expected standard@2.0.0", renamed,
         ]  # fmt: skip
+    (tmp_path / "cleanset-standard-3.0.0").symlink_to(folder)
+    assert lines(tmp_path / "cleanset-standard-3.0.0") == [renamed.replace("-2.0.0", "-3.0.0")]
     # packed again under the other name, and given a name of no release
     archive.write_tar(new, tmp_path / "mine.tar")
     assert lines(tmp_path / "mine.tar") == [renamed]

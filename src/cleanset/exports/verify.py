@@ -84,7 +84,8 @@ def run(folder: Path, decode: bool, signers: Path | None = None, expected: str |
             f"--expect {expected}: without a signature anybody may have written the version; expected --signature too"
         )
     if not folder.is_file() or folder.suffix != ".tar":
-        found, names = _verify(folder, decode, signers), [folder.resolve().name]
+        # the name that was given, and that of the folder which a link leads to
+        found, names = _verify(folder, decode, signers), [folder.absolute().name, folder.resolve().name]
     else:
         with unpack(folder) as (inside, same_bytes):
             found, names = _verify(inside, decode, signers), [folder.stem, inside.name]

@@ -14,7 +14,7 @@ from cleanset.fetching.cache import known_location as known
 from cleanset.fetching.dvc_files import directory_md5, files_of, remote_of
 from cleanset.fetching.git import COMMIT, PublishedSet, Snapshot, UnknownRevisionError, published_set, snapshot
 from cleanset.fetching.stores import MissingError, Store, UnreachableError, object_path, store_of
-from cleanset.files import md5, new_folder, workspace_for
+from cleanset.files import check_new, md5, new_folder, workspace_for
 from cleanset.machine import cache_folder
 from cleanset.progress import tracked
 
@@ -40,6 +40,8 @@ def run(
     `update` asks the repository again what its branch or tag is; `force` computes the MD5 of every file again. Raises
     CleansetError if anything cannot be reached, or is missing or damaged there; what has been fetched is kept.
     """
+    if out is not None:
+        check_new(out)  # not only after everything has been fetched
     fetched = fetch(published_set(url, rev, folder, model), update, force)
     if out is None:
         return fetched
