@@ -1,7 +1,8 @@
 """A clean, human-verified subset of ImageNet's validation images for each of several models.
 
 `load` gives a model's finished set as a sequence (a torch Dataset where torch is installed), `table` its manifest as a
-pandas table; both raise CleansetError. Nothing else is imported before it is asked for.
+pandas table; both raise CleansetError. `__version__` is that of the installed package. Nothing else is imported before
+it is asked for.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cleanset.errors import CleansetError
     from cleanset.loading import load, table
+
+    __version__: str
 
 __all__ = ["CleansetError", "load", "table"]
 
@@ -18,6 +21,10 @@ def __getattr__(name: str) -> Any:
         from cleanset.errors import CleansetError
 
         return CleansetError
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("cleanset")
     if name in __all__:
         from cleanset import loading
 

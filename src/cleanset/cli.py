@@ -8,7 +8,7 @@ import typer
 
 from cleanset import review_cli
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError, one_line
+from cleanset.errors import CleansetError, system_error
 from cleanset.options import HERE, Folder
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
@@ -315,6 +315,10 @@ def verify(
         Path | None,
         typer.Option(help="Require a signature by this public SSH key, or by one of a file of allowed signers."),
     ] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL@VERSION", help="With --signature: require this release, such as standard@1.0.0."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a finished set against its manifest; exit code 1 if anything differs.
@@ -323,7 +327,7 @@ def verify(
     """
     from cleanset.exports import verify as tool
 
-    verification = tool.run(folder, decode, signature)
+    verification = tool.run(folder, decode, signature, expect)
     typer.echo(tool.render(verification, as_json))
     raise typer.Exit(1 if verification.problems else 0)
 
@@ -545,4 +549,4 @@ def main() -> None:
     except OSError as error:
         if error.strerror is None:
             raise
-        sys.exit(f"error: {one_line(str(error.filename or 'writing'))}: {error.strerror}")
+        sys.exit(f"error: {system_error(error)}")

@@ -103,11 +103,16 @@ def _is_abandoned(workspace: Path) -> bool:
     return True
 
 
+def check_new(path: Path) -> None:
+    """Raise CleansetError unless `path` is a new or empty folder."""
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise CleansetError(f"{path}: there is something already; expected a new or empty folder")
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder as `replacing` does; raises CleansetError unless `path` is new or empty."""
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise CleansetError(f"{path}: there is something already; expected a new or empty folder")
+    check_new(path)
     remove_abandoned(path.resolve().parent)
     with replacing(path.resolve()) as partial:
         yield partial

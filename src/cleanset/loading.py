@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import CHECKSUMS, manifest_text, read_checksums
+from cleanset.exports.description import manifest_sha256_of
+from cleanset.exports.folder import CHECKSUMS, CROISSANT, manifest_text, read_checksums, read_regular_file
 from cleanset.exports.image_set import ImageSet
 from cleanset.exports.manifest import MANIFEST, Entry
 from cleanset.exports.manifest_check import check_set, read_manifest
@@ -114,11 +115,22 @@ def _checked_manifest(folder: Path) -> tuple[str, str]:
         raise CleansetError(
             f"{folder / CHECKSUMS}: missing; expected the digest of {MANIFEST} in it: export or fetch the set again"
         ) from None
-    if (found := sha256(text.encode())) != listed:
+    if (found := sha256(text.encode())) == listed:
+        return text, where
+    if listed is None or _described_sha256(folder) == found:
         raise CleansetError(
-            f"{where}: SHA-256 {found}, expected {listed or 'one'} as in {CHECKSUMS}; see cleanset verify {folder}"
+            f"{folder / CHECKSUMS}: {listed or 'no SHA-256'} for {MANIFEST}; expected {found}, which "
+            f"{'it has' if listed is None else f'{CROISSANT} has too'}; see cleanset verify {folder}"
         )
-    return text, where
+    raise CleansetError(f"{where}: SHA-256 {found}, expected {listed} as in {CHECKSUMS}; see cleanset verify {folder}")
+
+
+def _described_sha256(folder: Path) -> str | None:
+    """The SHA-256 of the manifest in the Croissant description, if there is one that can be read."""
+    try:
+        return manifest_sha256_of(read_regular_file(folder / CROISSANT))
+    except (OSError, CleansetError):
+        return None
 
 
 def _entries(text: str, where: str, model: str) -> list[Entry]:

@@ -13,6 +13,8 @@ from tests.compare.command import cleanset, says
 from tests.small_disks import small_disk_at
 from tests.ten_images import TAR, Made
 
+ROOM = "expected room for it: free some space, or name a folder on another disk"
+
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
@@ -34,19 +36,21 @@ def commands(edition: Edition) -> dict[str, tuple[str, ...]]:
         "arrays": ("arrays", "--edition", str(folder), "--preprocessing", "Res256Crop224"),
         "rebuild": ("rebuild", "--manifest", str(export), "--images", str(folder / "data" / "raw" / TAR), "--out"),
         "pack": ("pack", str(export), "--out"),
+        "publish": ("publish", str(export)),
+        "with images": ("publish", str(export), "--with-images"),
     }
 
 
-@pytest.mark.parametrize("command", ["arrays", "rebuild", "pack"])
+@pytest.mark.parametrize("command", ["arrays", "rebuild", "pack", "publish", "with images"])
 def test_no_space_left(edition: Edition, small_disk: Path, command: str) -> None:
     (small_disk / "filling").write_bytes(bytes(12 * 1024))
     done = cleanset(*commands(edition)[command], "out", cwd=small_disk)
-    assert says(done) == (1, "", f"error: {small_disk / 'out'}: No space left on device\n")
+    assert says(done) == (1, "", f"error: {small_disk / 'out'}: No space left on device; {ROOM}\n")
     assert [path.name for path in small_disk.iterdir()] == ["filling"]
 
 
 @pytest.mark.parametrize("most_bytes", [400, 3_000])
-@pytest.mark.parametrize("command", ["arrays", "rebuild", "pack"])
+@pytest.mark.parametrize("command", ["arrays", "rebuild", "pack", "publish"])
 def test_files_that_may_not_grow(edition: Edition, small_files: Path, command: str, most_bytes: int) -> None:
     """Whichever of its files is the first that is too large."""
     code, stderr = Made(small_files).run(*commands(edition)[command], "out", most_bytes=most_bytes)

@@ -12,12 +12,16 @@ from typing import Any
 import mlcroissant
 import numpy as np
 import pytest
+from mlcroissant._src.core import constants
 from PIL import Image, ImageOps
 from rdflib import Graph
 from torchvision.datasets import ImageFolder
 
 from cleanset.dataset.class_names import label_names
+from cleanset.exports.croissant import croissant_json
+from cleanset.exports.description import Release
 from tests.exports.conftest import FILES
+from tests.exports.entries import WHOLE
 from tests.exports.test_verify import rows
 
 pytestmark = pytest.mark.slow
@@ -112,6 +116,55 @@ def test_croissant_is_valid(export_folder: Path, caplog: pytest.LogCaptureFixtur
     assert metadata.license == ["https://www.image-net.org/download.php"]
     assert "Russakovsky" in str(metadata.cite_as)
     assert "research and education" in json.loads((export_folder / "croissant.json").read_text())["conditionsOfAccess"]
+
+
+def test_croissant_tells_how_it_was_annotated(export_folder: Path) -> None:
+    """As mlcroissant reads the properties of Croissant RAI 1.0; each has a value that this set's facts give."""
+    described = json.loads((export_folder / "croissant.json").read_text())
+    assert described["conformsTo"] == ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
+    known = {
+        str(each).rpartition("/")[2] for name, each in vars(constants).items() if name.startswith("ML_COMMONS_RAI")
+    }
+    found = {name.removeprefix("rai:") for name in described if name.startswith("rai:")}
+    # the name that the specification has, where mlcroissant has another
+    assert found - known == set()
+    metadata = mlcroissant.Dataset(jsonld=export_folder / "croissant.json").metadata
+    policy = (
+        "One reviewer is enough, and all who reviewed an image must agree; the board overrules; an image that nobody "
+        "has reviewed is left out."
+    )
+    assert metadata.data_annotation_protocol == [
+        "For each image and class a reviewer gives a verdict: clean; crop, with a box; reject, with a reason; or "
+        f"unsure. {policy}"
+    ]
+    assert metadata.annotations_per_item == (
+        "Images by their number of reviewers, the board not counted: 4 with 0, 1 with 1, 1 with 2."
+    )
+    assert metadata.annotator_demographics == ["Reviewers: 2 (ann, bob). Nothing else is recorded about them."]
+    assert metadata.data_collection_missing_data is not None
+    assert metadata.data_collection_missing_data.startswith("Classes with images: 3 of 1,000.")
+    assert metadata.data_preprocessing_protocol == [
+        "Images that are cropped, and PNG: 2. The others are the original files, byte for byte."
+    ]
+    assert metadata.data_biases is not None
+    assert metadata.data_biases[0].startswith("The images are easy ones, chosen by the confidence of `standard`")
+    assert len(metadata.data_biases) == 4
+    assert metadata.data_limitations is not None
+    assert "Cropped images differ" in metadata.data_limitations[-1]
+    for value in (metadata.data_annotation_platform, metadata.personal_sensitive_information, metadata.data_use_cases):
+        assert value
+    assert "ILSVRC2012_img_val.tar" in str(metadata.data_collection_raw_data)
+
+
+def test_croissant_of_a_set_that_nobody_reviewed() -> None:
+    """And that is known by its manifest alone."""
+    described = json.loads(croissant_json([WHOLE.model_copy(update={"reviewers": 0})], "0" * 64, Release()))
+    assert described["rai:annotatorDemographics"] == ["None."]
+    assert described["rai:dataAnnotationPlatform"] == ["None: nobody has reviewed these images."]
+    assert described["rai:dataAnnotationProtocol"].endswith("How the verdicts became one is not known.")
+    assert len(described["rai:dataLimitations"]) == 2
+    of_scooter = json.loads(croissant_json([WHOLE], "0" * 64, Release(reviewers=("scooter",))))
+    assert of_scooter["rai:dataAnnotationPlatform"][1:] == ["Notes that the authors of SCOOTER published."]
 
 
 def test_croissant_tells_the_provenance_of_each_file(export_folder: Path) -> None:

@@ -1,6 +1,7 @@
 """`cleanset.load` and `cleanset.table`: from a folder, and from a git repository."""
 
 import hashlib
+import importlib.metadata
 import io
 import json
 import shutil
@@ -34,6 +35,7 @@ def test_importing_it_imports_next_to_nothing() -> None:
     assert {name for name in imported if name.startswith("cleanset")} == {"cleanset"}
     assert imported.isdisjoint({"torch", "numpy", "pandas", "PIL", "dvc", "pydantic", "yaml", "typer"})
     assert cleanset.__all__ == ["CleansetError", "load", "table"]
+    assert cleanset.__version__ == importlib.metadata.version("cleanset")
     with pytest.raises(AttributeError, match="module 'cleanset' has no attribute 'lod'"):
         cleanset.lod  # noqa: B018
 
@@ -313,7 +315,8 @@ def test_a_set_that_verify_would_not_pass(copy: Path) -> None:
         assert ": no images; expected at least one; " in message()
         (copy / "checksums.sha256").write_text("")
         assert (
-            f"SHA-256 {sha256(copy / 'manifest.csv')}, expected one as in checksums.sha256; see cleanset" in message()
+            f"checksums.sha256: no SHA-256 for manifest.csv; expected {sha256(copy / 'manifest.csv')}, which it has; "
+            in message()
         )
         (copy / "checksums.sha256").unlink()
         assert message().startswith(f"{copy}/checksums.sha256: missing; expected the digest of manifest.csv in it")

@@ -16,16 +16,29 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cleanset.dataset.class_names import label_names
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports import publish, rebuild, verify
+from cleanset.exports import archive, publish, rebuild, verify
 from cleanset.exports.description import Release, release_of
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES, edit
 from tests.properties import examples
-from tests.ten_images import id_of
+from tests.small_disks import small_disk_at
+from tests.ten_images import TAR, id_of
 
 NAME = "cleanset-standard-1.2.3"
-DESCRIPTIONS = ["LICENSE", "README.md", "checksums.sha256", "croissant.json", "manifest.csv", "rejected.csv"]
+DESCRIPTIONS = [
+    ".zenodo.json",
+    "LICENSE",
+    "README.md",
+    "checksums.sha256",
+    "croissant.json",
+    "manifest.csv",
+    "rejected.csv",
+]
+
+OF_EXPORT = ["README.md", "croissant.json", "manifest.csv", "metadata.csv", "rejected.csv"]
+"""Of an export."""
 
 
 def new_key(folder: Path, name: str, kind: str = "ed25519") -> Path:
@@ -85,7 +98,7 @@ def test_the_card_without_images(export_folder: Path, tmp_path: Path) -> None:
     ]
     assert [name for name in sections[0] if sections[0][name] != sections[1][name]] == ["Loading"]
     assert list(sections[0]) == list(sections[1])
-    assert "cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out images" in after
+    assert "cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out ../images" in after
 
 
 @pytest.mark.slow
@@ -146,7 +159,7 @@ def test_signed(published: Path, keys: Path, tmp_path: Path, what: str) -> None:
     fingerprint = subprocess.run(
         ["ssh-keygen", "-l", "-f", str(keys / "alice.pub")], capture_output=True, text=True, check=True
     ).stdout.split()[1]
-    signed = f"{what}: 6 of 6 images are good; signed: "
+    signed = f"{what}: 6 of 6 images are good; signed: standard 1.2.3 of 2026-01-31, by "
     done = cleanset("verify", what, "--signature", str(keys / "alice.pub"), cwd=published)
     assert says(done) == (0, f"{signed}ED25519 key {fingerprint}\n", "")
     allowed = tmp_path / "allowed_signers"
@@ -285,9 +298,85 @@ def test_what_is_not_published(copy: Path, tmp_path: Path) -> None:
     refused(r"copy: version 1.2.3 without a date; set export.version and export.date in params.yaml, and run dvc repro")
     (copy / "README.md").unlink()
     (copy / "checksums.sha256").write_text("".join((copy / "checksums.sha256").read_text().splitlines(True)[1:]))
-    refused(r"copy: no data card \(README.md\); expected a set that stage export has written")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "file").touch()
+    refused(r"copy: no data card \(README.md\); expected a set that stage export has written, not a rebuilt one")
+
+
+def test_a_rebuilt_set_is_not_published(edition: Edition, export_folder: Path, tmp_path: Path) -> None:
+    """It lacks what was decided and by whom; and a card that somebody wrote anew cannot be made one without images."""
+    rebuilt = tmp_path / "rebuilt"
+    assert rebuild.run(export_folder, edition.folder / "data" / "raw" / TAR, rebuilt).problems == []
+    with pytest.raises(
+        CleansetError, match=r"rebuilt: no table of rejected candidates \(rejected.csv\); expected a set"
+    ):
+        publish.run(rebuilt, tmp_path / "out", with_images=False, key=None)
+    shutil.copy(export_folder / "rejected.csv", rebuilt)
+    lines = [f"{hashlib.sha256((rebuilt / name).read_bytes()).hexdigest()}  {name}\n" for name in OF_EXPORT]
+    (rebuilt / "checksums.sha256").write_text("".join(lines))
+    with pytest.raises(
+        CleansetError, match=r"README.md: without the sections Loading and Motivation; expected the card"
+    ):
+        publish.run(rebuilt, tmp_path / "out", with_images=False, key=None)
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_release_than_expected(published: Path, keys: Path, tmp_path: Path) -> None:
+    """A genuine one under the name of another: what is signed says which it is."""
+    alice = str(keys / "alice.pub")
+
+    def lines(path: Path, *expect: str) -> list[str]:
+        done = cleanset("verify", path.name, "--signature", alice, *expect, cwd=path.parent)
+        assert done.returncode == (1 if "problems: " in done.stdout else 0)
+        return done.stdout.splitlines()[:-1]
+
+    tar, folder = published / f"{NAME}.tar", published / NAME
+    for path in (tar, folder):
+        assert lines(path) == lines(path, "--expect", "standard@1.2.3") == []
+        for other in ("standard@2.0.0", "norm_robust@1.2.3", "standard@1.2.30"):
+            assert lines(path, "--expect", other) == [f"release      croissant.json: standard@1.2.3; expected {other}"]
+    name = "cleanset-standard-2.0.0"
+    renamed = f"release      {name}: standard@1.2.3; expected the release of this name, or the name {NAME}"
+    new = Path(shutil.copytree(folder, tmp_path / name))
+    shutil.copy(tar, tmp_path / f"{name}.tar")
+    for path in (new, tmp_path / f"{name}.tar"):
+        assert lines(path) == [renamed]
+        assert lines(path, "--expect", "standard@2.0.0") == [
+            "release      croissant.json: standard@1.2.3; expected standard@2.0.0", renamed,
+        ]  # fmt: skip
+    (tmp_path / "cleanset-standard-3.0.0").symlink_to(folder)
+    assert lines(tmp_path / "cleanset-standard-3.0.0") == [renamed.replace("-2.0.0", "-3.0.0")]
+    # packed again under the other name, and given a name of no release
+    archive.write_tar(new, tmp_path / "mine.tar")
+    assert lines(tmp_path / "mine.tar") == [renamed]
+    new.rename(tmp_path / "mine")
+    assert lines(tmp_path / "mine") == []
+    # the version is part of what is signed
+    edit(tmp_path / "mine" / "croissant.json", '"version": "1.2.3"', '"version": "2.0.0"')
+    found = lines(tmp_path / "mine", "--expect", "standard@2.0.0")
+    assert [each.split(":")[0] for each in found] == ["unlike       .zenodo.json", "changed      croissant.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--expect", "standard@1.2.3"),
+            "--expect standard@1.2.3: without a signature anybody may have written the ve",
+        ),
+        (
+            ("--expect", "1.2.3", "--signature", "x"),
+            "--expect 1.2.3: not a release; expected MODEL@VERSION, such as st",
+        ),
+        (
+            ("--expect", "", "--signature", "x"),
+            "--expect : not a release; expected MODEL@VERSION, such as standard@1.0",
+        ),
+    ],
+)
+def test_releases_that_cannot_be_expected(published: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = cleanset("verify", NAME, *arguments, cwd=published)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["text.tar", "two.tar", "cut.tar"])
@@ -334,3 +423,42 @@ def test_the_images_are_readable(published: Path) -> None:
     for file in FILES:
         with Image.open(published / NAME / file) as image:
             image.load()
+
+
+def test_into_the_set_itself(copy: Path) -> None:
+    for command in (("publish", "copy", "copy/out"), ("pack", "copy", "--out", "copy/n01440764/out")):
+        done = cleanset(*command, cwd=copy.parent)
+        out = command[-1]
+        message = f"error: {out}: inside the set copy; expected a new or empty folder outside of it\n"
+        assert says(done) == (1, "", message)
+    assert verify.run(copy, decode=False).problems == []
+
+
+def test_no_room_to_unpack_a_tar(published: Path, tmp_path: Path) -> None:
+    """Once for its files, and once for the tar that is written again."""
+    size = (published / f"{NAME}.tar").stat().st_size // 1024
+    for kilobytes in (size // 2, size * 3 // 2):
+        with small_disk_at(tmp_path / "disk", kilobytes) as disk, pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tempfile.tempdir", str(disk))
+            with pytest.raises(CleansetError) as raised:
+                verify.run(published / f"{NAME}.tar", decode=False)
+            assert str(raised.value) == (
+                f"{published}/{NAME}.tar: cannot be unpacked into {disk} ([Errno 28] No space left on device); "
+                "expected room there for twice the tar: free some, or set TMPDIR to another folder"
+            )
+            assert list(disk.iterdir()) == []
+
+
+def test_messages_name_the_tar(tmp_path: Path) -> None:
+    for kind, link, message in (
+        (tarfile.REGTYPE, "", "a/manifest.csv: not CSV|a/manifest.csv, line 1, column 1: nothing; expected model"),
+        (tarfile.SYMTYPE, "manifest.csv", "Too many levels of symbolic links: '{tar}, a/manifest.csv'"),
+    ):
+        with tarfile.open(tmp_path / "x.tar", "w") as tar:
+            member = tarfile.TarInfo("a/manifest.csv")
+            member.type, member.linkname = kind, link
+            tar.addfile(member)
+        with pytest.raises((CleansetError, OSError)) as raised:
+            verify.run(tmp_path / "x.tar", decode=False)
+        assert re.search(message.format(tar=re.escape(str(tmp_path / "x.tar"))), str(raised.value)), raised.value
+        assert str(tmp_path / "x.tar") in str(raised.value)

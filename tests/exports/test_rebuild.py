@@ -13,7 +13,7 @@ from PIL import Image
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.exports import rebuild
+from cleanset.exports import publish, rebuild
 from cleanset.images.codec import decoder, encoder
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import FILES
@@ -57,12 +57,14 @@ def of_kaggle(folder: Path) -> Path:
 def test_from_any_layout(layout: Callable[[Path], Path], export_folder: Path, tmp_path: Path) -> None:
     result = rebuild.run(export_folder / "manifest.csv", layout(tmp_path / "mine"), tmp_path / "out")
     assert result.problems == []
-    # all but the data card and the rejected candidates, which need the tables of the stages
-    assert contents(tmp_path / "out") == {
-        name: data
-        for name, data in contents(export_folder).items()
-        if name not in ("README.md", "rejected.csv", "checksums.sha256")
-    } | {"checksums.sha256": b"".join((export_folder / "checksums.sha256").read_bytes().splitlines(True)[1:-1])}
+    # all but the rejected candidates and a part of the data card, which need the tables of the stages
+    found, expected = contents(tmp_path / "out"), contents(export_folder)
+    card, lines = found.pop("README.md"), found.pop("checksums.sha256").splitlines(True)
+    assert lines[0] == f"{hashlib.sha256(card).hexdigest()}  README.md\n".encode()
+    assert lines[1:] == expected["checksums.sha256"].splitlines(True)[1:-1]
+    assert found == {
+        name: data for name, data in expected.items() if name not in ("README.md", "rejected.csv", "checksums.sha256")
+    }
 
 
 @pytest.mark.slow
@@ -74,7 +76,7 @@ def test_from_the_tar_with_nothing_but_a_manifest(edition: Edition, export_folde
     assert says(done) == (0, "out: 6 images; source, file and pixels of each are those of the manifest\n", "")
     assert says(cleanset("verify", "out", "--decode", cwd=tmp_path)) == (
         0,
-        "out: 6 of 6 images are good; no data card (README.md)\n",
+        "out: 6 of 6 images are good\n",
         "",
     )
     again = cleanset("rebuild", "--manifest", "set.csv", "--images", tar, "--out", "out", cwd=tmp_path)
@@ -173,3 +175,13 @@ def test_a_manifest_of_a_header_alone_is_refused(copy: Path, tmp_path: Path) -> 
         "manifest     manifest.csv: no images; expected at least one"
     ]
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tar_in_place_of_a_manifest(edition: Edition, tmp_path: Path) -> None:
+    """Whose names and zeros are text, too."""
+    publish.run(edition.export("standard"), tmp_path / "out", with_images=False, key=None)
+    tar = tmp_path / "out" / "cleanset-standard-1.2.3.tar"
+    with pytest.raises(
+        CleansetError, match=r"1.2.3.tar: not a text file \(it has the character 0\); expected the folder"
+    ):
+        rebuild.run(tar, flat(tmp_path / "mine"), tmp_path / "again")

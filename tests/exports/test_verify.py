@@ -116,6 +116,9 @@ def test_json(copy: Path) -> None:
     assert done.returncode == 1
     assert json.loads(done.stdout) == {
         "folder": "copy",
+        "model": "standard",
+        "version": "1.2.3",
+        "date": "2026-01-31",
         "images": 6,
         "good": 5,
         "with_images": True,
@@ -201,7 +204,10 @@ def test_every_file_that_describes_the_set_is_checked(copy: Path) -> None:
         (copy / name).write_bytes(data + b"\n")
         now = sha(copy / name)
         unlike = [f"unlike       {name}: something else; {METADATA_OF_MANIFEST}"] if derived else []
-        assert problems(copy) == [*unlike, f"changed      {name}: {now[:12]}...; expected {was[:12]}..."]
+        assert problems(copy) == [
+            *unlike,
+            f"changed      {name}: {now[:12]}...; expected {was[:12]}... as in checksums.sha256",
+        ]
         assert verify.run(copy, decode=False).good == 6
         edit(copy / "checksums.sha256", was, now)
         assert problems(copy) == unlike
@@ -234,8 +240,52 @@ def test_the_checksums_themselves(copy: Path) -> None:
     ]
 
 
+def test_a_flipped_bit_in_the_checksums_is_their_fault(copy: Path) -> None:
+    """Where another file tells: a name or a digit that is none, and a digest that manifest or description belie."""
+    path = copy / "checksums.sha256"
+    text = path.read_text()
+    for name, witness in (("manifest.csv", "croissant.json"), ("metadata.csv", "manifest.csv")):
+        was = sha(copy / name)
+        wrong = was[:5] + ("0" if was[5] != "0" else "1") + was[6:]
+        path.write_text(text.replace(was, wrong))
+        assert problems(copy) == [
+            f"changed      checksums.sha256: {wrong[:12]}... of {name}; "
+            f"expected {was[:12]}..., with which {witness} agrees"
+        ]
+        for flipped in (text.replace(was, "g" + was[1:]), text.replace(name, name.replace("m", "-"))):
+            path.write_text(flipped)
+            assert [each.split(":")[0] for each in problems(copy)] == ["unlike       checksums.sha256"]
+    was = sha(copy / "manifest.csv")
+    path.write_text(text.replace(was, OTHER))
+    with pytest.raises(CleansetError) as raised:
+        cleanset_package.load("standard", copy)
+    assert str(raised.value) == (
+        f"{path}: {OTHER} for manifest.csv; expected {was}, which croissant.json has too; see cleanset verify {copy}"
+    )
+
+
+def test_a_changed_manifest_is_no_fault_of_the_checksums(copy: Path) -> None:
+    """Nor are those files that nothing else is known of."""
+    before = sha(copy / "manifest.csv")
+    edit(copy / "manifest.csv", ",0.875,0.5,", ",0.625,0.5,")
+    now = sha(copy / "manifest.csv")
+    found = problems(copy)
+    assert found[-1] == f"changed      manifest.csv: {now[:12]}...; expected {before[:12]}... as in checksums.sha256"
+    assert not any("changed      checksums" in line for line in found)
+    with pytest.raises(CleansetError, match=f"manifest.csv: SHA-256 {now}, expected {before} as in checksums.sha256"):
+        cleanset_package.load("standard", copy)
+    # with metadata and description to match, the checksums speak against all three
+    (copy / "metadata.csv").write_bytes(
+        (copy / "manifest.csv").read_bytes().replace(b",class_index,", b",label,").replace(b",file,", b",file_name,")
+    )
+    edit(copy / "croissant.json", before, now)
+    assert [line.split(":")[0] for line in problems(copy)] == [
+        f"changed      {name}" for name in ("croissant.json", "manifest.csv", "metadata.csv")
+    ]
+
+
 def test_without_a_data_card(copy: Path) -> None:
-    """As `rebuild` leaves it: the checksums do not list the card, and verify says that there is none."""
+    """The checksums do not list the card, and verify says that there is none."""
     (copy / "README.md").unlink()
     describe_anew(copy, sha(copy / "manifest.csv"))
     verification = verify.run(copy, decode=False)
@@ -342,4 +392,9 @@ def test_a_file_that_may_not_be_read(copy: Path) -> None:
         return
     (copy / ONE).chmod(0)
     done = cleanset("verify", "copy", cwd=copy.parent)
-    assert says(done) == (1, "", f"error: copy/{ONE}: Permission denied\n")
+    assert says(done) == (
+        1,
+        "",
+        f"error: copy/{ONE}: Permission denied; expected a file or folder that you may use: change its permissions, or "
+        "name another\n",
+    )

@@ -68,6 +68,16 @@ def test_a_set_is_fetched_checked_and_copied(
     assert path.stdout.endswith(f"standard: 6 images of model standard at commit {commit[:12]}, checked\n")
 
 
+def test_a_folder_in_the_way_is_seen_before_anything_is_fetched(
+    publisher: Publisher, server: Web, commit: str, tmp_path: Path
+) -> None:
+    (tmp_path / "out").touch()
+    assert refused(publisher.url, "standard", "--out", str(tmp_path / "out")) == (
+        f"{tmp_path}/out: there is something already; expected a new or empty folder"
+    )
+    assert server.asked == []
+
+
 @pytest.mark.parametrize("rev", [None, "main", "v1", "short", "commit", "main~0"])
 def test_no_network_the_second_time(
     rev: str | None, publisher: Publisher, server: Web, commit: str, tmp_path: Path

@@ -89,7 +89,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
     found = Counter((each.page, each.language) for each in all_blocks(repository))
     assert {kind: count for kind, count in found.items() if kind[1] not in ("sh", "console")} == {
         ("README.md", "python"): 1,
-        ("docs/use.md", "python"): 2,
+        ("docs/use.md", "python"): 3,
         ("docs/curate.md", "yaml"): 1,
         ("docs/review.md", "yaml"): 1,
         ("docs/attacks.md", "yaml"): 1,
@@ -232,18 +232,19 @@ def test_using_a_set(repository: Path, checkout: Checkout) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert lines[0] == "build/published/cleanset-standard-1.0.0: 34 images, published without its images, signed"
     assert lines[2].startswith(
-        "build/published/cleanset-standard-1.0.0.tar: published without its 34 images; signed: ED25519 key SHA256:"
+        "build/published/cleanset-standard-1.0.0.tar: published without its 34 images; signed: standard 1.0.0 "
     )
     assert lines[-1] == "otherwise listed       0"
-    load, others = blocks(repository, "python", "docs/use.md")
+    load, others, indices = blocks(repository, "python", "docs/use.md")
     shown = (
         "print(len(images), image.mode, class_index, record['rank'], len(table))\n"
         "print(names[labels[0]], rows.features['label'].names[rows[0]['label']])\n"
+        "print([label for _, label in folders] == labels)\n"
         "print(len(folders), len(folders.classes), len(rows), rows[0]['image_id'], len(list(shard)))\n"
     )
     offline = {"HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(checkout.folder / "build" / "hf")}
-    done = shell(checkout, f"python - <<'END'\n{load}{others}{shown}END\n", **offline)
-    assert done.stdout == "34 RGB 1 1 34\ngoldfish goldfish\n34 12 34 ILSVRC2012_val_00000065 34\n", done.stderr
+    done = shell(checkout, f"python - <<'END'\n{load}{others}{indices}{shown}END\n", **offline)
+    assert done.stdout == "34 RGB 1 1 34\ngoldfish goldfish\nTrue\n34 12 34 ILSVRC2012_val_00000065 34\n", done.stderr
     shutil.rmtree(checkout.folder / "build")
 
 

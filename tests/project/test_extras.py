@@ -73,6 +73,18 @@ def project(repository: Path) -> dict[str, list[str]]:
     ],
 )
 def test_what_an_extra_brings_is_enough(extra: str, modules: str, repository: Path) -> None:
+    check_enough(extra, modules, repository)
+
+
+@pytest.mark.slow
+def test_the_site_needs_no_other_extra(repository: Path) -> None:
+    """What the hooks of MkDocs import to fill in the reference."""
+    found = re.findall(r"(?m)^from cleanset(?:\.(\S+))? import (\w+)", (repository / "docs" / "hooks.py").read_text())
+    assert ("", "tables") in found
+    check_enough("docs", " ".join(["cli", *(package or name for package, name in found)]), repository)
+
+
+def check_enough(extra: str, modules: str, repository: Path) -> None:
     required = project(repository)
     names = required[""] + (required[extra] if extra else [])
     done = subprocess.run(

@@ -1,5 +1,7 @@
 """Tars of a finished set, byte for byte the same on any machine: a published set, and shards of WebDataset."""
 
+import errno
+import filecmp
 import io
 import json
 import tarfile
@@ -9,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from cleanset.errors import CleansetError, reason
-from cleanset.exports.folder import read_entries, read_image
+from cleanset.exports.folder import check_outside, read_entries, read_image
 from cleanset.exports.manifest import Entry
 from cleanset.exports.manifest_check import check_set
 from cleanset.files import new_folder
@@ -37,23 +39,43 @@ def unpack(path: Path) -> Iterator[tuple[Path, bool]]:
     It is gone after the block. Raises CleansetError for anything but a tar with one folder of files.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        at = Path(scratch, "in")
+        at, again = Path(scratch, "in"), Path(scratch, "again")
         try:
-            # "r:" and not "r", which would decompress, too: what publish writes is never compressed
-            with tarfile.open(path, "r:") as tar:
-                # the filter refuses paths and links that lead out of the folder: the tar may come from anywhere
-                tar.extractall(at, filter="data")
-        except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+            folder = _extracted(path, at)
+            # unpacking hides a member twice, other headers, bytes behind the end: writing the tar again shows them
+            write_tar(folder, again)
+        except OSError as error:
             raise CleansetError(
-                f"{path}: not a tar that can be read ({reason(error)}); expected one of cleanset publish"
+                f"{path}: cannot be unpacked into {tempfile.gettempdir()} ({reason(error)}); expected room there for "
+                "twice the tar: free some, or set TMPDIR to another folder"
             ) from None
-        folders = list(at.iterdir()) if at.is_dir() else []
-        if len(folders) != 1 or not folders[0].is_dir():
-            raise CleansetError(f"{path}: entries at its top: {len(folders)}; expected one folder")
-        # unpacking hides a member twice, other headers, bytes behind the end: writing the tar again shows them
-        again = Path(scratch, "again")
-        write_tar(folders[0], again)
-        yield folders[0], again.read_bytes() == path.read_bytes()
+        try:
+            yield folder, filecmp.cmp(again, path, shallow=False)
+        # the user knows the tar, not where it was unpacked
+        except CleansetError as error:
+            raise CleansetError(str(error).replace(f"{at}/", f"{path}, ")) from None
+        except OSError as error:
+            error.filename = str(error.filename or "writing").replace(f"{at}/", f"{path}, ")
+            raise
+
+
+def _extracted(path: Path, at: Path) -> Path:
+    """The only folder in a tar, extracted into the new folder `at`. Raises OSError if there is no room."""
+    try:
+        # "r:" and not "r", which would decompress, too: what publish writes is never compressed
+        with tarfile.open(path, "r:") as tar:
+            # the filter refuses paths and links that lead out of the folder: the tar may come from anywhere
+            tar.extractall(at, filter="data")
+    except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise CleansetError(
+            f"{path}: not a tar that can be read ({reason(error)}); expected one of cleanset publish"
+        ) from None
+    folders = list(at.iterdir()) if at.is_dir() else []
+    if len(folders) != 1 or not folders[0].is_dir():
+        raise CleansetError(f"{path}: entries at its top: {len(folders)}; expected one folder")
+    return folders[0]
 
 
 _SUFFIXES = {".JPEG": "jpg", ".png": "png"}
@@ -65,6 +87,7 @@ def pack(folder: Path, out: Path, shard_size: int) -> str:
     An image is three members: <image_id>.jpg or .png, .cls (the class index) and .json (its line of the manifest).
     The same export gives the same bytes. Raises CleansetError for a file that is not the one in the manifest.
     """
+    check_outside(out, folder)
     entries = read_entries(folder)
     if problems := check_set(dict(enumerate(entries, start=2))):
         raise CleansetError(f"{folder}: {problems[0]}; see cleanset verify {folder}")

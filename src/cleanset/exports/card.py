@@ -41,7 +41,7 @@ def card(provenance: Provenance, selection: pd.DataFrame, rejected: pd.DataFrame
     parts = (
         front_matter(provenance.model, counts["images"], bool(release.reviewers), with_images=True),
         _summary(provenance, counts),
-        _loading(provenance.model),
+        loading(provenance.model),
         _MOTIVATION,
         _counts(counts),
         _columns(counts),
@@ -50,13 +50,12 @@ def card(provenance: Provenance, selection: pd.DataFrame, rejected: pd.DataFrame
         _rejects(counts),
         _short(short_classes(selection, rejected, classes, per_class)),
         _flaws(provenance.model, counts),
-        _USES,
-        f"## Licences and terms\n\n{licences(release.reviewers)} See {LICENCE_URL}\n\n{TERMS} They are at {TERMS_URL}; "
-        "whoever hands this set on hands them on with it.",
+        USES,
+        terms(release),
         _maintenance(release),
         _scores(provenance.scored),
         _origin(provenance),
-        f"## Citation\n\n```bibtex\n{citation(release.reviewers)}\n```",
+        cited(release),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -86,7 +85,7 @@ The images are not here: ImageNet's terms leave it to you to get them. With your
 tar, or a folder of any layout) and `cleanset` installed, in this folder:
 
 ```sh
-cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out images
+cleanset rebuild --manifest manifest.csv --images ILSVRC2012_img_val.tar --out ../images
 ```
 
 makes every image byte for byte. The table alone:
@@ -97,7 +96,7 @@ table = datasets.load_dataset(os.getcwd())["validation"]
 ```
 """
 
-_USES = """\
+USES = """\
 ## Uses
 
 Made for studies that start from clean images: adversarial examples and how people see them, corruptions, certified
@@ -151,7 +150,8 @@ labels (class indices), `reviewers` is how many people judged the image. `metada
     return text
 
 
-def _loading(model: str) -> str:
+def loading(model: str) -> str:
+    """The section on loading a set that has its images."""
     return f"""\
 ## Loading
 
@@ -174,6 +174,19 @@ table = datasets.load_dataset(os.getcwd())["validation"]
 
 The `label` of `datasets` has the names of all 1,000 classes, in the order of the class indices. `datasets` turns an
 image that carries an EXIF orientation; the others do not, nor did the models."""
+
+
+def terms(release: Release) -> str:
+    """The section on licences and ImageNet's terms."""
+    return (
+        f"## Licences and terms\n\n{licences(release.reviewers)} See {LICENCE_URL}\n\n{TERMS} They are at {TERMS_URL}; "
+        "whoever hands this set on hands them on with it."
+    )
+
+
+def cited(release: Release) -> str:
+    """The section on what to cite."""
+    return f"## Citation\n\n```bibtex\n{citation(release.reviewers)}\n```"
 
 
 def _counts(counts: Mapping[str, int]) -> str:

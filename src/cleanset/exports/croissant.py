@@ -1,11 +1,13 @@
-"""The description of a set in MLCommons Croissant 1.1, made from its manifest and what its release says."""
+"""The description of a set in MLCommons Croissant 1.1 with RAI 1.0, from its manifest and what its release says."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from cleanset.exports.description import (
+    CREATOR,
     IMAGENET_URL,
+    KEYWORDS,
     LICENCE_URL,
     TERMS,
     TERMS_URL,
@@ -14,8 +16,10 @@ from cleanset.exports.description import (
     licences,
     name_of,
     provenance_of_files,
+    summary_of,
 )
 from cleanset.exports.manifest import MANIFEST, Entry
+from cleanset.exports.responsible_ai import RAI_VERSION, rai_properties
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 
@@ -85,28 +89,26 @@ _PROPERTIES = {"image_id": "prov:wasDerivedFrom", "file_sha256": "sc:sha256"}
 
 def croissant_json(entries: Sequence[Entry], manifest_sha256: str, release: Release) -> str:
     """The description of the set whose manifest has these entries and this SHA-256."""
-    several = ", or several where its tier is relaxed" if any(entry.tier == "relaxed" for entry in entries) else ""
     models = sorted({entry.model for entry in entries})
-    classes = len({entry.wnid for entry in entries})
     described = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": VERSION,
+        "conformsTo": [VERSION, RAI_VERSION],
         "name": name_of("-".join(models) or "empty"),
-        "description": f"{len(entries):,} images of {classes:,} classes of ILSVRC2012 that the model "
-        f"finds easy, each with one label{several}, without watermark, filter, border or noise.",
+        "description": summary_of(entries),
         "version": release.version,
         **({"datePublished": release.date} if release.date else {}),
         "license": TERMS_URL,
         "sdLicense": LICENCE_URL,
         "conditionsOfAccess": f"{TERMS} {licences(release.reviewers)}",
         "usageInfo": _USES,
-        "keywords": ["ImageNet", "ILSVRC2012", "image classification", "robustness", "human-verified"],
+        "keywords": KEYWORDS,
         "isLiveDataset": False,
         "url": IMAGENET_URL,
         "citeAs": citation(release.reviewers),
-        "creator": {"@type": "sc:Organization", "name": "The cleanset authors"},
+        "creator": {"@type": "sc:Organization", "name": CREATOR},
         "prov:wasDerivedFrom": {"@type": "prov:Entity", "@id": IMAGENET_URL, "prov:label": "ILSVRC2012"},
+        **rai_properties(entries, release),
         "distribution": [
             {
                 "@type": "cr:FileObject",

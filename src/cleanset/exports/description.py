@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # loading a set needs none of these
     import pandas as pd
 
     from cleanset.edition.params import Params
+    from cleanset.exports.manifest import Entry
     from cleanset.scoring.record import ScoreRecord
 
 UNPUBLISHED = "0.0.0"
@@ -87,6 +88,14 @@ def release_of(croissant: bytes) -> Release:
     # a file from elsewhere may hold anything; verify then finds that it is not the one made from the manifest
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError):
         return Release()
+
+
+def manifest_sha256_of(croissant: bytes) -> str | None:
+    """The SHA-256 of the manifest in a Croissant description of this project; None for any other."""
+    try:
+        return str(next(each["sha256"] for each in json.loads(croissant)["distribution"] if "sha256" in each))
+    except (ValueError, LookupError, TypeError, StopIteration, RecursionError):
+        return None
 
 
 TERMS_URL = "https://www.image-net.org/download.php"
@@ -160,6 +169,20 @@ def licence_text(reviewers: Iterable[str]) -> str:
     return (
         f"{licences(reviewers)}\nCC BY 4.0: {LICENCE_URL}\n\n"
         f"{TERMS}\nThe terms: {TERMS_URL}\n\nWho uses the set cites\n\n{citation(reviewers)}\n"
+    )
+
+
+CREATOR = "The cleanset authors"
+KEYWORDS = ["ImageNet", "ILSVRC2012", "image classification", "robustness", "human-verified"]
+
+
+def summary_of(entries: "Sequence[Entry]") -> str:
+    """A sentence on the set with these entries."""
+    several = ", or several where its tier is relaxed" if any(entry.tier == "relaxed" for entry in entries) else ""
+    classes = len({entry.wnid for entry in entries})
+    return (
+        f"{len(entries):,} images of {classes:,} classes of ILSVRC2012 that the model finds easy, each with one label"
+        f"{several}, without watermark, filter, border or noise."
     )
 
 

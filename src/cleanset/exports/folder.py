@@ -20,13 +20,15 @@ CARD = "README.md"
 REJECTED_CSV = "rejected.csv"
 """The candidates that are not in the set, each with its reason."""
 LICENCE = "LICENSE"
+ZENODO = ".zenodo.json"
 CHECKSUMS = "checksums.sha256"
 """The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
 SIGNATURE = f"{CHECKSUMS}.sig"
-DESCRIPTIONS = (LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
+DESCRIPTIONS = (ZENODO, LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
 """The files that describe a set, sorted by name."""
-OPTIONAL = (LICENCE, CARD, REJECTED_CSV)
-"""Descriptions that a set rebuilt from its manifest lacks; only a published set has LICENCE."""
+OPTIONAL = (ZENODO, LICENCE, CARD, REJECTED_CSV)
+"""Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE and
+ZENODO."""
 
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 
@@ -81,11 +83,20 @@ def manifest_text(path: Path, expected: str = "the folder of an export, or its m
     """The text of a manifest, and its name for messages; `path` is that of the manifest or of its folder."""
     manifest = path / MANIFEST if path.is_dir() else path
     try:
-        return read_regular_file(manifest).decode(), str(manifest)
+        text = read_regular_file(manifest).decode()
     except (FileNotFoundError, NotADirectoryError):
         raise CleansetError(f"{manifest}: missing; expected {expected}") from None
     except UnicodeDecodeError as error:
         raise CleansetError(f"{manifest}: not a text file ({error}); expected a manifest") from None
+    if "\0" in text:
+        raise CleansetError(f"{manifest}: not a text file (it has the character 0); expected {expected}: unpack a tar")
+    return text, str(manifest)
+
+
+def check_outside(out: Path, folder: Path) -> None:
+    """Raise CleansetError if `out` is in the folder of a set, of which it would become a part that does not belong."""
+    if out.resolve().is_relative_to(folder.resolve()) and out.resolve() != folder.resolve():
+        raise CleansetError(f"{out}: inside the set {folder}; expected a new or empty folder outside of it")
 
 
 def read_entries(path: Path) -> list[Entry]:

@@ -17,6 +17,8 @@ from cleanset.exports.folder import (
     METADATA,
     REJECTED_CSV,
     SIGNATURE,
+    ZENODO,
+    check_outside,
     checksums,
     read_entries,
     read_image,
@@ -24,6 +26,7 @@ from cleanset.exports.folder import (
 )
 from cleanset.exports.manifest import MANIFEST, Entry
 from cleanset.exports.signature import sign
+from cleanset.exports.zenodo import zenodo_json
 from cleanset.files import new_folder, sha256
 
 WORD_ON_TERMS = (
@@ -48,11 +51,12 @@ class Publication:
 def run(export: Path, out: Path, with_images: bool, key: Path | None) -> Publication:
     """Write a release of the finished set in `export` into the new folder `out`: a folder, and a tar of it.
 
-    Both hold the manifest, card, Croissant description, licence, rejected candidates and checksums, with `with_images`
-    the images too, and with `key`, a private SSH key, the signature of the checksums. The same export gives the same
-    bytes; so does the signature of an Ed25519 key. Raises CleansetError for a set that verify finds a problem in, that
-    has no card, or that is not dated.
+    Both hold the manifest, card, Croissant description, licence, rejected candidates, metadata for Zenodo and
+    checksums, with `with_images` the images too, and with `key`, a private SSH key, the signature of the checksums. The
+    same export gives the same bytes; so does the signature of an Ed25519 key. Raises CleansetError for a set that
+    verify finds a problem in, that has no card or no rejected candidates, or that is not dated.
     """
+    check_outside(out, export)
     entries, release = _publishable(export)
     model = entries[0].model
     name = f"{name_of(model)}-{release.version}"
@@ -90,8 +94,11 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
             f"{export}: problems: {len(problems)}, the first: {problems[0]}; see cleanset verify {export}"
         )
     entries, release = read_entries(export), release_of(read_regular_file(export / CROISSANT))
-    if not (export / CARD).is_file():
-        raise CleansetError(f"{export}: no data card ({CARD}); expected a set that stage export has written")
+    for name, what in ((CARD, "data card"), (REJECTED_CSV, "table of rejected candidates")):
+        if not (export / name).is_file():
+            raise CleansetError(
+                f"{export}: no {what} ({name}); expected a set that stage export has written, not a rebuilt one"
+            )
     if not entries:
         raise CleansetError(f"{export}: no images; expected at least one")
     if not release.date:
@@ -106,9 +113,16 @@ def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images
     """The files that describe the set, by name."""
     names = (CARD, CROISSANT, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
     texts = {name: read_regular_file(export / name) for name in names if (export / name).is_file()}
+    texts[ZENODO] = zenodo_json(entries, release, with_images).encode()
     texts[LICENCE] = licence_text(release.reviewers).encode()
     if not with_images:
-        card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)
+        try:
+            card = card_without_images(texts[CARD].decode(), entries[0].model, len(entries), release)
+        except ValueError:  # a section that is not there, or no UTF-8
+            raise CleansetError(
+                f"{export / CARD}: without the sections Loading and Motivation; expected the card of stage export: "
+                "run dvc repro"
+            ) from None
         texts[CARD] = card.encode()
     # last, because it lists the digests of all others
     texts[CHECKSUMS] = checksums({name: sha256(data) for name, data in texts.items()}).encode()

@@ -9,9 +9,10 @@ from pathlib import Path
 from cleanset.dataset.layouts import Location, locate
 from cleanset.exports.delivered import image_file
 from cleanset.exports.description import Release, release_of
-from cleanset.exports.folder import CROISSANT, manifest_text, read_regular_file, write_descriptions
+from cleanset.exports.folder import CARD, CROISSANT, manifest_text, read_regular_file, write_descriptions
 from cleanset.exports.manifest import Entry
 from cleanset.exports.manifest_check import Problem, check_manifest, check_set
+from cleanset.exports.rebuilt_card import rebuilt_card
 from cleanset.files import new_folder, sha256
 from cleanset.images.codec import decode, decoder, pixels_sha256
 from cleanset.machine import available_cores
@@ -34,8 +35,9 @@ class _IncompleteError(Exception):
 def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
     """Write the set of `manifest` into `out`, its images made from those under `images`.
 
-    Source, file and pixels of each must be those of the manifest. Raises CleansetError for a manifest that cannot
-    be read, and for images that cannot be found.
+    Source, file and pixels of each must be those of the manifest. The card is a shorter one (rebuilt_card), whatever
+    lies beside the manifest: the same manifest and release always give the same bytes. Raises CleansetError for a
+    manifest that cannot be read, and for images that cannot be found.
     """
     checked = check_manifest(*manifest_text(manifest))
     problems = [*checked.problems, *check_set(checked.entries)]
@@ -48,7 +50,8 @@ def run(manifest: Path, images: Path, out: Path) -> RebuildResult:
                 if problems:
                     # out of the block, so that new_folder removes what was written
                     raise _IncompleteError
-                write_descriptions(folder, list(checked.entries.values()), _release(manifest))
+                entries, release = list(checked.entries.values()), _release(manifest)
+                write_descriptions(folder, entries, release, {CARD: rebuilt_card(entries, release)})
         except _IncompleteError:
             pass
     return RebuildResult(str(out), checked.lines, problems)

@@ -2,30 +2,28 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from cleanset.errors import CleansetError
 from cleanset.exports.archive import unpack
-from cleanset.exports.croissant import croissant_json
-from cleanset.exports.description import release_of
+from cleanset.exports.description import UNPUBLISHED, name_of, release_of
+from cleanset.exports.description_check import checksum_problems, derived_problems, is_without_images
 from cleanset.exports.folder import (
     CARD,
     CHECKSUMS,
     CROISSANT,
     DESCRIPTIONS,
-    METADATA,
-    OPTIONAL,
     SIGNATURE,
-    checksums,
+    ZENODO,
     manifest_text,
-    metadata_csv,
-    read_checksums,
     read_regular_file,
 )
 from cleanset.exports.manifest import MANIFEST, Entry
-from cleanset.exports.manifest_check import CheckedManifest, Problem, check_manifest, duplicates
+from cleanset.exports.manifest_check import Problem, check_manifest, duplicates
 from cleanset.exports.signature import SignatureError, signer
 from cleanset.files import sha256
 from cleanset.machine import available_cores
@@ -33,6 +31,8 @@ from cleanset.machine import available_cores
 BATCH_FILES = 32
 """Files that a thread takes at a time."""
 
+_RELEASE = re.compile(r"[a-z][a-z0-9_]*@[0-9]+\.[0-9]+\.[0-9]+")
+_PUBLISHED_NAME = re.compile(r"cleanset-[a-z][a-z0-9_]*-[0-9]+\.[0-9]+\.[0-9]+")
 _IMAGE_ENDINGS = (".jpeg", ".jpg", ".png")
 
 
@@ -40,11 +40,15 @@ _IMAGE_ENDINGS = (".jpeg", ".jpg", ".png")
 class Verification:
     """The problems of a set, and how many of the manifest's images have none.
 
+    `model` is that of the manifest, `version` and `date` those of the Croissant description, empty where it has none.
     `card`: whether it has a data card. `with_images`: false where it was published without its images. `signed`:
     whether it has a signature; `signer`: whose, if it was checked and holds.
     """
 
     folder: str
+    model: str
+    version: str
+    date: str
     images: int
     good: int
     decoded: bool
@@ -64,21 +68,44 @@ class _Placed:
     file: str
 
 
-def run(folder: Path, decode: bool, signers: Path | None = None) -> Verification:
+def run(folder: Path, decode: bool, signers: Path | None = None, expected: str | None = None) -> Verification:
     """Compare the folder of an export with its manifest, and what describes it with its checksums.
 
     Where the SHA-256 of a file is that of the manifest, its pixels are taken for those of the manifest too; they are
     decoded only where it differs, or with `decode`. With `signers`, a public key or allowed signers, the set must be
-    signed by one of them. `folder` may be the tar of a published set, too: then the tar must have the bytes that
-    publish gives for what is in it. Raises CleansetError if no manifest or no `signers` can be read.
+    signed by one of them, and with `expected`, as in "standard@1.0.0", be that release. `folder` may be the tar of a
+    published set, too: then the tar must have the bytes that publish gives for what is in it. A folder or tar that is
+    named as publish names one must be of that release. Raises CleansetError if no manifest or no `signers` can be read.
     """
+    if expected is not None and not _RELEASE.fullmatch(expected):
+        raise CleansetError(f"--expect {expected}: not a release; expected MODEL@VERSION, such as standard@1.0.0")
+    if expected is not None and signers is None:
+        raise CleansetError(
+            f"--expect {expected}: without a signature anybody may have written the version; expected --signature too"
+        )
     if not folder.is_file() or folder.suffix != ".tar":
-        return _verify(folder, decode, signers)
-    with unpack(folder) as (inside, same_bytes):
-        found = _verify(inside, decode, signers)
-    if not same_bytes:
-        found.problems.append(Problem("unlike", folder.name, "other bytes", "those that publish gives for its files"))
+        # the name that was given, and that of the folder which a link leads to
+        found, names = _verify(folder, decode, signers), [folder.absolute().name, folder.resolve().name]
+    else:
+        with unpack(folder) as (inside, same_bytes):
+            found, names = _verify(inside, decode, signers), [folder.stem, inside.name]
+        if not same_bytes:
+            other = Problem("unlike", folder.name, "other bytes", "those that publish gives for its files")
+            found.problems.append(other)
+    found.problems.extend(_of_release(found, names, expected))
     return replace(found, folder=str(folder))
+
+
+def _of_release(found: Verification, names: Sequence[str], expected: str | None) -> Iterator[Problem]:
+    """Problems of a set that is of another release than `expected`, or than its folder or tar is named."""
+    release = f"{found.model or 'no model'}@{found.version}"
+    if expected not in (None, release):
+        yield Problem("release", CROISSANT, release, str(expected))
+    # a set that was rebuilt from a manifest alone does not know its version, whatever its folder is called
+    name = f"{name_of(found.model)}-{found.version}"
+    if found.version != UNPUBLISHED:
+        for other in sorted({each for each in names if _PUBLISHED_NAME.fullmatch(each) and each != name}):
+            yield Problem("release", other, release, f"the release of this name, or the name {name}")
 
 
 def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
@@ -86,7 +113,7 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     problems = [*manifest.problems, *duplicates(manifest.entries)]
     files, empty, others = _contents(folder)
     placed = _placed(manifest.entries, files)
-    with_images = bool(placed) or not _is_without_images(folder, files)
+    with_images = bool(placed) or not is_without_images(folder, files)
     found = {each.line for each in placed}
     for line, entry in manifest.entries.items():
         if with_images and line not in found:
@@ -96,10 +123,11 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     problems += [Problem("surplus", file, "a file", "nothing") for file in sorted(files - known)]
     problems += [Problem("surplus", name, "an empty folder", "nothing") for name in sorted(empty)]
     problems += [Problem("surplus", name, "not a regular file", "nothing") for name in sorted(others)]
-    if not manifest.problems:
-        # what is made from a faulty manifest differs for that reason alone
-        problems += _of_derived(folder, files, manifest, with_images)
-    problems += _of_checksums(folder, files, with_images)
+    release = release_of(read_regular_file(folder / CROISSANT) if CROISSANT in files else b"")
+    # what is made from a faulty manifest differs for that reason alone
+    derived = [] if manifest.problems else list(derived_problems(folder, files, manifest, release, with_images))
+    problems += derived
+    problems += checksum_problems(folder, files, with_images, agreeing=not manifest.problems and not derived)
     whose = _signer(folder, files, signers) if signers else None
     if isinstance(whose, Problem):
         problems.append(whose)
@@ -107,6 +135,9 @@ def _verify(folder: Path, decode: bool, signers: Path | None) -> Verification:
     good = sum(line not in bad for line in manifest.entries) if with_images else 0
     return Verification(
         folder=str(folder),
+        model=next((entry.model for entry in manifest.entries.values()), ""),
+        version=release.version,
+        date=release.date,
         images=manifest.lines,
         good=good,
         decoded=decode,
@@ -131,7 +162,8 @@ def render(verification: Verification, as_json: bool) -> str:
     if not verification.card:
         summary += f"; no data card ({CARD})"
     if verification.signer:
-        summary += f"; signed: {verification.signer}"
+        of = f" of {verification.date}" if verification.date else ""
+        summary += f"; signed: {verification.model} {verification.version}{of}, by {verification.signer}"
     elif verification.signed:
         summary += (
             "; signature not valid" if _has_bad_signature(verification) else "; signature not checked (--signature)"
@@ -142,7 +174,8 @@ def render(verification: Verification, as_json: bool) -> str:
 def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[str]]:
     """Paths of the files, of the empty folders, and of pipes, devices and links that lead to no file.
 
-    Relative to `folder`. Hidden files such as .DS_Store are left out, unless a program might take them for images.
+    Relative to `folder`. Hidden files such as .DS_Store are left out, but for ZENODO and what a program might take for
+    an image.
     """
     files, empty, others = set(), set(), set()
     with os.scandir(folder) as there:
@@ -154,7 +187,7 @@ def _contents(folder: Path, prefix: str = "") -> tuple[set[str], set[str], set[s
                 files |= inside[0]
                 empty |= inside[1] if any(inside) else {f"{name}/"}
                 others |= inside[2]
-            elif not entry.name.startswith(".") or entry.name.lower().endswith(_IMAGE_ENDINGS):
+            elif not entry.name.startswith(".") or name == ZENODO or name.lower().endswith(_IMAGE_ENDINGS):
                 (files if entry.is_file() else others).add(name)
     return files, empty, others
 
@@ -211,46 +244,6 @@ def _pixels(data: bytes) -> str | ValueError:
         return codec.pixels_sha256(codec.decode(data, ("JPEG", "PNG")))
     except ValueError as error:
         return error
-
-
-def _of_derived(folder: Path, files: set[str], manifest: CheckedManifest, with_images: bool) -> Iterator[Problem]:
-    """Problems of the files that are made from the manifest: missing, or made from another one."""
-    entries = list(manifest.entries.values())
-    release = release_of(read_regular_file(folder / CROISSANT) if CROISSANT in files else b"")
-    texts = {CROISSANT: croissant_json(entries, sha256(manifest.text.encode()), release)}
-    if with_images:
-        texts[METADATA] = metadata_csv(manifest.text)
-    for name, text in texts.items():
-        if name not in files:
-            yield Problem("missing", name, "nothing", f"what is made from {MANIFEST}")
-        elif read_regular_file(folder / name) != text.encode():
-            yield Problem("unlike", name, "something else", f"what is made from {MANIFEST}")
-
-
-def _is_without_images(folder: Path, files: set[str]) -> bool:
-    """Whether a set was published without its images, and so without METADATA, which needs them."""
-    # a METADATA that is listed but lost is a fault, not a set without images
-    return CHECKSUMS in files and METADATA not in {*files, *read_checksums(folder)[1]}
-
-
-def _of_checksums(folder: Path, files: set[str], with_images: bool) -> Iterator[Problem]:
-    """Problems of the files that describe the set, compared with CHECKSUMS."""
-    if CHECKSUMS not in files:
-        yield Problem("missing", CHECKSUMS, "nothing", "the digests of the files that describe the set")
-        return
-    text, listed = read_checksums(folder)
-    needed = [name for name in DESCRIPTIONS if name not in OPTIONAL and (with_images or name != METADATA)]
-    if checksums(listed) != text or not set(needed) <= set(listed) <= set(DESCRIPTIONS):
-        yield Problem("unlike", CHECKSUMS, "something else", f"a SHA-256 and a name for each of {', '.join(needed)}")
-        return
-    for name, digest in listed.items():
-        if name not in files:
-            yield Problem("missing", name, "nothing", digest)
-        elif (found := sha256(read_regular_file(folder / name))) != digest:
-            yield Problem("changed", name, found, digest)
-    for name in DESCRIPTIONS:
-        if name in files and name not in listed:
-            yield Problem("surplus", name, "a file", f"nothing, for {CHECKSUMS} does not list it")
 
 
 def _signer(folder: Path, files: set[str], signers: Path) -> str | Problem:

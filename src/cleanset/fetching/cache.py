@@ -67,6 +67,23 @@ def keep_location(published: PublishedSet, located: SetLocation) -> None:
     write_text(_location_file(published, located.commit), json.dumps(asdict(located), indent=2) + "\n")
 
 
+@contextmanager
+def writing() -> Iterator[None]:
+    """Name the cache, and what to do, where a system error in the block comes from it: no room, no permission."""
+    try:
+        yield
+    except OSError as error:
+        cache = cache_folder()
+        # a write names no file
+        at = Path(error.filename).absolute() if isinstance(error.filename, str) else cache
+        if error.strerror is None or not (at.is_relative_to(cache) or cache.is_relative_to(at)):
+            raise
+        raise CleansetError(
+            f"{cache}: {error.strerror}; expected a folder for what is fetched, with room, that can be written: free "
+            "some, or set CLEANSET_CACHE to another folder"
+        ) from None
+
+
 class KeptSet:
     """The files of one set on this machine, whole or in part."""
 

@@ -1,6 +1,5 @@
 """The command `fetch`: a finished set from a git repository; used by `cleanset.load` and `cleanset.table`, too."""
 
-import shutil
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -10,12 +9,12 @@ from pathlib import Path
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
 from cleanset.exports.manifest import MANIFEST
-from cleanset.fetching.cache import KeptSet, SetLocation, keep_commit, keep_location, known_commit
+from cleanset.fetching.cache import KeptSet, SetLocation, keep_commit, keep_location, known_commit, writing
 from cleanset.fetching.cache import known_location as known
 from cleanset.fetching.dvc_files import directory_md5, files_of, remote_of
 from cleanset.fetching.git import COMMIT, PublishedSet, Snapshot, UnknownRevisionError, published_set, snapshot
 from cleanset.fetching.stores import MissingError, Store, UnreachableError, object_path, store_of
-from cleanset.files import md5, new_folder, workspace_for
+from cleanset.files import check_new, md5, new_folder, workspace_for
 from cleanset.machine import cache_folder
 from cleanset.progress import tracked
 
@@ -41,14 +40,24 @@ def run(
     `update` asks the repository again what its branch or tag is; `force` computes the MD5 of every file again. Raises
     CleansetError if anything cannot be reached, or is missing or damaged there; what has been fetched is kept.
     """
+    if out is not None:
+        check_new(out)  # not only after everything has been fetched
     fetched = fetch(published_set(url, rev, folder, model), update, force)
     if out is None:
         return fetched
     with new_folder(out) as copy:
-        shutil.copytree(fetched.folder, copy)
+        _copy(fetched.folder, copy)
         if problems := verify.run(copy, decode=False).problems:
             raise CleansetError(f"{fetched.folder}: {problems[0]}; expected the set that was fetched: add --force")
     return FetchedSet(out, fetched.model, fetched.commit, fetched.images)
+
+
+def _copy(folder: Path, out: Path) -> None:
+    # not shutil.copytree, whose error forgets why, and not shutil.copyfile, whose error names the source
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        target = out / path.relative_to(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
 
 
 def render(fetched: FetchedSet) -> str:
@@ -58,6 +67,7 @@ def render(fetched: FetchedSet) -> str:
     )
 
 
+@writing()
 def fetch(published: PublishedSet, update: bool = False, force: bool = False) -> FetchedSet:
     """The set, from this machine if it is here, whole; else what is missing or damaged is fetched. See `run`."""
     located = _located(published, update)
@@ -86,6 +96,7 @@ def fetch(published: PublishedSet, update: bool = False, force: bool = False) ->
     return _fetched(published, located, kept, files)
 
 
+@writing()
 def manifest(published: PublishedSet, update: bool = False) -> tuple[str, str]:
     """The text of the set's manifest, and its name for messages; fetches no image."""
     located = _located(published, update)

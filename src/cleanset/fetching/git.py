@@ -1,5 +1,6 @@
 """A set that a git repository publishes, and files of that repository, read by the program git without a full clone."""
 
+import errno
 import os
 import re
 import subprocess
@@ -13,6 +14,9 @@ from cleanset.validation import shown
 MAX_TEXT_BYTES = 1 << 24
 """A dvc.lock of ten models has some 30,000 bytes."""
 
+MIN_ROOM_BYTES = 1 << 16
+"""Room for what git keeps of a small repository."""
+
 _ROLE = re.compile(r"[a-z][a-z0-9_]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"\w[\w./+@-]*")  # no option of git, and no refspec
@@ -24,6 +28,13 @@ _PREFIX = re.compile(r"^(fatal|error|remote|ssh): *")
 _SETTINGS = ("GIT_ASKPASS", "GIT_CONFIG", "GIT_EXEC", "GIT_PROXY", "GIT_SSH", "GIT_SSL", "GIT_TERMINAL", "GIT_TRACE")
 # lines that git adds to any failure, and that tell nothing about the cause
 _BOILERPLATE = ("warning:", "Please make sure you have", "and the repository exists")
+# what git says of a disk that it cannot write
+_DISK_ERRORS = {
+    "No space left on device": errno.ENOSPC,
+    "Out of diskspace": errno.ENOSPC,
+    "Disk quota exceeded": errno.EDQUOT,
+    "Read-only file system": errno.EROFS,
+}
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.*|[^/@\s]+@[^/:\s]+:.*")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -123,15 +134,19 @@ def snapshot(published: PublishedSet, rev: str, folder: Path) -> Snapshot:
     """The repository at a revision, in the new folder `folder`.
 
     Downloads the files that are read and the names of the others; where `rev` is an abbreviated commit, also the list
-    of all commits. Raises UnknownRevisionError, and CleansetError if there is no such repository or it does not answer.
+    of all commits. Raises UnknownRevisionError, CleansetError if there is no such repository or it does not answer, and
+    OSError if the disk with `folder` is full.
     """
     try:
-        _git(None, "init", "--quiet", "--bare", str(folder))
+        # without a template, which holds hooks that nothing here runs
+        _git(None, "init", "--quiet", "--bare", "--template=", str(folder))
         # a promisor remote is asked for a file only when the file is read
         for key, value in (("url", published.url), ("promisor", "true"), ("partialclonefilter", "blob:none")):
             _git(folder, "config", f"remote.origin.{key}", value)
         return Snapshot(published, folder, _commit(published, rev, folder))
     except _GitError as error:
+        # git words a full disk in many ways: whether there is room shows here
+        (folder.parent / "room").write_bytes(bytes(MIN_ROOM_BYTES))
         raise _unreachable(published, error) from None
 
 
@@ -167,7 +182,7 @@ def _commit_in_history(published: PublishedSet, folder: Path, rev: str) -> str:
 
 
 def _git(folder: Path | None, *arguments: str) -> str:
-    """Run git and return its output. Raises _GitError if it fails."""
+    """Run git and return its output. Raises _GitError if it fails, and OSError if a disk here is full or read-only."""
     place = [] if folder is None else [f"--git-dir={folder}"]
     try:
         done = subprocess.run(
@@ -179,7 +194,13 @@ def _git(folder: Path | None, *arguments: str) -> str:
             "git: not found; expected the program git, which reads the repository: install it"
         ) from None
     if done.returncode:
-        raise _GitError(done.stderr.decode(errors="replace"))
+        said = done.stderr.decode(errors="replace")
+        # git marks the lines of the other machine, whose disk is not meant
+        here = [line for line in said.splitlines() if not line.startswith("remote:")]
+        for phrase, code in _DISK_ERRORS.items():
+            if any(phrase in line for line in here):
+                raise OSError(code, os.strerror(code))
+        raise _GitError(said)
     return done.stdout.decode(errors="replace")
 
 
