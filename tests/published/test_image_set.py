@@ -15,7 +15,7 @@ from cleanset.dataset.labels import read_original_labels, timm_reassessed
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
 from cleanset.exports.folder import read_entries
-from cleanset.published import image_set
+from cleanset.published import digests, image_set
 from cleanset.published.archive_md5 import archive_md5
 from cleanset.published.choice import MODELS, PublishedChoice
 from cleanset.published.golden import differences, numbers
@@ -24,6 +24,7 @@ from cleanset.published.selected_images import select_images
 from tests.compare.command import cleanset, says
 from tests.exports.conftest import edit
 from tests.published.conftest import Drawn
+from tests.published.drawn_archive import draw_archive
 from tests.small_disks import small_disk_at
 
 
@@ -84,7 +85,7 @@ def test_its_manifest_invents_nothing(drawn: Drawn, repository: Path) -> None:
         assert entry.row()[7:9] == (listed.get(entry.image_id, ""),) * 2
         assert entry.source_check == "archive_md5"
         assert entry.real_classes == (entry.class_index,)
-    assert sum(entry.confidence is None for entry in entries) == 73
+    assert sum(entry.confidence is None for entry in entries) == 107
     assert {entry.reviewers for entry in entries} == {1}
 
 
@@ -116,14 +117,20 @@ def test_every_candidate_has_one_reassessed_label_its_class() -> None:
 @pytest.mark.parametrize(
     ("model", "unreviewed", "kept", "classes", "boxes", "asked"),
     [
-        ("standard", "pending", 0, 0, 0, 0),
-        ("corruption_robust", "pending", 0, 0, 0, 0),
-        ("norm_robust", "clean", 0, 0, 0, 0),
-        ("standard", "clean", 0, 0, 0, 0),
+        ("norm_robust", "pending", 2857, 989, 109, 0),
+        ("norm_robust", "clean", 2857, 989, 109, 0),
+        ("standard", "pending", 969, 668, 30, 3630),
+        ("standard", "clean", 2950, 995, 21, 0),
+        ("corruption_robust", "pending", 1236, 764, 45, 3226),
     ],
 )
-def test_the_other_models(model: str, unreviewed: str, kept: int, classes: int, boxes: int, asked: int) -> None:
-    """The numbers in docs/published_set.md."""
+def test_the_other_models(
+    model: str, unreviewed: str, kept: int, classes: int, boxes: int, asked: int, repository: Path
+) -> None:
+    """As docs/published_set.md has them."""
+    how = "`pending` or `clean`" if model == "norm_robust" else f"`{unreviewed}`"
+    row = f"| `{model}` | {how} | {kept:,} | {classes} | {boxes} | {asked:,} |\n"
+    assert row in (repository / "docs" / "published_set.md").read_text()
     filled = select_images(PublishedChoice(model, unreviewed)).filled
     whole = filled.selection[~filled.selection["box_unknown"]]
     found = (
@@ -286,7 +293,7 @@ def test_crops_whose_boxes_somebody_has_drawn(drawn: Drawn, tmp_path: Path) -> N
     with Image.open(tmp_path / "out" / entry.file) as image:
         assert (image.format, image.size) == ("PNG", (36, 36))
     assert verify.run(tmp_path / "out", decode=True).problems == []
-    assert "| reviews of alice | " in (tmp_path / "out" / "README.md").read_text()
+    assert "| `reviews of alice` | " in (tmp_path / "out" / "README.md").read_text()
     edit(path, "[0, 1, 36, 37]", "[0, 1, 360, 37]")
     with pytest.raises(CleansetError, match=rf"{wnid}.yaml, line 2, {image_id}: crop .* expected a box inside it"):
         image_set.run(choice, drawn.archive, tmp_path / "other", drawn.digests)
@@ -295,15 +302,20 @@ def test_crops_whose_boxes_somebody_has_drawn(drawn: Drawn, tmp_path: Path) -> N
         image_set.run(choice, drawn.archive, tmp_path / "other", drawn.digests)
 
 
-def test_unreviewed_images_taken_for_clean(drawn: Drawn, tmp_path: Path) -> None:
-    written = image_set.run(PublishedChoice(unreviewed="clean"), drawn.archive, tmp_path / "out", drawn.digests)
+def test_unreviewed_images_taken_for_clean(tmp_path: Path) -> None:
+    choice = PublishedChoice("standard", "clean")
+    archive = draw_archive(tmp_path / "val.tar", select_images(choice).filled.selection["image_id"])
+    digests.run(archive, tmp_path / "digests.csv")
+    written = image_set.run(choice, archive, tmp_path / "out", tmp_path / "digests.csv")
     entries = read_entries(tmp_path / "out")
-    assert written.unreviewed == sum(entry.reviewers == 0 for entry in entries) > 0
-    body = (tmp_path / "out" / "README.md").read_text().split("# cleanset-norm_robust\n\n")[1]
+    reviewed = {image_id for _, image_id in published_verdicts()}
+    assert {entry.image_id for entry in entries if entry.reviewers == 0} == {
+        each.image_id for each in entries
+    } - reviewed
+    body = (tmp_path / "out" / "README.md").read_text().split("# cleanset-standard\n\n")[1]
     notice = "Images that nobody has reviewed were taken for clean: a first look, not for a study."
     assert body.startswith(f"**{notice}**\n")
-    assert notice in image_set.render(written)
-    assert f"images that nobody has reviewed: {written.unreviewed}\n" in image_set.render(written)
+    assert f"\nimages that nobody has reviewed: {written.unreviewed:,}\n{notice}\n" in image_set.render(written)
 
 
 def test_the_lines_it_prints(drawn: Drawn) -> None:
