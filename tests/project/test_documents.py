@@ -49,8 +49,8 @@ NOT_RUN = {
     "tests/study gives some, in a browser too",
     "cleanset study serve --plan build/study": "serves a page until it is stopped: tests/study starts it",
     "make published": "docs/published_set.md: tests/published runs `cleanset replay`, which is all that it does",
-    "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README has the same line, "
-    "which runs on a drawn archive",
+    "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README's same line "
+    "runs on a drawn archive",
 }
 """The blocks marked console, and why no test runs them."""
 SHA256 = "0123456789abcdef" * 4
@@ -152,7 +152,7 @@ def installed_at(folder: Path) -> dict[str, str]:
 
 
 def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tmp_path: Path) -> None:
-    """With a drawn archive in place of ImageNet's, whose table of digests declares its MD5; from the installed wheel."""
+    """With a drawn archive in place of ImageNet's, whose table of digests declares its MD5; as installed by pip."""
     archive = draw_archive(tmp_path / ARCHIVE, select_images(PublishedChoice()).candidates["image_id"])
     digests.run(archive, tmp_path / "digests.csv")
     source = pristine.clone(tmp_path / "source")
@@ -168,7 +168,7 @@ def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tm
     page = (repository / "docs" / "published_set.md").read_text()
     assert f"{written}\n{left_out}\n{verified}\n" in page
     assert loaded == (
-        "ImageSet(norm_robust: 2,857 images of 989 classes, 'scooter') RGB 0 ILSVRC2012_val_00029930 "
+        "ImageSet(norm_robust: 2,857 images of 989 classes, 'scooter') RGB 0 ILSVRC2012_val_00024327 "
         f"{tmp_path}/packages/cleanset/__init__.py"
     )
     (bibtex,) = blocks(repository, "bibtex", "README.md")

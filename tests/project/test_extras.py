@@ -58,8 +58,8 @@ def project(repository: Path) -> dict[str, list[str]]:
     [
         (
             "",
-            "cli loading fetching.fetch exports.verify exports.rebuild exports.archive exports.image_set exports.citations "
-            "published.image_set published.digests published.kept_set",
+            "cli loading fetching.fetch exports.verify exports.rebuild exports.archive exports.image_set "
+            "exports.citations published.image_set published.digests published.kept_set",
         ),
         ("torch", "loading exports.torch_dataset"),
         (
