@@ -234,6 +234,10 @@ def test_folders_that_are_not_the_originals(drawn: Drawn, tmp_path: Path) -> Non
     message = refused(drawn, images)
     assert f"{images}: ILSVRC2012_val_" in message
     assert message.endswith("expected the JPEG of ImageNet: fetch it again; images with a problem: 2 of 2,857")
+    unpacked(drawn, images, "flat")
+    shutil.copy(images / f"{selected[0]}.JPEG", images / f"{selected[1]}.JPEG")
+    assert f"{images}: twice " in (message := refused(drawn, images))
+    assert message.endswith("expected one place for each: take the originals")
     for path in images.iterdir():
         Image.new("RGB", (64, 64), (int(path.stem[-8:]) % 256, 0, 0)).save(path)
     assert "2,857 of 2,857 images have a short side of 64 pixels: resized; expected" in refused(drawn, images)

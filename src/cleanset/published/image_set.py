@@ -26,6 +26,7 @@ from cleanset.exports.description import (
 )
 from cleanset.exports.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.exports.manifest import Entry
+from cleanset.exports.manifest_check import duplicates
 from cleanset.files import new_folder, sha256
 from cleanset.images.codec import Facts
 from cleanset.machine import available_cores
@@ -170,9 +171,12 @@ def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], s
         more = f"; images with a problem: {len(problems):,} of {len(rows):,}" if problems[1:] else ""
         raise CleansetError(f"{problems[0]}{more}")
     pairs = [each for each in written if not isinstance(each, CleansetError)]
+    entries = [entry for entry, _ in pairs]
     if source.check == "none":
         check_sides(source.images, [facts for _, facts in pairs])
-    return [entry for entry, _ in pairs]
+        for problem in duplicates(dict(enumerate(entries))):
+            raise CleansetError(f"{source.images}: {problem}: take the originals")
+    return entries
 
 
 def _check_further_reviews(chosen: SelectedImages, source: SourceImages) -> None:
