@@ -113,9 +113,10 @@ def copy_checkout(repository: Path, folder: Path) -> Checkout:
         cwd=repository, capture_output=True, text=True, check=True,
     )  # fmt: skip
     for name in filter(None, listed.stdout.split("\0")):
-        if (repository / name).is_file():
+        # a link, also to a folder, is copied as one
+        if (repository / name).is_file() or (repository / name).is_symlink():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(repository / name, folder / name)
+            shutil.copy2(repository / name, folder / name, follow_symlinks=False)
     checkout = Checkout(folder)
     checkout.run("git", "init", "--quiet", "--initial-branch", "main")
     checkout.commit("Copy")
