@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cleanset.exports.card import USES, cited, front_matter, loading, terms
-from cleanset.exports.description import UNPUBLISHED, Release, name_of
+from cleanset.exports.description import UNPUBLISHED, Release, name_of, unverified_notice
 from cleanset.exports.manifest import Entry
 
 
@@ -18,6 +18,8 @@ def rebuilt_card(entries: Sequence[Entry], release: Release) -> str:
     parts = (
         front_matter(model, len(entries), reviewed, with_images=True),
         f"# {name_of(model)}",
+        # of all images or of none: a set is made from one source
+        *(f"**{notice}**" for notice in unverified_notice(entries[0].source_check)),
         _summary(entries, release),
         loading(model),
         USES,
