@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # loading a set needs none of these
     import pandas as pd
 
     from cleanset.edition.params import Params
-    from cleanset.scoring.record import ScoreRecord
+    from cleanset.scoring.record import ListRecord, ScoreRecord
 
 UNPUBLISHED = "0.0.0"
 """The version of an unpublished set, such as one that was rebuilt from a manifest alone."""
@@ -213,7 +213,7 @@ def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]
 _DETERMINING: dict[str, Any] = {
     "protocol": True,
     "dataset": {"classes", "label"},
-    "models": {"__all__": {"source", "name", "threat_model", "sha256"}},  # not the path of the weights
+    "models": {"__all__": {"source", "name", "threat_model", "sha256", "beyond_sha256"}},  # no paths
     "select": True,
     "review": True,
     "export": {"images_per_class", "strict"},  # not the version and date of the release
@@ -244,7 +244,7 @@ class Provenance:
     images_per_class: int
     unreviewed_clean: bool
     readings: Sequence[str]
-    scored: "ScoreRecord"
+    scored: "ScoreRecord | ListRecord"
     params: Mapping[str, Any]
     inputs: Sequence[InputDigest]
 
