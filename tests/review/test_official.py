@@ -43,6 +43,8 @@ def test_both_projects_digests(repository: Path) -> None:
     """The sample's archive of the same name is another; the ImageNet edition's is the official one."""
     assert not images_are_official(Edition(repository), TAR)
     assert images_are_official(Edition(repository / "imagenet"), TAR)
+    published = Edition(repository / "imagenet-published")
+    assert images_are_official(published, read_params(published.folder).dataset.images)
 
 
 def test_a_folder_of_the_archives_name(tmp_path: Path) -> None:
