@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5, are_official
+from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.review import agreement_report

@@ -69,8 +69,7 @@ def effect(selection: pd.DataFrame, predictions: Predictions) -> dict[str, int |
     """Metrics of the effect of cropping on the images kept.
 
     `images_wrong_after_crop` counts the misclassified ones. `confidence_change_by_crop` is the mean change over the
-    crops that are classified correctly, in probability with six decimals; missing where there is none. Every crop needs
-    a prediction.
+    crops that are classified correctly, in probability with six decimals; missing where there is none.
     """
     changes, misclassified = [], 0
     rows = zip(crops_of(selection), selection["class_index"], selection["confidence"].tolist(), strict=True)
