@@ -52,8 +52,8 @@ def build(folder: Path) -> tuple[str, float]:
             Entry(
                 model="standard", wnid=wnid, class_index=class_index, class_name=label_names()[class_index],
                 rank=rank + 1, image_id=image_id(number), tier="top5", confidence=0.5, source_confidence=0.5,
-                ilsvrc_class=class_index,
-                real_classes=(class_index,), reviewers=1, crop=None, file=file, source_sha256=digest,
+                ilsvrc_class=class_index, real_classes=(class_index,), reviewers=1, crop=None, file=file,
+                source_sha256=digest, source_check="none",
                 file_sha256=digest, pixels_sha256=sha256(str(number).encode()),
             )
         )  # fmt: skip

@@ -161,9 +161,68 @@ def make_edition(
 
 @app.command(rich_help_panel=TOOLS)
 def published(
+    images: Annotated[Path, typer.Option(help="Your ImageNet validation images: the tar, or a folder of any layout.")],
+    out: Annotated[Path, typer.Option(help="A new or empty folder.")],
+    model: Annotated[
+        str, typer.Option(help="norm_robust, whose set was published, standard or corruption_robust.")
+    ] = "norm_robust",
+    unreviewed: Annotated[
+        str, typer.Option(metavar="pending|clean", help="clean: fill up with images that nobody has reviewed.")
+    ] = "pending",
+    reviews: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder of further reviewers, such as one who has drawn crop boxes; repeat it for each."),
+    ] = None,
+    digests: Annotated[
+        Path | None,
+        typer.Option(help="A table of cleanset digests, to verify every image.", show_default="the package's"),
+    ] = None,
+) -> None:
+    """Write the published set of source 000, from your own copy of ImageNet.
+
+    Compares the tar with the MD5 of the official archive. The images of a
+    folder are verified by a table of digests, if there is one.
+    """
+    from cleanset.published import image_set as tool
+    from cleanset.published.choice import PublishedChoice
+
+    choice = PublishedChoice(model, unreviewed, tuple(reviews or ()))
+    typer.echo(tool.render(tool.run(choice, images, out, digests)))
+
+
+@app.command(rich_help_panel=TOOLS)
+def digests(
+    images: Annotated[Path, typer.Option(help="ILSVRC2012_img_val.tar.")],
+    out: Annotated[Path, typer.Option(help="A new file, such as digests.csv.")],
+) -> None:
+    """Write the SHA-256 of every image of the official archive.
+
+    With the table, cleanset published verifies folders image by image.
+    """
+    from cleanset.published import digests as tool
+
+    typer.echo(tool.render(tool.run(images, out)))
+
+
+@app.command(rich_help_panel=TOOLS)
+def cite(
+    form: Annotated[str, typer.Option("--format", metavar="bibtex|text", help="BibTeX, or plain text.")] = "bibtex",
+) -> None:
+    """Print what to cite: cleanset, SCOOTER, ImageNet, the reassessed labels."""
+    from cleanset.exports import citations
+
+    typer.echo(citations.render(form))
+
+
+@app.command(rich_help_panel=DEVELOPMENT)
+def replay(
     out: Annotated[Path, typer.Argument(help="A new folder, or that of an earlier replay.")] = Path("build/published"),
 ) -> None:
-    """Repeat source 000's procedure on its published lists and verdicts; exit code 1 unless it gives the set."""
+    """Repeat source 000's procedure on its published lists and verdicts; exit code 1 unless it gives the set.
+
+    Needs a checkout and DVC, but no images; cleanset published writes the
+    set itself.
+    """
     from cleanset.published import command as tool
 
     replay = tool.run(out)

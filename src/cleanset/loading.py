@@ -1,7 +1,7 @@
 """Loading a finished set, from a folder or from a git repository."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from cleanset.exports.manifest import MANIFEST, Entry
 from cleanset.exports.manifest_check import check_set, read_manifest
 from cleanset.fetching.git import is_address, published_set
 from cleanset.files import sha256
+from cleanset.published.choice import PUBLISHED_MODEL, PUBLISHED_SET, PublishedChoice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,11 @@ def load(
     transform: Callable[[Any], Any] | None = None,
     update: bool = False,
     force: bool = False,
+    images: str | Path | None = None,
+    role: str = PUBLISHED_MODEL,
+    unreviewed: str = "pending",
+    reviews: Sequence[str | Path] = (),
+    digests: str | Path | None = None,
 ) -> ImageSet:
     """The finished set of a model as a sequence of (image, class index, record): a torch Dataset where torch is.
 
@@ -36,7 +42,16 @@ def load(
     again, all else never, and a revision that was asked for before needs no network. `update` asks again which commit
     `rev` is; `force` computes the MD5 of all files again. `transform` is called with the PIL image (RGB, pixels as
     stored). Raises CleansetError that says what to do.
+
+    `cleanset.load("scooter", images=...)` gives the published set of the model `role`, made from one's own copy of
+    ImageNet's validation images: the tar, or a folder of any layout. It is made once, as `cleanset published` makes it,
+    whose options `unreviewed`, `reviews` and `digests` are, and kept in the same cache; `force` makes it again.
     """
+    if images is not None:
+        at = _published(
+            model, Path(images), PublishedChoice(role, unreviewed, tuple(map(Path, reviews))), digests, force
+        )
+        return _image_set()(at, _entries(*_checked_manifest(at), role), transform)
     if is_address(edition):
         # imported here, because only an address needs it
         from cleanset.fetching.fetch import fetch
@@ -45,6 +60,18 @@ def load(
     else:
         at = _local(model, Path(edition), rev, folder, update or force)
     return _image_set()(at, _entries(*_checked_manifest(at), model), transform)
+
+
+def _published(name: str, images: Path, choice: PublishedChoice, digests: str | Path | None, force: bool) -> Path:
+    if name != PUBLISHED_SET:
+        raise CleansetError(
+            f"cleanset.load: images= with {name!r}; expected it with {PUBLISHED_SET!r}, the set that is made from your own "
+            "images"
+        )
+    # imported here: everything else needs neither lists nor reviews
+    from cleanset.published.kept_set import kept_set
+
+    return kept_set(choice, images, Path(digests) if digests else None, force)
 
 
 def table(
@@ -61,7 +88,8 @@ def table(
         text, where = _checked_manifest(_local(model, Path(edition), rev, folder, update))
     _entries(text, where, model)
     # pandas' own Int64, because int64 has no missing values and a whole image has no box
-    numbers = dict.fromkeys(("left", "top", "right", "bottom"), "Int64") | {"confidence": "float64"}
+    numbers = dict.fromkeys(("left", "top", "right", "bottom"), "Int64")
+    numbers |= dict.fromkeys(("confidence", "source_confidence"), "float64")
     # only these may be empty: by default pandas takes names such as "NA" or "null" for missing values
     empty = {name: [""] for name in numbers}
     return pd.read_csv(
@@ -86,6 +114,11 @@ def _local(model: str, edition: Path, rev: str | None, folder: str, of_repositor
     if rev is not None or of_repository:
         name = "update and force go" if rev is None else "rev goes"
         raise CleansetError(f"{edition}: a folder; {name} with the address of a git repository, such as file://...")
+    if model == PUBLISHED_SET:
+        raise CleansetError(
+            f"the set {PUBLISHED_SET!r} is made from your own copy of ImageNet: say where it is, as in "
+            f'cleanset.load("{PUBLISHED_SET}", images="ILSVRC2012_img_val.tar")'
+        )
     edition = edition / folder
     if (edition / MANIFEST).is_file():
         return edition

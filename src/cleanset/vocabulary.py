@@ -35,6 +35,9 @@ BASES: tuple[str, ...] = get_args(Basis)
 WRONG_AFTER_CROP = "wrong_after_crop"
 """The reason of a candidate that the model misclassifies once it is cropped as the reviewers decided."""
 
+SourceCheck = Literal["archive_md5", "image_sha256", "none"]
+"""The check of an image's bytes: by the MD5 of its archive, by a table of digests, or by nothing from outside."""
+
 BOX_UNKNOWN = "box_unknown"
 """The reason of a candidate that is to be cropped, by a box that nobody has drawn yet."""
 

@@ -251,6 +251,7 @@ other source_confidence     0
 other labels                0
 other reviewers             0
 other source                0
+other source_check          0
 other file                  1
 
 n01440764

@@ -22,6 +22,7 @@ WHOLE = Entry(
     crop=None,
     file="n01440764/ILSVRC2012_val_00000293.JPEG",
     source_sha256="a" * 64,
+    source_check="archive_md5",
     file_sha256="a" * 64,
     pixels_sha256="b" * 64,
 )
@@ -41,6 +42,7 @@ CROPPED = Entry(
     crop=(0, 1, 480, 330),
     file="n01440764/ILSVRC2012_val_00002138.png",
     source_sha256="c" * 64,
+    source_check="archive_md5",
     file_sha256="d" * 64,
     pixels_sha256="e" * 64,
     encoder=ENCODER,

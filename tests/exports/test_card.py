@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +28,13 @@ from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
 from cleanset.exports import verify
 from cleanset.exports.card import card, front_matter
-from cleanset.exports.description import CITATION, InputDigest, Provenance, Release
-from cleanset.exports.folder import write_descriptions
+from cleanset.exports.description import CITATION, InputDigest, Provenance, Release, unreviewed_notice
+from cleanset.exports.folder import read_entries, write_descriptions
 from cleanset.scoring.record import ScoreRecord
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
 from tests.exports.conftest import edit, make_edition
-from tests.ten_images import SCORED
+from tests.ten_images import SCORED, TAR
 
 EMPTY = pd.DataFrame(columns=["image_id", "class_index", "tier", "crop", "box_unknown", "reason", "open"]).astype(
     {"box_unknown": bool, "open": bool}
@@ -49,17 +50,24 @@ def section(text: str, name: str) -> str:
 
 
 def provenance(**changes: Any) -> Provenance:
-    inputs = [InputDigest("data/index.parquet", "1" * 64, "2" * 32)]
-    scored = ScoreRecord.model_validate(SCORED | changes)
     return Provenance(
-        "standard", RELEASE, [0, 278], 3, False, ["Protocol as written."], scored, {"select": {"candidates": 5}}, inputs
+        model="standard",
+        release=RELEASE,
+        classes=[0, 278],
+        images_per_class=3,
+        images=10,
+        notices=[],
+        readings=["Protocol as written."],
+        scored=ScoreRecord.model_validate(SCORED | changes),
+        params={"select": {"candidates": 5}},
+        inputs=[InputDigest("data/index.parquet", "1" * 64, "2" * 32)],
     )
 
 
 def test_what_is_counted(export_folder: Path) -> None:
     text = (export_folder / "README.md").read_text()
-    assert "\n# cleanset-standard\n\n6 images of 4 classes, up to 3 of each, out of 10 images: those that" in text
-    assert "\n\n**Made from 10 images, not from the 50,000 of ImageNet's validation set: a sample or a trial" in text
+    assert "\n# cleanset-standard\n\n**Made from 10 images, not from the 50,000 of ImageNet's validation set: a" in text
+    assert "**\n\n6 images of 4 classes, up to 3 of each, out of 10 images: those that" in text
     assert section(text, "Images").startswith(
         "| what | number |\n"
         "|---|--:|\n"
@@ -240,13 +248,35 @@ def test_tables_that_do_not_go_together(tmp_path: Path) -> None:
 
 
 def test_what_is_no_set_for_a_study_says_so() -> None:
-    whole = provenance(images=50_000)
+    whole = replace(provenance(), images=50_000)
     text = card(whole, EMPTY, EMPTY, NO_VOTES)
     assert "out of 50,000 validation images of ImageNet (ILSVRC2012): those" in text
     assert "not for a study" not in text
-    assert "taken for clean: a first look, not for a study" in card(
-        replace(whole, unreviewed_clean=True), EMPTY, EMPTY, NO_VOTES
-    )
+    text = card(replace(whole, notices=unreviewed_notice(True)), EMPTY, EMPTY, NO_VOTES)
+    assert "\n# cleanset-standard\n\n**Images that nobody has reviewed were taken for clean: a first look, not" in text
+
+
+def test_from_lists_it_names_no_network() -> None:
+    text = card(replace(provenance(), scored=None), EMPTY, EMPTY, NO_VOTES)
+    assert section(text, "Scores").startswith("No network was run. The confidences are those of the published lists")
+    assert section(text, "Origin").startswith("Made from these published files and parameters")
+    assert section(text, "Maintenance").startswith("Version 1.2.3, made from published lists. ")
+
+
+def test_the_bytes_of_a_folder_are_not_verified(tmp_path: Path) -> None:
+    """A tar has a line in raw.md5, which preprocess compares; a folder has none."""
+    edition = make_edition(tmp_path)
+    export_folder = edition.export("standard")
+    assert {entry.source_check for entry in read_entries(export_folder)} == {"archive_md5"}
+    assert "Not verified" not in (export_folder / "README.md").read_text()
+    images = edition.folder / "data" / "raw" / "val"
+    with tarfile.open(images.with_name(TAR)) as tar:
+        tar.extractall(images, filter="data")
+    edit(edition.params_yaml, f"data/raw/{TAR}", "data/raw/val")
+    edition.locations.unlink()
+    export.run(edition, "standard")
+    assert {entry.source_check for entry in read_entries(export_folder)} == {"none"}
+    assert "**Not verified: no digest of single images is known.**" in (export_folder / "README.md").read_text()
 
 
 def test_terms_and_citation(export_folder: Path) -> None:
@@ -413,7 +443,7 @@ def test_the_manifest_is_its_source_for_datasets(export_folder: Path) -> None:
     assert header == (
         "model,wnid,label,class_name,rank,image_id,tier,confidence,source_confidence,ilsvrc_class,real_classes,reviewers,"
         "left,top,right,bottom,file_name,"
-        "source_sha256,file_sha256,pixels_sha256,encoder"
+        "source_sha256,source_check,file_sha256,pixels_sha256,encoder"
     )
     assert lines == (export_folder / "manifest.csv").read_text().splitlines()[1:]
     assert json.loads((export_folder / "croissant.json").read_text())["conformsTo"].endswith("/croissant/1.1")

@@ -19,7 +19,7 @@ from tests.exports.entries import CROPPED, WHOLE, changed, checked
 
 HEADER = (
     "model,wnid,class_index,class_name,rank,image_id,tier,confidence,source_confidence,ilsvrc_class,real_classes,reviewers,"
-    "left,top,right,bottom,file,source_sha256,file_sha256,pixels_sha256,encoder\n"
+    "left,top,right,bottom,file,source_sha256,source_check,file_sha256,pixels_sha256,encoder\n"
 )
 
 
@@ -27,9 +27,10 @@ def test_two_entries() -> None:
     assert manifest_csv([WHOLE, CROPPED]) == (
         HEADER
         + "standard,n01440764,0,tench,1,ILSVRC2012_val_00000293,top5,0.5,0.5,0,0,1,,,,,"
-        + f"n01440764/ILSVRC2012_val_00000293.JPEG,{'a' * 64},{'a' * 64},{'b' * 64},\n"
+        + f"n01440764/ILSVRC2012_val_00000293.JPEG,{'a' * 64},archive_md5,{'a' * 64},{'b' * 64},\n"
         + "standard,n01440764,0,tench,2,ILSVRC2012_val_00002138,relaxed,0.75,0.25,391,0 391,2,0,1,480,330,"
-        + f"n01440764/ILSVRC2012_val_00002138.png,{'c' * 64},{'d' * 64},{'e' * 64},Pillow 13.0.0 with zlib-ng 2.3.3\n"
+        + f"n01440764/ILSVRC2012_val_00002138.png,{'c' * 64},archive_md5,{'d' * 64},{'e' * 64},"
+        + "Pillow 13.0.0 with zlib-ng 2.3.3\n"
     )
 
 
@@ -108,8 +109,12 @@ INVALID: list[tuple[int, dict[str, str], str]] = [
     (2, {"confidence": "1e5"}, "confidence 1e5; expected 0 to 1"),
     (3, {"confidence": "-0"}, "other line ends, quotes or digits; expected the file as it was written"),
     (2, {"confidence": "0.25"}, "confidence 0.25 of a whole image; expected 0.5"),
-    (2, {"confidence": ""}, "confidence None of a whole image; expected 0.5"),
-    (2, {"source_confidence": ""}, "source_confidence ; expected 0 to 1"),
+    (2, {"confidence": ""}, "confidence empty of a whole image; expected 0.5"),
+    (2, {"source_confidence": ""}, "confidence 0.5 of a whole image; expected empty"),
+    (3, {"source_confidence": ""}, "confidence 0.75 without source_confidence; expected both, source_confidence or"),
+    (3, {"source_confidence": "2"}, "source_confidence 2; expected 0 to 1"),
+    (2, {"source_check": ""}, "source_check ; expected archive_md5, image_sha256 or none"),
+    (2, {"source_check": "md5"}, "source_check md5; expected archive_md5, image_sha256 or none"),
     (3, {"ilsvrc_class": "1000"}, "ilsvrc_class 1000; expected 0 to 999"),
     (3, {"real_classes": "391"}, "real_classes 391; expected the class 0 among them"),
     (3, {"real_classes": "391 0"}, "real_classes 391 0; expected class indices, each once, sorted"),
@@ -177,14 +182,14 @@ LINES = manifest_csv([WHOLE, CROPPED]).splitlines()
     ("lines", "message"),
     [
         ([], "m, line 1, column 1: nothing; expected model: export or fetch the set again, or use the version of"),
-        ([LINES[0] + ",x"], "m, line 1, column 22: x; expected nothing: "),
+        ([LINES[0] + ",x"], "m, line 1, column 23: x; expected nothing: "),
         ([LINES[0].replace(",source_confidence", "")], "m, line 1, column 9: ilsvrc_class; expected source_confi"),
         (["model,wnid"], "m, line 1, column 3: nothing; expected class_index: "),
         (["\0" * 500], r"m, line 1, column 1: (\\x00)+.*….* \(2,000 characters\); expected model: "),
         (['"' + "x" * 140_000], r"m: not CSV \(field larger than field limit"),
-        ([LINES[0], "standard,n01440764"], "m, line 2: values: 2; expected 21"),
-        ([LINES[0], LINES[1] + ","], "m, line 2: values: 22; expected 21"),
-        ([LINES[0], "", LINES[1]], "m, line 2: values: 0; expected 21"),
+        ([LINES[0], "standard,n01440764"], "m, line 2: values: 2; expected 22"),
+        ([LINES[0], LINES[1] + ","], "m, line 2: values: 23; expected 22"),
+        ([LINES[0], "", LINES[1]], "m, line 2: values: 0; expected 22"),
         ([*LINES, LINES[1]], "m, line 4: ILSVRC2012_val_00000293 as in line 2; expected each image once"),
         ([LINES[0], LINES[2]], "m, line 2: rank 2 in n01440764; expected rank 1"),
     ],

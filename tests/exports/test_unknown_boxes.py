@@ -8,10 +8,10 @@ import yaml
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.exports.delivered import without_unknown_boxes
 from cleanset.exports.folder import read_entries
 from cleanset.exports.verify import run as verify
 from cleanset.stages import export
-from cleanset.stages.export import without_unknown_boxes
 from cleanset.tables import SELECTION, read_table, write_table
 from tests.ten_images import id_of
 

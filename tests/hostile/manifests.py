@@ -37,10 +37,11 @@ _LINE = re.compile(
     r"(?P<model>[a-z][a-z0-9_]*),(?P<wnid>n\d{8}),(?P<index>0|[1-9]\d*),(?P<name>[^,]+),"
     r"(?P<rank>[1-9]\d*),"
     r"(?P<image>ILSVRC2012_val_\d{8}),(?P<tier>top5|reserve|relaxed),"
-    rf"(?P<confidence>{_PROBABILITY})?,(?P<source>{_PROBABILITY}),(?:0|[1-9]\d?\d?),"
+    rf"(?P<confidence>{_PROBABILITY})?,(?P<source>{_PROBABILITY})?,(?:0|[1-9]\d?\d?),"
     r"(?P<real>\d{1,3}(?: \d{1,3})*),(?:0|[1-9]\d*),"
     r"(?:,,,|(?P<left>\d+),(?P<top>\d+),(?P<right>\d+),(?P<bottom>\d+)),"
-    rf"(?P<file>[^,]+),{_SHA256},{_SHA256},{_SHA256},(?P<encoder>Pillow [\w.+-]+ with zlib(?:-ng)? [\w.+-]+)?",
+    rf"(?P<file>[^,]+),{_SHA256},(?:archive_md5|image_sha256|none),{_SHA256},{_SHA256},"
+    r"(?P<encoder>Pillow [\w.+-]+ with zlib(?:-ng)? [\w.+-]+)?",
     re.ASCII,
 )
 
@@ -120,6 +121,7 @@ def assert_valid(text: str) -> None:
             assert edges[0] < edges[2] < 65_536
             assert edges[1] < edges[3] < 65_536
             assert found["encoder"]
+            assert found["source"] or not found["confidence"]
         else:
             assert source == file
             assert found["confidence"] == found["source"]

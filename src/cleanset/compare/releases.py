@@ -37,7 +37,7 @@ class ManifestChange:
 
 CHANGES = (
     "added", "dropped", "crop", "rank", "tier", "confidence", "source_confidence", "labels", "reviewers", "source",
-    "file",
+    "source_check", "file",
 )  # fmt: skip
 
 
@@ -64,6 +64,7 @@ def _changes(a: Entry | None, b: Entry | None) -> Iterator[ManifestChange]:
         ("labels", _labels(a), _labels(b)),
         ("reviewers", str(a.reviewers), str(b.reviewers)),
         ("source", a.source_sha256, b.source_sha256),
+        ("source_check", a.source_check, b.source_check),
     ):
         if of_a != of_b:
             yield ManifestChange(a.wnid, a.image_id, what, of_a, of_b)

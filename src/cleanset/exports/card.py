@@ -18,8 +18,6 @@ from cleanset.exports.description import (
     citation,
     licences,
     name_of,
-    sample_notice,
-    unreviewed_notice,
 )
 from cleanset.exports.manifest import COLUMNS, MANIFEST
 from cleanset.review.agreement import overall
@@ -53,7 +51,7 @@ def card(provenance: Provenance, selection: pd.DataFrame, rejected: pd.DataFrame
         _USES,
         f"## Licences and terms\n\n{licences(release.reviewers)} See {LICENCE_URL}\n\n{TERMS} They are at {TERMS_URL}; "
         "whoever hands this set on hands them on with it.",
-        _maintenance(release),
+        _maintenance(provenance),
         _scores(provenance.scored),
         _origin(provenance),
         f"## Citation\n\n```bibtex\n{citation(release.reviewers)}\n```",
@@ -111,27 +109,24 @@ robustness, explanations. Not for:
 
 
 def _summary(provenance: Provenance, counts: Mapping[str, int]) -> str:
-    images = provenance.scored.images
+    images = provenance.images
     source = "validation images of ImageNet (ILSVRC2012)" if images == VALIDATION_IMAGES else "images"
     one_thing = "show exactly one thing"
     if counts["images_relaxed"]:
         one_thing += " (or, where the tier is `relaxed`, carry several labels, the class among them)"
+    notices = "".join(f"**{notice}**\n\n" for notice in provenance.notices)
     text = (
-        f"# {name_of(provenance.model)}\n\n"
+        f"# {name_of(provenance.model)}\n\n{notices}"
         f"{counts['images']:,} images of {len(provenance.classes):,} classes, up to {provenance.images_per_class} of "
         f"each, out of {images:,} {source}: those that the model `{provenance.model}` finds easy, that {one_thing}, "
         "and that carry no watermark, filter, border or noise. Whole images are the originals byte for byte; a cropped "
         "one is a PNG of a part."
     )
-    if notice := sample_notice(images):
-        text += f"\n\n**{notice}**"
     if counts["rejected_box_unknown"]:
         text += (
             f"\n\nImages that are left out because they are to be cropped and nobody has drawn the box yet: "
             f"{counts['rejected_box_unknown']:,}."
         )
-    if notice := unreviewed_notice(provenance.unreviewed_clean):
-        text += f"\n\n**{notice}**"
     return text
 
 
@@ -141,7 +136,8 @@ def _columns(counts: Mapping[str, int]) -> str:
 
 `manifest.csv` has a line for each image: class (wnid, class index, name), source, tier, crop box, and the SHA-256 of
 source, file and pixels. `confidence` is the model's softmax probability of the class on the image as delivered,
-`source_confidence` that on the whole image; `ilsvrc_class` and `real_classes` are the original and all reassessed
+`source_confidence` that on the whole image, both empty where they are not known; `source_check` is how the bytes of the
+whole image were checked; `ilsvrc_class` and `real_classes` are the original and all reassessed
 labels (class indices), `reviewers` is how many people judged the image. `metadata.csv` is the same for the library
 `datasets`, where the class index is the `label`; `croissant.json` describes the set to programs (Croissant 1.1);
 `rejected.csv` lists the candidates that are not in it. `checksums.sha256` has the SHA-256 of these and of this card:
@@ -246,8 +242,11 @@ def _flaws(model: str, counts: Mapping[str, int]) -> str:
     return "## Known flaws\n\n" + "\n".join(f"- {flaw}" for flaw in flaws)
 
 
-def _maintenance(release: Release) -> str:
+def _maintenance(provenance: Provenance) -> str:
+    release = provenance.release
     date = f" of {release.date}" if release.date else ", not published yet"
+    if provenance.scored is None:
+        date = ", made from published lists"
     return (
         f"## Maintenance\n\nVersion {release.version}{date}. A version is never changed: an image that turns out to be "
         "flawed is left out of the next one, and `cleanset diff OLD NEW` lists what has changed, by class and reason. "
@@ -269,7 +268,9 @@ def _name(class_index: int) -> str:
     return f"{wnids()[class_index]} {label_names()[class_index]}"
 
 
-def _scores(scored: ScoreRecord | ListRecord) -> str:
+def _scores(scored: ScoreRecord | ListRecord | None) -> str:
+    if scored is None:
+        return _SCORES_OF_LISTS
     if isinstance(scored, ListRecord):
         return _scores_of_list(scored)
     preprocessing = scored.preprocessing
@@ -302,15 +303,31 @@ def _scores_of_list(scored: ListRecord) -> str:
     return "\n".join(["## Scores\n", *lines])
 
 
+_SCORES_OF_LISTS = """\
+## Scores
+
+No network was run. The confidences are those of the published lists, rounded to float32; an image that was taken from
+beyond a list has none, nor has a crop."""
+
+_ORIGIN_OF_STAGES = """\
+Made from these tables and parameters. The MD5 are those of `dvc.lock` in the repository: `git log -S <MD5> -- \
+dvc.lock` finds the commit. `data/votes` holds the verdicts on these images and on the candidates that the reviewers \
+rejected.
+"""
+
+_ORIGIN_OF_LISTS = """\
+Made from these published files and parameters, without the stages of `dvc.yaml`. The digests of a folder are those of \
+its files one after the other, in the order of their names.
+"""
+
+
 def _origin(provenance: Provenance) -> str:
     rows = [f"| `{each.path}` | {each.sha256} | {each.md5} |" for each in provenance.inputs]
     params = yaml.safe_dump(dict(provenance.params), default_flow_style=None, width=100).rstrip("\n")
     return "\n".join(
         [
             "## Origin\n",
-            "Made from these tables and parameters. The MD5 are those of `dvc.lock` in the repository: "
-            "`git log -S <MD5> -- dvc.lock` finds the commit. `data/votes` holds the verdicts on these images and "
-            "on the candidates that the reviewers rejected.\n",
+            _ORIGIN_OF_LISTS if provenance.scored is None else _ORIGIN_OF_STAGES,
             "| table | SHA-256 | MD5 |",
             "|---|---|---|",
             *rows,

@@ -54,9 +54,10 @@ _COLUMNS = {
     "image_id": ("sc:Text", "The validation image that the file is, or is cropped from: a member of the archive."),
     "tier": ("sc:Text", "top5: among the easiest that all models classify correctly; reserve: this model classifies it "
              "correctly; relaxed: it has several labels, the class among them."),
-    "confidence": ("sc:Float", "The model's softmax probability of the class on the file's pixels; empty where a "
-                   "crop's five most probable classes lack it."),
-    "source_confidence": ("sc:Float", "The same on the whole validation image; differs where it was cropped."),
+    "confidence": ("sc:Float", "The model's softmax probability of the class on the file's pixels; empty where it is "
+                   "not known, or a crop's five most probable classes lack it."),
+    "source_confidence": ("sc:Float", "The same on the whole validation image; differs where it was cropped; empty "
+                          "where it is not known."),
     "ilsvrc_class": ("sc:Integer", "The original label, as a class index."),
     "real_classes": ("sc:Text", "All reassessed (ReaL) labels, as class indices with spaces between them."),
     "reviewers": ("sc:Integer", "How many reviewers judged the image in its class; the policy is with the files."),
@@ -65,6 +66,8 @@ _COLUMNS = {
     "right": ("sc:Integer", "Right edge of the crop box, excluded."),
     "bottom": ("sc:Integer", "Bottom edge of the crop box, excluded."),
     "source_sha256": ("sc:Text", "SHA-256 of the validation image's bytes."),
+    "source_check": ("sc:Text", "How these bytes were checked: archive_md5, by the MD5 of their archive; image_sha256, "
+                     "by a published table of digests; none, by nothing from outside."),
     "file_sha256": ("sc:Text", "SHA-256 of the file's bytes."),
     "pixels_sha256": ("sc:Text", "SHA-256 of the file's decoded RGB bytes, row by row."),
     "encoder": ("sc:Text", "What encoded a cropped image; empty for a whole one."),

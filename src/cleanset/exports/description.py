@@ -13,7 +13,7 @@ from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, wnids
 from cleanset.errors import CleansetError
 from cleanset.files import md5, sha256
-from cleanset.vocabulary import TIERS
+from cleanset.vocabulary import TIERS, SourceCheck
 
 if TYPE_CHECKING:  # loading a set needs none of these
     import pandas as pd
@@ -168,21 +168,27 @@ def name_of(model: str) -> str:
     return f"cleanset-{model}"
 
 
-def sample_notice(images: int) -> str | None:
-    """A warning for a set that was made from another number of images than ImageNet's validation set has."""
+def sample_notice(images: int) -> list[str]:
+    """A warning for a set that was made from another number of images than ImageNet's validation set has, else none."""
     if images == VALIDATION_IMAGES:
-        return None
-    return (
+        return []
+    return [
         f"Made from {images:,} images, not from the {VALIDATION_IMAGES:,} of ImageNet's validation set: a sample or a "
         "trial, not for a study."
-    )
+    ]
 
 
-def unreviewed_notice(unreviewed_clean: bool) -> str | None:
-    """A warning where images that nobody has reviewed are in the set."""
-    if not unreviewed_clean:
-        return None
-    return "Images that nobody has reviewed were taken for clean: a first look, not for a study."
+def unreviewed_notice(unreviewed_clean: bool) -> list[str]:
+    """A warning where images that nobody has reviewed are in the set, else none."""
+    return ["Images that nobody has reviewed were taken for clean: a first look, not for a study."][:unreviewed_clean]
+
+
+NOT_VERIFIED = "not verified: no digest of single images is known"
+
+
+def unverified_notice(source_check: SourceCheck) -> list[str]:
+    """A warning where nothing from outside fixes the bytes of the images, else none."""
+    return [f"{NOT_VERIFIED.capitalize()}."] if source_check == "none" else []
 
 
 REJECTED_COLUMNS = ("wnid", "class_index", "class_name", "image_id", "tier", "rank", "reason")
@@ -234,17 +240,19 @@ class InputDigest:
 class Provenance:
     """The origin of a set: its model, release and classes, and the scores, parameters and tables behind it.
 
-    `unreviewed_clean`: images that nobody has reviewed were taken for clean. `readings`: what was done where a
-    source's text and its authors' practice differ, in sentences.
+    `images`: the number of images that it was chosen from. `notices`: warnings, which come first in the card.
+    `readings`: what was done where a source's text and its authors' practice differ, in sentences. `scored` is None for
+    a set that was made from published lists.
     """
 
     model: str
     release: Release
     classes: Sequence[int]
     images_per_class: int
-    unreviewed_clean: bool
+    images: int
+    notices: Sequence[str]
     readings: Sequence[str]
-    scored: "ScoreRecord | ListRecord"
+    scored: "ScoreRecord | ListRecord | None"
     params: Mapping[str, Any]
     inputs: Sequence[InputDigest]
 

@@ -21,8 +21,8 @@ class ImageSet:
 
     An item is the image (PIL, RGB, pixels as stored, or what `transform` makes of it), the class index (0 to 999)
     and the record: the line of the manifest. So that a DataLoader can put records together, `crop` is four numbers,
-    which for a whole image are 0, 0, width, height; `real_classes` is text, as in "804 805"; and a `confidence` that
-    is not known is NaN. The bytes are checked whenever an image is read.
+    which for a whole image are 0, 0, width, height; `real_classes` is text, as in "804 805"; and a confidence that is
+    not known is NaN. The bytes are checked whenever an image is read.
 
     As with torchvision's `ImageFolder`, `classes` are the 1,000 wnids in the order of the class indices,
     `class_to_idx` is the class index by wnid, and `targets` are the class indices of the images. `class_names` are
@@ -84,8 +84,13 @@ class ImageSet:
 
 def _record(entry: Entry, width: int, height: int) -> dict[str, Any]:
     return entry.model_dump() | {
-        "confidence": math.nan if entry.confidence is None else entry.confidence,
+        "confidence": _number(entry.confidence),
+        "source_confidence": _number(entry.source_confidence),
         "real_classes": " ".join(map(str, entry.real_classes)),
         # torch's default_collate refuses None
         "crop": entry.crop or (0, 0, width, height),
     }
+
+
+def _number(confidence: float | None) -> float:
+    return math.nan if confidence is None else confidence

@@ -11,13 +11,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, class_indices
 from cleanset.images.boxes import Box, has_area
-from cleanset.vocabulary import Tier
+from cleanset.vocabulary import SourceCheck, Tier
 
 MANIFEST = "manifest.csv"
 COLUMNS = (
     "model", "wnid", "class_index", "class_name", "rank", "image_id", "tier", "confidence", "source_confidence",
     "ilsvrc_class", "real_classes", "reviewers", "left", "top", "right", "bottom",
-    "file", "source_sha256", "file_sha256", "pixels_sha256", "encoder",
+    "file", "source_sha256", "source_check", "file_sha256", "pixels_sha256", "encoder",
 )  # fmt: skip
 
 MAX_EDGE = 65_535
@@ -60,10 +60,12 @@ class Entry(BaseModel):
 
     `class_name` is that of label_names. `rank` counts from 1 within the class. `confidence` is the model's softmax
     probability of the class on the delivered pixels, `source_confidence` that on the whole image (both float32, and
-    equal for a whole image); `confidence` is None where the crop's five most probable classes lack the class.
+    equal for a whole image). Either is None where it is not known: of a crop that nobody has scored or whose five most
+    probable classes lack the class, and of an image that was taken from beyond a published list.
     `ilsvrc_class` and `real_classes` are the class indices of the original and of all reassessed labels; `reviewers`
     is how many judged the image in this class, the board not counted. `crop` is None for a whole image; `file` is
-    relative to the folder of the manifest; `pixels_sha256` is of the decoded RGB bytes of that file, row by row;
+    relative to the folder of the manifest; `source_check` is how the bytes of the whole image were checked;
+    `pixels_sha256` is of the decoded RGB bytes of that file, row by row;
     `encoder` wrote the PNG of a cropped one: other versions may write the same pixels in other bytes.
     """
 
@@ -79,7 +81,7 @@ class Entry(BaseModel):
     ]
     tier: Annotated[Tier, Field(description="top5, reserve or relaxed")]
     confidence: Annotated[_Probability | None, Field(description="0 to 1")]
-    source_confidence: Annotated[_Probability, Field(description="0 to 1")]
+    source_confidence: Annotated[_Probability | None, Field(description="0 to 1")]
     ilsvrc_class: _ClassIndex
     real_classes: Annotated[
         tuple[_ClassIndex, ...], AfterValidator(_sorted), Field(description="class indices, each once, sorted")
@@ -91,6 +93,7 @@ class Entry(BaseModel):
     ]
     file: str
     source_sha256: _Sha256
+    source_check: Annotated[SourceCheck, Field(description="archive_md5, image_sha256 or none")]
     file_sha256: _Sha256
     pixels_sha256: _Sha256
     encoder: Annotated[
@@ -126,7 +129,8 @@ class Entry(BaseModel):
             found, expected = self.file_sha256[:12], self.source_sha256[:12]
             raise ValueError(f"file {found}... of a whole image; expected its source {expected}...")
         if self.confidence != self.source_confidence:
-            raise ValueError(f"confidence {self.confidence} of a whole image; expected {self.source_confidence:.9g}")
+            found, expected = (_digits(each) or "empty" for each in (self.confidence, self.source_confidence))
+            raise ValueError(f"confidence {found} of a whole image; expected {expected}")
         if self.encoder:
             raise ValueError(f"encoder {self.encoder} of a whole image; expected none")
 
@@ -135,16 +139,23 @@ class Entry(BaseModel):
             raise ValueError(f"crop box {left} {top} {right} {bottom}; expected left < right and top < bottom")
         if not self.encoder:
             raise ValueError("no encoder of a cropped image; expected Pillow <version> with zlib <version>")
+        if self.source_confidence is None and self.confidence is not None:
+            found = _digits(self.confidence)
+            raise ValueError(f"confidence {found} without source_confidence; expected both, source_confidence or none")
 
     def row(self) -> tuple[str, ...]:
         """The values of COLUMNS; a confidence has the digits that tell one float32 from the next."""
         values = (
             self.model, self.wnid, self.class_index, self.class_name, self.rank, self.image_id, self.tier,
-            "" if self.confidence is None else f"{self.confidence:.9g}", f"{self.source_confidence:.9g}",
+            _digits(self.confidence), _digits(self.source_confidence),
             self.ilsvrc_class, _words(self.real_classes), self.reviewers, *(self.crop or ("", "", "", "")),
-            self.file, self.source_sha256, self.file_sha256, self.pixels_sha256, self.encoder,
+            self.file, self.source_sha256, self.source_check, self.file_sha256, self.pixels_sha256, self.encoder,
         )  # fmt: skip
         return tuple(map(str, values))
+
+
+def _digits(confidence: float | None) -> str:
+    return "" if confidence is None else f"{confidence:.9g}"
 
 
 def _words(classes: Iterable[int]) -> str:

@@ -160,7 +160,8 @@ def _entry(row: Sequence[str]) -> Entry | list[tuple[str, str]]:
     values: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     box = tuple(values.pop(edge) for edge in _BOX)
     values["crop"] = box if any(box) else None
-    values["confidence"] = values["confidence"] or None
+    for name in ("confidence", "source_confidence"):
+        values[name] = values[name] or None
     values["real_classes"] = values["real_classes"].split(" ")
     try:
         return Entry.model_validate(values)

@@ -10,7 +10,6 @@ import pandas as pd
 from pydantic import ValidationError
 
 from cleanset.dataset.archives import read_md5_list
-from cleanset.dataset.class_names import label_names
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
@@ -18,13 +17,27 @@ from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.exports.card import card
-from cleanset.exports.delivered import delivered_confidences, image_file, with_known_confidences
-from cleanset.exports.description import Provenance, Release, determining_params, input_digests, rejected_csv
+from cleanset.exports.delivered import (
+    delivered_confidences,
+    make_class_folders,
+    with_known_confidences,
+    without_unknown_boxes,
+    write_image,
+)
+from cleanset.exports.description import (
+    Provenance,
+    Release,
+    determining_params,
+    input_digests,
+    rejected_csv,
+    sample_notice,
+    unreviewed_notice,
+    unverified_notice,
+)
 from cleanset.exports.folder import CARD, REJECTED_CSV, write_descriptions
-from cleanset.exports.manifest import Entry, file_name
-from cleanset.files import replacing, sha256
-from cleanset.images.boxes import box_of
-from cleanset.images.codec import Read, pixels_sha256
+from cleanset.exports.manifest import Entry
+from cleanset.files import replacing
+from cleanset.images.codec import Read
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
@@ -38,7 +51,7 @@ from cleanset.tables import (
     read_table,
 )
 from cleanset.validation import first_problem
-from cleanset.vocabulary import BOX_UNKNOWN
+from cleanset.vocabulary import SourceCheck
 
 
 def run(edition: Edition, role: str) -> None:
@@ -59,19 +72,28 @@ def run(edition: Edition, role: str) -> None:
     scored = read_record(edition.scored_with(role))
     index = read_table(edition.index, INDEX)
     votes = read_table(edition.votes(role), VOTES)
+    released = release(edition, params, votes)
+    # preprocess has compared a tar with raw.md5; a folder is in no such list
+    source_check: SourceCheck = "archive_md5" if released.archive_md5 else "none"
     provenance = Provenance(
         model=role,
-        release=release(edition, params, votes),
+        release=released,
         classes=classes,
         images_per_class=per_class,
-        unreviewed_clean=params.review.unreviewed_are_clean,
+        images=scored.images,
+        notices=[
+            *unreviewed_notice(params.review.unreviewed_are_clean),
+            *unverified_notice(source_check),
+            *sample_notice(scored.images),
+        ],
         readings=readings(params),
         scored=scored,
         params=determining_params(params),
         inputs=input_digests(edition.folder, inputs(edition, role)),
     )
+    is_list = isinstance(scored, ListRecord)
     known = with_known_confidences(selection, scored.beyond if isinstance(scored, ListRecord) else ())
-    rows = described(edition, role, known, index, reviewer_counts(votes), isinstance(scored, ListRecord))
+    rows = described(edition, role, known, index, reviewer_counts(votes), is_list).assign(source_check=source_check)
     read = verified_images(edition, params.dataset.images, index).read
     with replacing(edition.export(role)) as folder:
         entries = write_images(folder, role, rows, read)
@@ -153,20 +175,9 @@ def check_boxes_known(unknown: list[str], role: str) -> None:
         )
 
 
-def without_unknown_boxes(selection: pd.DataFrame, rejected: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The images that can be delivered, in places without a gap; and the rejected ones with all others."""
-    known = selection[~selection["box_unknown"]].sort_values(["class_index", "place"])
-    others = selection[selection["box_unknown"]].assign(reason=BOX_UNKNOWN, open=False)
-    every = pd.concat([rejected, others[REJECTED.names]]) if len(others) else rejected
-    places = known.groupby("class_index").cumcount() + 1
-    return known.assign(place=places).sort_values("image_id"), every
-
-
 def write_images(folder: Path, role: str, rows: pd.DataFrame, read: Read) -> list[Entry]:
     """Write the images of `rows` into the new folder `folder`; return their entries of the manifest."""
-    folder.mkdir()
-    for class_index in rows["class_index"].unique():
-        (folder / wnids()[class_index]).mkdir()
+    make_class_folders(folder, rows["class_index"])
     # threads suffice: reading, writing and hashing release the lock
     with ThreadPoolExecutor(available_cores()) as pool:
         written = pool.map(lambda row: _write_one(folder, role, row, read), rows.to_dict("records"))
@@ -174,32 +185,7 @@ def write_images(folder: Path, role: str, rows: pd.DataFrame, read: Read) -> lis
 
 
 def _write_one(folder: Path, role: str, row: dict[Hashable, Any], read: Read) -> Entry:
-    crop = box_of(row["crop"])
-    written = image_file(read(row["image_id"]), crop)
-    wnid = wnids()[row["class_index"]]
-    file = file_name(wnid, row["image_id"], crop)
-    (folder / file).write_bytes(written.data)
     try:
-        return Entry(
-            model=role,
-            wnid=wnid,
-            class_index=row["class_index"],
-            class_name=label_names()[row["class_index"]],
-            rank=row["place"],
-            image_id=row["image_id"],
-            tier=row["tier"],
-            confidence=row["delivered"],
-            source_confidence=row["confidence"],
-            ilsvrc_class=row["ilsvrc_class"],
-            real_classes=tuple(map(int, row["real_classes"])),
-            reviewers=row["reviewers"],
-            crop=crop,
-            file=file,
-            source_sha256=row["sha256"],
-            # of a whole image the index has both
-            file_sha256=row["sha256"] if written.part is None else sha256(written.data),
-            pixels_sha256=row["pixels_sha256"] if written.part is None else pixels_sha256(written.part),
-            encoder=written.encoder,
-        )
+        return write_image(folder, role, row, read(row["image_id"]))
     except ValidationError as error:  # the tables do not go together
         raise CleansetError(f"export {role}, {row['image_id']}: {first_problem(error)}: run dvc repro") from None

@@ -102,11 +102,11 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
     counts = verdict_counts(verdicts)
     states, overlap = class_states(sets, classes, per_class), overlaps(sets)
     candidates = candidates_by_class(sets, delivered, votes)
-    notices = (sample_notice(len(index)), unreviewed_notice(params.review.unreviewed_are_clean))
+    notices = (*sample_notice(len(index)), *unreviewed_notice(params.review.unreviewed_are_clean))
     return ReportData(
         roles=tuple(sets),
         networks={role: network(model) for role, model in params.models.items()},
-        notices=tuple(notice for notice in notices if notice),
+        notices=notices,
         images_per_class=per_class,
         readings=tuple(readings(params)),
         steps=tuple(funnel(index, read_table(edition.shared, SHARED), sets, votes)),

@@ -1,0 +1,353 @@
+"""The command `published`: the published set as files, from its lists and one's own copy of ImageNet's images."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5
+from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, wnids
+from cleanset.dataset.layouts import Location, locate
+from cleanset.edition.params import Params, checked_params
+from cleanset.edition.readings import readings, review_policy
+from cleanset.errors import CleansetError
+from cleanset.exports.card import card
+from cleanset.exports.delivered import make_class_folders, without_unknown_boxes, write_image
+from cleanset.exports.description import (
+    NOT_VERIFIED,
+    SCOOTER,
+    Provenance,
+    Release,
+    determining_params,
+    rejected_csv,
+    unreviewed_notice,
+    unverified_notice,
+)
+from cleanset.exports.folder import CARD, REJECTED_CSV, write_descriptions
+from cleanset.exports.manifest import Entry
+from cleanset.files import new_folder, read_bytes, sha256
+from cleanset.images.codec import Facts, inspect
+from cleanset.machine import available_cores
+from cleanset.progress import tracked
+from cleanset.published.archive_md5 import archive_md5, check_archive_there, check_md5
+from cleanset.published.choice import PublishedChoice
+from cleanset.published.digests import read_digests
+from cleanset.published.inputs import (
+    DIGESTS,
+    digests_of_inputs,
+    ilsvrc_class,
+    published_candidates,
+    published_verdicts,
+    with_further_reviews,
+)
+from cleanset.review.decisions import decide_all
+from cleanset.review.store import Votes, check_reviews
+from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer, vote_table
+from cleanset.selection.fill import Filled, fill, with_decisions
+from cleanset.vocabulary import BOX_UNKNOWN, SourceCheck
+
+VERSION = "1.0.0"
+"""The version that card and Croissant give; raised when a changed list or verdict changes what is in a set."""
+IMAGES_PER_CLASS = 3
+MAX_NAMED = 10
+"""Missing images that a message names."""
+MAX_SHARE_OF_ONE_SIDE = 0.9
+"""Share of images with one short, or one long, side above which a folder was resized.
+
+Of 500 original images 67 % have a long side of 500 pixels, and 22 % a short one of 375; no side is more frequent.
+"""
+_NAMES: dict[str, dict[str, str]] = {
+    "norm_robust": {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"},
+    "standard": {"source": "timm", "name": "resnet50.a1_in1k"},
+    "corruption_robust": {"source": "robustbench", "name": "Erichson2022NoisyMix_new", "threat_model": "corruptions"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedImages:
+    """A set by its lists and verdicts, before any image is read: `filled` with the votes that decided it."""
+
+    params: Params
+    votes: Votes
+    candidates: pd.DataFrame
+    filled: Filled
+    vote_table: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSet:
+    """A written set: its numbers, its notices, and how the bytes of its images were checked.
+
+    `boxes`: images left out for lack of a crop box; `asked`: images without a verdict that could still come in.
+    """
+
+    out: str
+    model: str
+    whole: int
+    cropped: int
+    classes: int
+    unreviewed: int
+    boxes: int
+    asked: int
+    notices: Sequence[str]
+    source_check: SourceCheck
+
+
+def select_images(choice: PublishedChoice) -> PublishedImages:
+    """The images of a set, by the rules of stage review_apply with `protocol: as_published`."""
+    choice.check()
+    review: dict[str, str] = {"unknown_boxes": "count", "wrong_after_crop": "accept", "unreviewed": choice.unreviewed}
+    # nobody has scored a crop; one without a box takes its place, as published, and is left out
+    params = checked_params(
+        {
+            "root": ".",
+            "protocol": "as_published",
+            "dataset": {"images": "ILSVRC2012_img_val.tar"},
+            "models": {choice.model: _NAMES[choice.model]},
+            "review": review,
+        },
+        "the published set",
+    )
+    verdicts = published_verdicts()
+    votes = with_further_reviews(verdicts, choice.reviews)
+    candidates = published_candidates(choice.model, verdicts)
+    decided = decide_all(params.review, votes, {choice.model: {}})
+    reviewed = with_decisions(candidates, partial(decided.for_candidate, choice.model))
+    filled = fill(reviewed, IMAGES_PER_CLASS, params.review.crops_in_rank)
+    return PublishedImages(params, votes, candidates, filled, vote_table(votes, filled))
+
+
+def run(choice: PublishedChoice, images: Path, out: Path, digests: Path | None = None) -> WrittenSet:
+    """Write the set into the new or empty folder `out`, from `images`: the tar, or a folder of any layout.
+
+    A tar must have the MD5 of the official archive, or that of the table `digests`, with which every image is compared;
+    without a table the images of a folder are taken as they are. Everything is written, or nothing. Raises
+    CleansetError for images that are missing, cannot be decoded, or are not the originals as far as can be known.
+    """
+    chosen = select_images(choice)
+    source = SourceImages(images, digests)
+    with new_folder(out) as folder:
+        return write_set(folder, choice, chosen, source, str(out))
+
+
+class SourceImages:
+    """The images of a set, read from a tar or a folder, and compared with a table of digests if there is one.
+
+    Raises CleansetError for a missing archive and for an invalid table.
+    """
+
+    def __init__(self, images: Path, digests: Path | None) -> None:
+        self.images = images
+        self.is_archive = not images.is_dir()
+        if self.is_archive:
+            check_archive_there(images)
+        path = digests or (DIGESTS if DIGESTS.is_file() else None)
+        self.table = table = read_digests(path) if path else None
+        self.table_sha256 = sha256(read_bytes(path)) if path else ""
+        self.expected_md5 = table.archive_md5 if table else OFFICIAL_IMAGES_MD5
+        checks: tuple[SourceCheck, SourceCheck] = ("archive_md5", "image_sha256" if table else "none")
+        self.check: SourceCheck = checks[0] if self.is_archive else checks[1]
+        self._locations: Mapping[str, Location] = {}
+
+    @property
+    def is_official(self) -> bool:
+        """Whether the images are ImageNet's, as far as can be known."""
+        return self.check == "none" or self.expected_md5 == OFFICIAL_IMAGES_MD5
+
+    def locate(self, needed: pd.DataFrame) -> None:
+        """Look the images up. Raises CleansetError if one is missing, or in the folder of another class."""
+        self._locations = locate(self.images)
+        missing = sorted(set(needed["image_id"]) - self._locations.keys())
+        if missing:
+            more = f" and {len(missing) - MAX_NAMED:,} more" if len(missing) > MAX_NAMED else ""
+            raise CleansetError(
+                f"{self.images}: missing images: {len(missing):,} of {len(needed):,}: "
+                f"{', '.join(missing[:MAX_NAMED])}{more}; expected ImageNet's validation images: add them"
+            )
+        for image_id in needed["image_id"]:
+            found, expected = self._locations[image_id].wnid, wnids()[ilsvrc_class(image_id)]
+            if found not in (None, expected):
+                raise CleansetError(
+                    f"{self.images}: {image_id} in the folder or with the name of {found}; expected {expected}, its "
+                    "ILSVRC2012 label: move it"
+                )
+
+    def read(self, image_id: str) -> tuple[bytes, Facts]:
+        """The bytes of an image, and what is measured on it. Raises CleansetError if they are not the original."""
+        data = self._locations[image_id].read()
+        if self.table is not None:
+            self.table.check(image_id, data, str(self.images))
+        try:
+            return data, inspect(data)
+        except ValueError as error:
+            raise CleansetError(
+                f"{self.images}: {image_id} cannot be decoded ({error}); expected the JPEG of ImageNet: fetch it again"
+            ) from None
+
+
+def write_set(
+    folder: Path, choice: PublishedChoice, chosen: PublishedImages, source: SourceImages, out: str
+) -> WrittenSet:
+    filled, votes = chosen.filled, chosen.vote_table
+    columns = [*filled.rejected.columns.drop("open"), "open"]
+    selection, rejected = without_unknown_boxes(filled.selection, filled.rejected[columns])
+    reviewers = reviewer_counts(votes)
+    rows = [_row(each, reviewers, source.check) for each in selection.to_dict("records")]
+    with archive_md5(source.images) if source.is_archive else nullcontext(lambda: "") as md5_of_archive:
+        source.locate(selection)
+        try:
+            _check_further_reviews(chosen, source)
+            entries = _write_images(folder, choice.model, rows, source)
+        except CleansetError:
+            # if the whole archive is another one, that is the reason
+            if source.is_archive:
+                check_md5(source.images, md5_of_archive(), source.expected_md5)
+            raise
+        if source.is_archive:
+            check_md5(source.images, md5_of_archive(), source.expected_md5)
+    release = Release(
+        version=VERSION,
+        archive=source.images.resolve().name,
+        archive_md5=source.expected_md5 if source.is_archive else "",
+        review=review_policy(chosen.params.review),
+        reviewers=tuple(verdicts_by_reviewer(votes)),
+    )
+    notices = [
+        *unreviewed_notice(chosen.params.review.unreviewed_are_clean),
+        *unverified_notice(source.check),
+        *_trial_notice(source),
+    ]
+    provenance = Provenance(
+        model=choice.model,
+        release=release,
+        classes=range(CLASSES),
+        images_per_class=IMAGES_PER_CLASS,
+        images=VALIDATION_IMAGES,
+        notices=notices,
+        readings=readings(chosen.params),
+        scored=None,
+        params=determining_params(chosen.params),
+        inputs=digests_of_inputs(chosen.votes),
+    )
+    texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected)}
+    write_descriptions(folder, entries, release, texts)
+    return WrittenSet(
+        out=out,
+        model=choice.model,
+        whole=sum(entry.crop is None for entry in entries),
+        cropped=sum(entry.crop is not None for entry in entries),
+        classes=len({entry.class_index for entry in entries}),
+        unreviewed=sum(entry.reviewers == 0 for entry in entries),
+        boxes=int((rejected["reason"] == BOX_UNKNOWN).sum()),
+        asked=int(rejected["open"].sum()),
+        notices=notices,
+        source_check=source.check,
+    )
+
+
+def _row(row: Mapping[Any, Any], reviewers: Mapping[str, int], source_check: SourceCheck) -> dict[Any, Any]:
+    """A selected image with what the manifest has of it beyond; a confidence that is not known is None."""
+    confidence = None if pd.isna(row["confidence"]) else row["confidence"]
+    return {
+        **row,
+        "confidence": confidence,
+        # nobody has scored a crop
+        "delivered": confidence if row["crop"] is None else None,
+        "ilsvrc_class": ilsvrc_class(row["image_id"]),
+        # every image of a list, and every one with a verdict, has one reassessed label, its class
+        "real_classes": (row["class_index"],),
+        "reviewers": reviewers.get(row["image_id"], 0),
+        "source_check": source_check,
+    }
+
+
+def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], source: SourceImages) -> list[Entry]:
+    make_class_folders(folder, (row["class_index"] for row in rows))
+
+    def write(row: Mapping[Any, Any]) -> tuple[Entry, Facts] | CleansetError:
+        try:
+            data, facts = source.read(row["image_id"])
+        except CleansetError as error:
+            return error
+        digests: dict[Any, str] = {"sha256": sha256(data), "pixels_sha256": facts.pixels_sha256}
+        return write_image(folder, model, {**row, **digests}, data), facts
+
+    # threads suffice: reading, decoding and hashing release the lock
+    with ThreadPoolExecutor(available_cores()) as pool:
+        written = list(tracked(pool.map(write, rows), len(rows), f"published {model}"))
+    problems = [each for each in written if isinstance(each, CleansetError)]
+    if problems:
+        more = f"; images with a problem: {len(problems):,} of {len(rows):,}" if problems[1:] else ""
+        raise CleansetError(f"{problems[0]}{more}")
+    pairs = [each for each in written if not isinstance(each, CleansetError)]
+    if source.check == "none":
+        _check_sides(source.images, [facts for _, facts in pairs])
+    return [entry for entry, _ in pairs]
+
+
+def _check_sides(images: Path, measured: Sequence[Facts]) -> None:
+    """Raise CleansetError if nearly all images have one short or one long side: then they were resized."""
+    for name, shorter in (("short", min), ("long", max)):
+        side, count = Counter(shorter(each.width, each.height) for each in measured).most_common(1)[0]
+        if count > MAX_SHARE_OF_ONE_SIDE * len(measured):
+            raise CleansetError(
+                f"{images}: {count:,} of {len(measured):,} images have a {name} side of {side} pixels: resized; "
+                "expected the originals, whose sides differ: take these"
+            )
+
+
+def _check_further_reviews(chosen: PublishedImages, source: SourceImages) -> None:
+    """Compare the further reviewers' votes on candidates with the images. Raises CleansetError as check_reviews does."""
+    class_of = dict(zip(chosen.candidates["image_id"], chosen.candidates["class_index"], strict=True))
+    votes = {
+        key: others
+        for key, by_reviewer in chosen.votes.items()
+        if class_of.get(key[1]) == key[0]
+        and (others := {name: vote for name, vote in by_reviewer.items() if name != SCOOTER})
+    }
+    rows = []
+    for class_index, image_id in sorted(votes):
+        data, facts = source.read(image_id)
+        rows.append((image_id, [class_index], sha256(data), facts.width, facts.height))
+    index = pd.DataFrame(rows, columns=["image_id", "real_classes", "sha256", "width", "height"])
+    # an id names the image here whatever was verified; where nothing was, card and manifest say so
+    check_reviews(votes, index, chosen.params.review.min_crop_pixels, official_images=True)
+
+
+def _trial_notice(source: SourceImages) -> list[str]:
+    """A warning for a set from another archive than ImageNet's, declared by a table of digests."""
+    if source.is_official:
+        return []
+    return [
+        f"Made from an archive with the MD5 {source.expected_md5}, which is not ImageNet's official one: a trial, not "
+        "for a study."
+    ]
+
+
+_CHECKS: dict[SourceCheck, str] = {
+    "archive_md5": "verified: the archive has the expected MD5",
+    "image_sha256": "verified: every image has the SHA-256 of the table of digests",
+    "none": NOT_VERIFIED,
+}
+
+
+def render(written: WrittenSet) -> str:
+    """The lines that the command prints; the last says how the images were checked."""
+    crops = f", {written.cropped:,} cropped images" if written.cropped else ""
+    lines = [
+        f"{written.out}: {written.whole:,} whole images{crops} of {written.classes:,} classes, model {written.model}"
+    ]
+    if written.boxes:
+        lines.append(f"left out, because nobody has drawn their crop boxes yet: {written.boxes:,} (rejected.csv)")
+    if written.asked:
+        lines.append(f"without a verdict, and could still come in: {written.asked:,} (rejected.csv: unreviewed)")
+    if written.unreviewed:
+        lines.append(f"images that nobody has reviewed: {written.unreviewed:,}")
+    lines += [notice for notice in written.notices if NOT_VERIFIED not in notice.lower()]
+    return "\n".join([*lines, _CHECKS[written.source_check]])
