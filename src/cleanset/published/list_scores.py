@@ -29,7 +29,7 @@ Labels = Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class ListScores:
-    """What a list says: a row of table SCORES for each image of the index.
+    """The scores that a list gives: a row of table SCORES for each image of the index.
 
     `listed`: how many images are in the list; `beyond`: the ids of those from beyond it, sorted.
     """

@@ -307,7 +307,10 @@ class Tab:
         if was.questions and not self.cursor.status.questions:
             self._leave_settled()
         elif self.order.filter == "boxes" and lacks_box(was) and not lacks_box(self.cursor.status):
-            self._go_on(self.cursor.class_index)
+            if self.order.matching():
+                self._go_on(self.cursor.class_index)
+            else:
+                self.order.filter = "unsettled"
 
     def _leave_settled(self) -> None:
         """Go on to the next class, with a notice about the one that is left."""
