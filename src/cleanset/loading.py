@@ -65,8 +65,8 @@ def load(
 def _published(name: str, images: Path, choice: PublishedChoice, digests: str | Path | None, force: bool) -> Path:
     if name != PUBLISHED_SET:
         raise CleansetError(
-            f"cleanset.load: images= with {name!r}; expected it with {PUBLISHED_SET!r}, the set that is made from your own "
-            "images"
+            f"cleanset.load: images= with {name!r}; expected it with {PUBLISHED_SET!r}, the set that is made from "
+            "your own images"
         )
     # imported here: everything else needs neither lists nor reviews
     from cleanset.published.kept_set import kept_set

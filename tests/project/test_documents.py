@@ -16,9 +16,13 @@ from dvc.dirs import site_cache_dir
 
 from cleanset.edition.params import Model
 from cleanset.exports.manifest import COLUMNS
+from cleanset.published import digests
+from cleanset.published.choice import PublishedChoice
+from cleanset.published.selected_images import select_images
 from cleanset.review.verdicts import parse_reviews
 from tests.checkouts import Checkout
 from tests.documents import all_blocks, block, blocks, pages, shell
+from tests.published.drawn_archive import draw_archive
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
 COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
@@ -26,6 +30,8 @@ EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --mo
 INSTALL = 'pip install "cleanset @ git+https://…/cleanset.git"'
 PUBLISH = 'ssh-keygen -q -t ed25519 -N "" -f build/key'
 STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
+FETCH = "cleanset fetch https://…/cleanset.git standard --out standard"
+ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
     INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review_page starts the server",
@@ -43,7 +49,9 @@ NOT_RUN = {
     "tests/study gives some, in a browser too",
     "cleanset study serve --plan build/study": "serves a page until it is stopped: tests/study starts it",
     "cd imagenet-published": "needs ImageNet's images: tests/stages/test_list_models.py runs these stages on ten",
-    "make published": "docs/published_set.md: tests/published runs `cleanset published`, which is all that it does",
+    "make published": "docs/published_set.md: tests/published runs `cleanset replay`, which is all that it does",
+    "cleanset published --images ILSVRC2012_img_val.tar --out scooter": "docs/published_set.md: README has the same line, "
+    "which runs on a drawn archive",
 }
 """The blocks marked console, and why no test runs them."""
 SHA256 = "0123456789abcdef" * 4
@@ -90,6 +98,8 @@ def test_every_other_block_is_checked(repository: Path) -> None:
     found = Counter((each.page, each.language) for each in all_blocks(repository))
     assert {kind: count for kind, count in found.items() if kind[1] not in ("sh", "console")} == {
         ("README.md", "python"): 1,
+        ("README.md", "bibtex"): 1,
+        ("docs/published_set.md", "text"): 1,
         ("docs/use.md", "python"): 2,
         ("docs/curate.md", "yaml"): 2,
         ("docs/review.md", "yaml"): 1,
@@ -125,18 +135,55 @@ def test_every_link_leads_somewhere(repository: Path) -> None:
                 assert anchor in map(slug, headings), f"{page}: {link}"
 
 
-def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: Path) -> None:
-    """The README's first lines, verbatim but for the address, and for what pip need not bring here."""
-    lines = block(repository, INSTALL).replace("https://…/", "https://example.org/")
-    assert lines.startswith("pip install ")
-    lines = lines.replace("pip install ", "pip install --quiet --no-deps --no-build-isolation --target packages ", 1)
+def install(repository: Path) -> str:
+    """The README's first line, with another address, and without what pip need not bring here."""
+    line = block(repository, INSTALL).splitlines()[0].replace("https://…/", "https://example.org/")
+    assert line.startswith("pip install ")
+    options = "--quiet --no-deps --no-build-isolation --target packages "
+    return line.replace("pip install ", f"pip install {options}", 1) + "\n"
+
+
+def installed_at(folder: Path) -> dict[str, str]:
+    """The environment in which the packages installed in a folder are used."""
+    programs = (folder / "packages" / "bin", Path(sys.prefix) / "bin", os.environ["PATH"])
+    return {
+        "PYTHONPATH": str(folder / "packages"), "PATH": os.pathsep.join(map(str, programs)),
+        "CLEANSET_CACHE": str(folder / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }  # fmt: skip
+
+
+def test_the_first_blocks_of_the_readme(repository: Path, pristine: Checkout, tmp_path: Path) -> None:
+    """With a drawn archive in place of ImageNet's, whose table of digests declares its MD5; from the installed wheel."""
+    archive = draw_archive(tmp_path / ARCHIVE, select_images(PublishedChoice()).candidates["image_id"])
+    digests.run(archive, tmp_path / "digests.csv")
+    source = pristine.clone(tmp_path / "source")
+    pip, command = block(repository, INSTALL).splitlines()
+    assert pip == INSTALL
     (load,) = blocks(repository, "python", "README.md")
+    shown = "print(repr(images), image.mode, class_index, record['image_id'], cleanset.__file__)\n"
+    lines = f"{install(repository)}{command} --digests digests.csv\npython - <<'END'\n{load}{shown}END\ncleanset cite\n"
+    lines = lines.replace("git+https://example.org/cleanset.git", f"{source.folder.as_uri()}")
+    done = shell(pristine, lines, tmp_path, **installed_at(tmp_path))
+    assert done.returncode == 0, done.stderr
+    written, left_out, _, verified, loaded, *cited = done.stdout.splitlines()
+    page = (repository / "docs" / "published_set.md").read_text()
+    assert f"{written}\n{left_out}\n{verified}\n" in page
+    assert loaded == (
+        "ImageSet(norm_robust: 2,857 images of 989 classes, 'scooter') RGB 0 ILSVRC2012_val_00029930 "
+        f"{tmp_path}/packages/cleanset/__init__.py"
+    )
+    (bibtex,) = blocks(repository, "bibtex", "README.md")
+    assert bibtex in "\n".join([*cited, ""])
+
+
+def test_using_a_published_set(repository: Path, published: Checkout, tmp_path: Path) -> None:
+    """The README's lines, verbatim but for the address, and for what pip need not bring here."""
+    lines = block(repository, FETCH).replace("https://…/", "https://example.org/")
+    lines = install(repository) + lines
+    (load,) = blocks(repository, "python", "README.md")
+    load = load.replace('"norm_robust", "scooter"', '"standard", "standard"')
     shown = "print(len(images), image.mode, class_index, record['rank'], cleanset.__file__)\n"
-    programs = (tmp_path / "packages" / "bin", Path(sys.prefix) / "bin", os.environ["PATH"])
-    variables = {
-        "PYTHONPATH": str(tmp_path / "packages"),
-        "PATH": os.pathsep.join(map(str, programs)),
-        "CLEANSET_CACHE": str(tmp_path / "cache"), "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    variables = installed_at(tmp_path) | {
         "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.file://{published.folder}.insteadOf",
         "GIT_CONFIG_VALUE_0": "https://example.org/cleanset.git",
     }  # fmt: skip

@@ -56,7 +56,11 @@ def project(repository: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("extra", "modules"),
     [
-        ("", "cli loading fetching.fetch exports.verify exports.rebuild exports.archive exports.image_set"),
+        (
+            "",
+            "cli loading fetching.fetch exports.verify exports.rebuild exports.archive exports.image_set exports.citations "
+            "published.image_set published.digests published.kept_set",
+        ),
         ("torch", "loading exports.torch_dataset"),
         (
             "review",

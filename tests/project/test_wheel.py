@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 from cleanset.edition.versions import locked_versions
+from cleanset.published.choice import PublishedChoice
+from cleanset.published.selected_images import select_images
 from tests.checkouts import Checkout, files
+from tests.published.drawn_archive import draw_archive
 
 MAX_BYTES = 300e6
 MAX_IMPORT_SECONDS = 0.2
@@ -131,6 +134,19 @@ def test_it_is_small_and_imported_at_once(core: Environment) -> None:
     names = {each["name"].lower() for each in listed}
     assert names.isdisjoint({"torch", "timm", "torchvision", "robustbench", "dvc", "scipy", "pyarrow", "nicegui"})
     assert min(float(core.run("python", "-c", IMPORT).stdout) for _ in range(5)) < MAX_IMPORT_SECONDS
+
+
+@pytest.mark.long
+def test_the_published_set(core: Environment, tmp_path: Path) -> None:
+    """Without torch, DVC and pyarrow, from the lists and verdicts in the wheel; loaded from the cache, too."""
+    archive = draw_archive(tmp_path / "val.tar", select_images(PublishedChoice()).candidates["image_id"])
+    table, out = tmp_path / "digests.csv", tmp_path / "scooter"
+    assert core.run("cleanset", "digests", "--images", archive, "--out", table).returncode == 0
+    done = core.run("cleanset", "published", "--images", archive, "--out", out, "--digests", table)
+    assert done.stdout.startswith(f"{out}: 2,857 whole images of 989 classes, model norm_robust\n"), done.stderr
+    assert core.run("cleanset", "verify", out).stdout == f"{out}: 2,857 of 2,857 images are good\n"
+    load = f"import cleanset; print(len(cleanset.load('scooter', images={str(archive)!r}, digests={str(table)!r})))"
+    assert core.run("python", "-c", load).stdout == "2857\n"
 
 
 @pytest.mark.long

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 import yaml
 
+from cleanset.published.choice import MODELS, PublishedChoice
 from cleanset.published.golden import SHORT, differences, numbers, out_of_order
+from cleanset.published.selected_images import select_images
 from cleanset.review.store import Votes, read_reviews
 from tests.checkouts import Checkout
 
@@ -70,7 +72,7 @@ def replayed(pristine: Checkout, tmp_path_factory: pytest.TempPathFactory) -> tu
     (reviews / "alice").mkdir()
     text = first.read_text().replace("verdict: clean\n", "verdict: reject\n    reason: blur\n", 1)
     (reviews / "alice" / first.name).write_text(text)
-    return clone, clone.run("cleanset", "published").stdout
+    return clone, clone.run("cleanset", "replay").stdout
 
 
 def test_the_published_set_is_reproduced(replayed: tuple[Checkout, str], votes: Votes) -> None:
@@ -91,6 +93,20 @@ def test_the_published_set_is_reproduced(replayed: tuple[Checkout, str], votes: 
         expected[["class_index", "image_id", "box_unknown"]].itertuples(index=False, name=None)
     )
     assert (clone.folder / "build/published/crops_last.csv").read_text().count("asked") == 62
+
+
+def test_the_set_as_files_has_the_same_images(replayed: tuple[Checkout, str]) -> None:
+    """In the same places, for every model: what the package computes in memory, and the stages from tables."""
+    clone, _ = replayed
+    rows = list(csv.DictReader((clone.folder / "build/published/selection.csv").open()))
+    for model in MODELS:
+        table = select_images(PublishedChoice(model)).filled.selection
+        columns = (table[name].tolist() for name in ("class_index", "place", "image_id", "box_unknown"))
+        assert set(zip(*columns, strict=True)) == {
+            (int(row["class_index"]), int(row["place"]), row["image_id"], row["cropped"] == "yes")
+            for row in rows
+            if row["model"] == model
+        }
 
 
 def test_the_page_has_the_numbers(replayed: tuple[Checkout, str]) -> None:
@@ -149,7 +165,7 @@ def test_a_verdict_changed_by_hand(replayed: tuple[Checkout, str]) -> None:
     path.write_text(
         text.replace(f"{first}:\n    verdict: clean\n", f"{first}:\n    verdict: reject\n    reason: blur\n", 1)
     )
-    done = clone.run("cleanset", "published", check=False)
+    done = clone.run("cleanset", "replay", check=False)
     path.write_text(text)
     assert done.returncode == 1
     assert "differs: images: 2965; published 2966\n" in done.stdout
@@ -160,7 +176,7 @@ def test_a_verdict_changed_by_hand(replayed: tuple[Checkout, str]) -> None:
 def test_a_folder_with_other_files(replayed: tuple[Checkout, str], tmp_path: Path) -> None:
     clone, _ = replayed
     (tmp_path / "thesis.tex").touch()
-    done = clone.run("cleanset", "published", str(tmp_path), check=False)
+    done = clone.run("cleanset", "replay", str(tmp_path), check=False)
     assert (done.returncode, done.stderr) == (
         1, f"error: {tmp_path}: there is thesis.tex; expected a new or empty folder\n",
     )  # fmt: skip

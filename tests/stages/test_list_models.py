@@ -63,11 +63,12 @@ def made(tmp_path: Path) -> Made:
 
 
 def review(edition: Edition, wnid: str, number: int, verdict: str) -> None:
-    index = read_table(edition.index, INDEX).set_index("image_id")
+    index = read_table(edition.index, INDEX)
+    digests = dict(zip(index["image_id"].tolist(), index["sha256"].tolist(), strict=True))
     path = edition.reviews / "ann" / f"{wnid}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     text = path.read_text() if path.exists() else f"{wnid}:\n"
-    path.write_text(f"{text}  {id_of(number)}: {{{verdict}, sha256: {index.loc[id_of(number), 'sha256']}}}\n")
+    path.write_text(f"{text}  {id_of(number)}: {{{verdict}, sha256: {digests[id_of(number)]}}}\n")
 
 
 def run_all(edition: Edition) -> None:

@@ -1,20 +1,15 @@
 """The command `published`: the published set as files, from its lists and one's own copy of ImageNet's images."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5
-from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES, wnids
-from cleanset.dataset.layouts import Location, locate
-from cleanset.edition.params import Params, checked_params
+from cleanset.dataset.ilsvrc import CLASSES, VALIDATION_IMAGES
 from cleanset.edition.readings import readings, review_policy
 from cleanset.errors import CleansetError
 from cleanset.exports.card import card
@@ -31,53 +26,21 @@ from cleanset.exports.description import (
 )
 from cleanset.exports.folder import CARD, REJECTED_CSV, write_descriptions
 from cleanset.exports.manifest import Entry
-from cleanset.files import new_folder, read_bytes, sha256
-from cleanset.images.codec import Facts, inspect
+from cleanset.files import new_folder, sha256
+from cleanset.images.codec import Facts
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
-from cleanset.published.archive_md5 import archive_md5, check_archive_there, check_md5
+from cleanset.published.archive_md5 import archive_md5, check_md5
 from cleanset.published.choice import PublishedChoice
-from cleanset.published.digests import read_digests
-from cleanset.published.inputs import (
-    DIGESTS,
-    digests_of_inputs,
-    ilsvrc_class,
-    published_candidates,
-    published_verdicts,
-    with_further_reviews,
-)
-from cleanset.review.decisions import decide_all
-from cleanset.review.store import Votes, check_reviews
-from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer, vote_table
-from cleanset.selection.fill import Filled, fill, with_decisions
+from cleanset.published.inputs import digests_of_inputs, ilsvrc_class
+from cleanset.published.selected_images import IMAGES_PER_CLASS, SelectedImages, select_images
+from cleanset.published.source_images import SourceImages, check_sides
+from cleanset.review.store import check_reviews
+from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.vocabulary import BOX_UNKNOWN, SourceCheck
 
 VERSION = "1.0.0"
 """The version that card and Croissant give; raised when a changed list or verdict changes what is in a set."""
-IMAGES_PER_CLASS = 3
-MAX_NAMED = 10
-"""Missing images that a message names."""
-MAX_SHARE_OF_ONE_SIDE = 0.9
-"""Share of images with one short, or one long, side above which a folder was resized.
-
-Of 500 original images 67 % have a long side of 500 pixels, and 22 % a short one of 375; no side is more frequent.
-"""
-_NAMES: dict[str, dict[str, str]] = {
-    "norm_robust": {"source": "robustbench", "name": "Salman2020Do_R50", "threat_model": "Linf"},
-    "standard": {"source": "timm", "name": "resnet50.a1_in1k"},
-    "corruption_robust": {"source": "robustbench", "name": "Erichson2022NoisyMix_new", "threat_model": "corruptions"},
-}
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedImages:
-    """A set by its lists and verdicts, before any image is read: `filled` with the votes that decided it."""
-
-    params: Params
-    votes: Votes
-    candidates: pd.DataFrame
-    filled: Filled
-    vote_table: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +62,6 @@ class WrittenSet:
     source_check: SourceCheck
 
 
-def select_images(choice: PublishedChoice) -> PublishedImages:
-    """The images of a set, by the rules of stage review_apply with `protocol: as_published`."""
-    choice.check()
-    review: dict[str, str] = {"unknown_boxes": "count", "wrong_after_crop": "accept", "unreviewed": choice.unreviewed}
-    # nobody has scored a crop; one without a box takes its place, as published, and is left out
-    params = checked_params(
-        {
-            "root": ".",
-            "protocol": "as_published",
-            "dataset": {"images": "ILSVRC2012_img_val.tar"},
-            "models": {choice.model: _NAMES[choice.model]},
-            "review": review,
-        },
-        "the published set",
-    )
-    verdicts = published_verdicts()
-    votes = with_further_reviews(verdicts, choice.reviews)
-    candidates = published_candidates(choice.model, verdicts)
-    decided = decide_all(params.review, votes, {choice.model: {}})
-    reviewed = with_decisions(candidates, partial(decided.for_candidate, choice.model))
-    filled = fill(reviewed, IMAGES_PER_CLASS, params.review.crops_in_rank)
-    return PublishedImages(params, votes, candidates, filled, vote_table(votes, filled))
-
-
 def run(choice: PublishedChoice, images: Path, out: Path, digests: Path | None = None) -> WrittenSet:
     """Write the set into the new or empty folder `out`, from `images`: the tar, or a folder of any layout.
 
@@ -133,67 +72,12 @@ def run(choice: PublishedChoice, images: Path, out: Path, digests: Path | None =
     chosen = select_images(choice)
     source = SourceImages(images, digests)
     with new_folder(out) as folder:
-        return write_set(folder, choice, chosen, source, str(out))
+        return write_set(folder, chosen, source, str(out))
 
 
-class SourceImages:
-    """The images of a set, read from a tar or a folder, and compared with a table of digests if there is one.
-
-    Raises CleansetError for a missing archive and for an invalid table.
-    """
-
-    def __init__(self, images: Path, digests: Path | None) -> None:
-        self.images = images
-        self.is_archive = not images.is_dir()
-        if self.is_archive:
-            check_archive_there(images)
-        path = digests or (DIGESTS if DIGESTS.is_file() else None)
-        self.table = table = read_digests(path) if path else None
-        self.table_sha256 = sha256(read_bytes(path)) if path else ""
-        self.expected_md5 = table.archive_md5 if table else OFFICIAL_IMAGES_MD5
-        checks: tuple[SourceCheck, SourceCheck] = ("archive_md5", "image_sha256" if table else "none")
-        self.check: SourceCheck = checks[0] if self.is_archive else checks[1]
-        self._locations: Mapping[str, Location] = {}
-
-    @property
-    def is_official(self) -> bool:
-        """Whether the images are ImageNet's, as far as can be known."""
-        return self.check == "none" or self.expected_md5 == OFFICIAL_IMAGES_MD5
-
-    def locate(self, needed: pd.DataFrame) -> None:
-        """Look the images up. Raises CleansetError if one is missing, or in the folder of another class."""
-        self._locations = locate(self.images)
-        missing = sorted(set(needed["image_id"]) - self._locations.keys())
-        if missing:
-            more = f" and {len(missing) - MAX_NAMED:,} more" if len(missing) > MAX_NAMED else ""
-            raise CleansetError(
-                f"{self.images}: missing images: {len(missing):,} of {len(needed):,}: "
-                f"{', '.join(missing[:MAX_NAMED])}{more}; expected ImageNet's validation images: add them"
-            )
-        for image_id in needed["image_id"]:
-            found, expected = self._locations[image_id].wnid, wnids()[ilsvrc_class(image_id)]
-            if found not in (None, expected):
-                raise CleansetError(
-                    f"{self.images}: {image_id} in the folder or with the name of {found}; expected {expected}, its "
-                    "ILSVRC2012 label: move it"
-                )
-
-    def read(self, image_id: str) -> tuple[bytes, Facts]:
-        """The bytes of an image, and what is measured on it. Raises CleansetError if they are not the original."""
-        data = self._locations[image_id].read()
-        if self.table is not None:
-            self.table.check(image_id, data, str(self.images))
-        try:
-            return data, inspect(data)
-        except ValueError as error:
-            raise CleansetError(
-                f"{self.images}: {image_id} cannot be decoded ({error}); expected the JPEG of ImageNet: fetch it again"
-            ) from None
-
-
-def write_set(
-    folder: Path, choice: PublishedChoice, chosen: PublishedImages, source: SourceImages, out: str
-) -> WrittenSet:
+def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: str) -> WrittenSet:
+    """Write a set into the new folder `folder`, which is to become `out`. Raises CleansetError as `run` does."""
+    model = chosen.choice.model
     filled, votes = chosen.filled, chosen.vote_table
     columns = [*filled.rejected.columns.drop("open"), "open"]
     selection, rejected = without_unknown_boxes(filled.selection, filled.rejected[columns])
@@ -203,7 +87,7 @@ def write_set(
         source.locate(selection)
         try:
             _check_further_reviews(chosen, source)
-            entries = _write_images(folder, choice.model, rows, source)
+            entries = _write_images(folder, model, rows, source)
         except CleansetError:
             # if the whole archive is another one, that is the reason
             if source.is_archive:
@@ -224,7 +108,7 @@ def write_set(
         *_trial_notice(source),
     ]
     provenance = Provenance(
-        model=choice.model,
+        model=model,
         release=release,
         classes=range(CLASSES),
         images_per_class=IMAGES_PER_CLASS,
@@ -239,7 +123,7 @@ def write_set(
     write_descriptions(folder, entries, release, texts)
     return WrittenSet(
         out=out,
-        model=choice.model,
+        model=model,
         whole=sum(entry.crop is None for entry in entries),
         cropped=sum(entry.crop is not None for entry in entries),
         classes=len({entry.class_index for entry in entries}),
@@ -287,23 +171,12 @@ def _write_images(folder: Path, model: str, rows: Sequence[Mapping[Any, Any]], s
         raise CleansetError(f"{problems[0]}{more}")
     pairs = [each for each in written if not isinstance(each, CleansetError)]
     if source.check == "none":
-        _check_sides(source.images, [facts for _, facts in pairs])
+        check_sides(source.images, [facts for _, facts in pairs])
     return [entry for entry, _ in pairs]
 
 
-def _check_sides(images: Path, measured: Sequence[Facts]) -> None:
-    """Raise CleansetError if nearly all images have one short or one long side: then they were resized."""
-    for name, shorter in (("short", min), ("long", max)):
-        side, count = Counter(shorter(each.width, each.height) for each in measured).most_common(1)[0]
-        if count > MAX_SHARE_OF_ONE_SIDE * len(measured):
-            raise CleansetError(
-                f"{images}: {count:,} of {len(measured):,} images have a {name} side of {side} pixels: resized; "
-                "expected the originals, whose sides differ: take these"
-            )
-
-
-def _check_further_reviews(chosen: PublishedImages, source: SourceImages) -> None:
-    """Compare the further reviewers' votes on candidates with the images. Raises CleansetError as check_reviews does."""
+def _check_further_reviews(chosen: SelectedImages, source: SourceImages) -> None:
+    """Compare the further reviewers' votes with the images. Raises CleansetError as check_reviews does."""
     class_of = dict(zip(chosen.candidates["image_id"], chosen.candidates["class_index"], strict=True))
     votes = {
         key: others

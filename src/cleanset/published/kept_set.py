@@ -22,6 +22,8 @@ from cleanset.machine import cache_folder
 from cleanset.published import image_set
 from cleanset.published.choice import PublishedChoice
 from cleanset.published.inputs import digests_of_inputs
+from cleanset.published.selected_images import SelectedImages, select_images
+from cleanset.published.source_images import SourceImages
 
 
 def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None, force: bool = False) -> Path:
@@ -30,9 +32,9 @@ def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None,
     Once a set has been made from an archive, a later call does not read the archive again. Raises CleansetError as
     image_set.run does, and if the cache cannot be written.
     """
-    source = image_set.SourceImages(images, digests)
-    chosen = image_set.select_images(choice)
-    home = cache_folder() / "published" / _key(choice, chosen, source)
+    source = SourceImages(images, digests)
+    chosen = select_images(choice)
+    home = cache_folder() / "published" / _key(chosen, source)
     whole = home / choice.model
     if not force and _is_whole(whole):
         return whole
@@ -49,15 +51,15 @@ def kept_set(choice: PublishedChoice, images: Path, digests: Path | None = None,
         if force or not _is_whole(whole):
             remove_abandoned(home)
             with replacing(whole) as folder:
-                image_set.write_set(folder, choice, chosen, source, str(whole))
+                image_set.write_set(folder, chosen, source, str(whole))
     return whole
 
 
-def _key(choice: PublishedChoice, chosen: image_set.PublishedImages, source: image_set.SourceImages) -> str:
+def _key(chosen: SelectedImages, source: SourceImages) -> str:
     described = {
         "inputs": [(each.path, each.sha256) for each in digests_of_inputs(chosen.votes)],
-        "model": choice.model,
-        "unreviewed": choice.unreviewed,
+        "model": chosen.choice.model,
+        "unreviewed": chosen.choice.unreviewed,
         "cleanset": [version("cleanset"), image_set.VERSION, *COLUMNS],
         "digests": source.table_sha256,
         "images": source.expected_md5 if source.is_archive else _state_of_folder(source.images, chosen),
@@ -65,7 +67,7 @@ def _key(choice: PublishedChoice, chosen: image_set.PublishedImages, source: ima
     return sha256(json.dumps(described, sort_keys=True).encode())[:16]
 
 
-def _state_of_folder(images: Path, chosen: image_set.PublishedImages) -> list[object]:
+def _state_of_folder(images: Path, chosen: SelectedImages) -> list[object]:
     """Path of the folder; size and time of each image that the set may need."""
     locations = locate(images)
     found = [locations[name].path for name in sorted(chosen.candidates["image_id"]) if name in locations]
