@@ -43,10 +43,10 @@ robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's fin
 	cd "$(EDITION)/studies/robustness" && dvc repro && dvc metrics show
 	cd "$(EDITION)/studies/attacks" && dvc repro && dvc metrics show
 
-remote: setup  ## URL=https://…: the address that finished sets are read from, in both editions
+remote: setup  ## URL=https://…: the address that finished sets are read from, in every edition
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
 	dvc remote modify origin url "$(URL)"
-	for folder in imagenet $(foreach study,robustness attacks contest,studies/$(study) imagenet/studies/$(study)); do \
+	for folder in imagenet imagenet-published $(foreach study,robustness attacks contest,studies/$(study) imagenet/studies/$(study)); do \
 	(cd $$folder && dvc remote modify origin url "$(URL)") || exit 1; done
 
 # files stay on one process, in the order that tests/conftest.py gives them

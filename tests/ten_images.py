@@ -52,7 +52,7 @@ PRELOADED = [
     "cleanset.exports.rebuild", "cleanset.exports.verify", "cleanset.exports.archive", "cleanset.review.status",
     "tests.ten_images", "tests.compare.command",
 ]  # fmt: skip
-PRELOADED_WITH_TORCH = ["cleanset.stages.score"]
+PRELOADED_WITH_TORCH = ["cleanset.scoring.engine", "cleanset.scoring.provenance", "cleanset.stages.score"]
 FORK_SERVER.set_forkserver_preload(PRELOADED)
 
 

@@ -556,13 +556,13 @@ def pipelines(
 ) -> None:
     """Write into each dvc.yaml the modules that its stages depend on.
 
-    For all pipelines of both editions. Relock after a refactoring that
+    For all pipelines of the three editions. Relock after a refactoring that
     changes no output; the tests rebuild the sample to show that.
     """
     from cleanset.pipelines.dependencies import projects_of, update_dependencies
     from cleanset.pipelines.relock import relock as relocked
 
-    projects = projects_of([repository, repository / "imagenet"])
+    projects = projects_of([repository, repository / "imagenet", repository / "imagenet-published"])
     changed = update_dependencies(projects, app, write=not check)
     for path in changed:
         typer.echo(f"{path}: {'out of date; run cleanset pipelines' if check else 'written'}")

@@ -30,7 +30,7 @@ def test_only_the_new_model_and_the_joint_stages_run(checkout: Checkout) -> None
     done = checkout.run("cleanset", "models", "--add", "further=timm:test_byobnet", "--weights", weights, "--json")
     assert done.stderr.splitlines() == [
         "added further; next: dvc repro",
-        "the dvc.yaml of the sample edition and that of imagenet/ now differ; a test expects them equal",
+        "the dvc.yaml of this checkout's editions now differ; a test expects them equal",
     ]
     ran = checkout.stages_run()
     of_further = {f"{stage}@further" for stage in ("score", "select", "score_crops", "review_apply", "export")}

@@ -26,7 +26,7 @@ def folder(repository: Path, tmp_path: Path) -> Path:
 
 
 def test_the_editions_agree(repository: Path) -> None:
-    for edition in (repository, repository / "imagenet"):
+    for edition in (repository, repository / "imagenet", repository / "imagenet-published"):
         check_roles(Edition(edition), read_params(edition).models)
 
 

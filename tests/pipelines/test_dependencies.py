@@ -67,7 +67,7 @@ def test_an_unknown_command() -> None:
 
 def test_every_pipeline_is_up_to_date(repository: Path) -> None:
     """The fix is to run `cleanset pipelines`, and after a refactoring `cleanset pipelines --relock`."""
-    projects = projects_of([repository, repository / "imagenet"])
+    projects = projects_of([repository, repository / "imagenet", repository / "imagenet-published"])
     assert len(projects) >= 6
     assert update_dependencies(projects, app, write=False) == []
 
@@ -76,7 +76,10 @@ def test_what_is_plumbing_exists() -> None:
     assert [module for module in PLUMBING if not path_of(module).is_file()] == []
 
 
-def test_both_editions_have_the_same_pipelines(repository: Path) -> None:
+def test_the_editions_have_the_same_pipelines(repository: Path) -> None:
+    """The published edition has no studies."""
+    pipelines = [(repository / name / "dvc.yaml").read_bytes() for name in ("", "imagenet", "imagenet-published")]
+    assert pipelines[0] == pipelines[1] == pipelines[2]
     for project in projects_of([repository]):
         path = project.relative_to(repository) / "dvc.yaml"
         assert (repository / path).read_bytes() == (repository / "imagenet" / path).read_bytes()

@@ -12,7 +12,7 @@ import yaml
 from tests.checkouts import Checkout
 from tests.documents import shell
 
-EDITIONS = (".", "imagenet")
+EDITIONS = (".", "imagenet", "imagenet-published")
 
 
 def read(repository: Path, name: str) -> str:

@@ -19,7 +19,7 @@ STAGES = (
     "preprocess", "score", "intersect", "select", "crops", "score_crops", "review_apply", "export", "count", "report",
 )  # fmt: skip
 RUN_A_MODEL = {"score", "score_crops"}
-EDITIONS = (".", "imagenet")
+EDITIONS = (".", "imagenet", "imagenet-published")
 NEEDS_ARCHIVES_OR_GPU = {
     "preprocess": "dataset", "score": "scoring", "score_crops": "scoring", "export": "exports", "report": "report",
 }  # fmt: skip
@@ -34,7 +34,7 @@ def stages(repository: Path) -> dict[str, Any]:
 
 def test_the_pipeline_of_an_edition_is_no_link(repository: Path) -> None:
     """DVC does not follow one in git's history; that the files are equal is tested in tests/pipelines."""
-    assert not (repository / "imagenet" / "dvc.yaml").is_symlink()
+    assert not any((repository / edition / "dvc.yaml").is_symlink() for edition in EDITIONS)
 
 
 def test_stages_stand_in_their_order(stages: dict[str, Any]) -> None:
@@ -89,12 +89,14 @@ def test_every_model_is_named_in_the_dependencies(edition: str, repository: Path
         assert files("report", kind) == [f"data/{kind}/{role}.parquet" for role in roles]
 
 
-def test_both_editions_have_the_same_keys(repository: Path) -> None:
+def test_the_editions_have_the_same_keys(repository: Path) -> None:
     def keys(edition: str) -> dict[str, list[str]]:
         content = yaml.safe_load((repository / edition / "params.yaml").read_text())
         return {name: list(value) if isinstance(value, dict) else [] for name, value in content.items()}
 
     assert keys(".") == keys("imagenet")
+    # its select, review and count say only what is special there
+    assert list(keys("imagenet-published")) == list(keys("imagenet"))
 
 
 def test_the_imagenet_edition_is_that_of_source_000(repository: Path) -> None:
@@ -109,10 +111,11 @@ def test_the_imagenet_edition_is_that_of_source_000(repository: Path) -> None:
     assert (params.dataset.expect_images, params.select.candidates, params.export.images_per_class) == (50000, 5, 3)
 
 
-def test_the_official_sums(repository: Path) -> None:
-    assert (repository / "imagenet" / "raw.md5").read_text() == (
-        "29b22e2961454d5413ddabcf34fc5622  data/raw/ILSVRC2012_img_val.tar\n"
-        "fa75699e90414af021442c21a62c3abf  data/raw/ILSVRC2012_devkit_t12.tar.gz\n"
+@pytest.mark.parametrize(("edition", "raw"), [("imagenet", "data/raw"), ("imagenet-published", "../imagenet/data/raw")])
+def test_the_official_sums(edition: str, raw: str, repository: Path) -> None:
+    assert (repository / edition / "raw.md5").read_text() == (
+        f"29b22e2961454d5413ddabcf34fc5622  {raw}/ILSVRC2012_img_val.tar\n"
+        f"fa75699e90414af021442c21a62c3abf  {raw}/ILSVRC2012_devkit_t12.tar.gz\n"
     )
 
 

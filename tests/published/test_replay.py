@@ -5,44 +5,17 @@ import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import yaml
 
 from cleanset.published.choice import MODELS, PublishedChoice
-from cleanset.published.edition import extras_of, index_of, scores_of, with_extras
 from cleanset.published.golden import SHORT, differences, numbers, out_of_order
 from cleanset.published.selected_images import select_images
 from cleanset.review.store import Votes, read_reviews
-from cleanset.tables import INDEX, SCORES, read_table, write_table
 from tests.checkouts import Checkout
 
 A, B, C, D = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3, 4))
-LABELS = {A: [5], B: [5], C: [0, 5], D: []}
-LISTED = pd.DataFrame({"class_index": [5, 5], "image_id": [B, A], "confidence": np.array([0.75, 0.5], np.float32)})
-
-
-def test_extras() -> None:
-    assert extras_of(LISTED, {5: [A, B, C], 7: [D], 8: []}) == {5: [C], 7: [D]}
-
-
-def test_extras_come_next_below_the_list() -> None:
-    table = with_extras(LISTED, {5: [C, D], 7: ["x"]})
-    assert table["image_id"].tolist() == [B, A, C, D, "x"]
-    assert table["class_index"].tolist() == [5, 5, 5, 5, 7]
-    step = 2.0**-25  # of float32 below one half
-    assert table["confidence"].tolist() == [0.75, 0.5, 0.5 - step, 0.5 - 2 * step, 0.5 - step]
-
-
-def test_tables_say_no_more_than_the_lists(tmp_path: Path) -> None:
-    scores = scores_of(LISTED, LABELS)
-    write_table(tmp_path / "scores.parquet", scores, SCORES)
-    write_table(tmp_path / "index.parquet", index_of(LABELS), INDEX)
-    table = read_table(tmp_path / "scores.parquet", SCORES)
-    assert [classes[0] for classes in table["top5_class"]] == [5, 5, 1, 0]
-    assert [probabilities[0] for probabilities in table["top5_probability"]] == [0.5, 0.75, 0, 0]
-    assert read_table(tmp_path / "index.parquet", INDEX)["single"].tolist() == [True, True, False, False]
 
 
 def test_out_of_order() -> None:
@@ -157,7 +130,27 @@ def test_its_metrics_are_readable(replayed: tuple[Checkout, str]) -> None:
     assert not any(name.startswith(("accuracy", "correct")) for name in totals)
     shown = clone.run("dvc", "metrics", "show", cwd="build/published/as_published").stdout
     assert max(map(len, shown.splitlines())) <= 120
-    assert clone.run("dvc", "status", "--quiet", cwd="build/published/as_published").returncode == 0
+    status = ["dvc", "status", "--quiet", "preprocess", "score", "score_crops", "count"]
+    assert clone.run(*status, cwd="build/published/as_published").returncode == 0
+
+
+def test_it_is_a_run_of_the_published_edition(replayed: tuple[Checkout, str]) -> None:
+    """The same pipeline; params differ in paths, and in that crops without a box are counted."""
+    clone, _ = replayed
+    edition, ran = clone.folder / "imagenet-published", clone.folder / "build" / "published" / "as_published"
+    assert (ran / "dvc.yaml").read_bytes() == (edition / "dvc.yaml").read_bytes()
+    expected, found = (yaml.safe_load((folder / "params.yaml").read_text()) for folder in (edition, ran))
+    assert (expected["review"].pop("unknown_boxes"), found["review"].pop("unknown_boxes")) == ("open", "count")
+    for content, levels in ((expected, ".."), (found, "../../..")):
+        assert content.pop("root") == levels
+        for model in content["models"].values():
+            assert {model.pop(key).removeprefix(levels) for key in ("file", "beyond") if key in model} <= {
+                f"/imagenet/published/{name}.csv" for name in ("top5", "beyond")
+            }
+    assert found == expected
+    record = json.loads((ran / "data" / "scores" / "norm_robust.json").read_text())
+    assert (record["source"], record["listed"], len(record["beyond"])) == ("lists", 4951, 109)
+    assert not {"versions", "code", "weights_sha256"} & set(record)
 
 
 @pytest.mark.long

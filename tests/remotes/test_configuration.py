@@ -25,7 +25,7 @@ def settings(config: Path) -> dict[str, str]:
     return dict(parser[f"'remote \"{parser['core']['remote']}\"'"])
 
 
-@pytest.mark.parametrize("edition", [".", "imagenet"])
+@pytest.mark.parametrize("edition", [".", "imagenet", "imagenet-published"])
 def test_the_committed_remote(edition: str, repository: Path) -> None:
     assert settings(repository / edition / ".dvc" / "config") == SETTINGS
 
@@ -49,7 +49,7 @@ def test_a_maintainer_changes_it_by_one_line(repository: Path, pristine: Checkou
     (checkout.folder / ".venv" / ".ready").touch()
     done = shell(checkout, block(repository, "make remote URL=https://your.server/dvc"))
     assert done.returncode == 0, done.stderr
-    for edition in (".", "imagenet"):
+    for edition in (".", "imagenet", "imagenet-published"):
         found = settings(checkout.folder / edition / ".dvc" / "config")
         assert found == SETTINGS | {"url": "https://your.server/dvc"}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5, are_official
+from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.review import agreement_report
@@ -43,6 +44,8 @@ def test_both_projects_digests(repository: Path) -> None:
     """The sample's archive of the same name is another; the ImageNet edition's is the official one."""
     assert not images_are_official(Edition(repository), TAR)
     assert images_are_official(Edition(repository / "imagenet"), TAR)
+    published = Edition(repository / "imagenet-published")
+    assert images_are_official(published, read_params(published.folder).dataset.images)
 
 
 def test_a_folder_of_the_archives_name(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_keys_are_distinct_and_complete() -> None:
     assert {reason: key for key, reason in REASONS.items()} == MEANT
     assert sorted(REASONS.values()) == sorted(Reason.__args__)  # type: ignore[attr-defined]
     assert "v" not in REASONS  # states that the object stays visible
-    assert (len(set(FILTERS)), len(set(VERDICTS))) == (5, 4)
+    assert (len(set(FILTERS)), len(set(VERDICTS))) == (6, 4)
 
 
 def test_pace() -> None:

@@ -113,6 +113,28 @@ def test_one_box_after_another(edition: Path, library: Library) -> None:
     assert sorted(filter(None, seen)) == sorted([first, second])
 
 
+def test_boxes_come_first(edition: Path, library: Library) -> None:
+    """The page opens on the classes with a box to draw, from the second to the fourth; then on all unsettled ones."""
+    first, second, _, fourth = list(library.classes)[:4]
+    for class_index in (second, fourth):
+        image_id = first_images(library, class_index)[0]
+        save(edition / "reviews", "scooter", wnids()[class_index], image_id, unknown(library, image_id))
+    tab = Tab(open_session(Edition(edition), library, "ada"))
+    tab.start()
+    assert (tab.order.filter, tab.cursor.class_index, tab.mode) == ("boxes", second, "crop")
+    draw(tab)
+    assert (tab.order.filter, tab.cursor.class_index, tab.mode) == ("boxes", fourth, "crop")
+    draw(tab)
+    assert (tab.order.filter, tab.cursor.class_index, tab.mode) == ("unsettled", fourth, "class")
+    tab.press("f", [])
+    tab.press("b", [])
+    assert tab.notice is not None
+    assert tab.notice.text == "No class here: boxes."
+    tab.press("n", [])
+    tab.start()
+    assert tab.cursor.class_index == first
+
+
 def test_the_basis_is_shown_and_what_does_not_count_is_asked_again(edition: Path, library: Library) -> None:
     class_index = next(iter(library.classes))
     wnid, (first, *_) = wnids()[class_index], first_images(library, class_index)

@@ -20,7 +20,7 @@ from cleanset.scoring.comparison import Distance, distance, easiest, sample, sam
 from cleanset.scoring.engine import DevicePipeline
 from cleanset.scoring.logits import ranked
 from cleanset.scoring.models import LoadedModel, load_model
-from cleanset.scoring.record import read_record
+from cleanset.scoring.provenance import scoring_code
 from cleanset.scoring.scorer import arithmetic, grouped, to_table
 from cleanset.stages import score as stage
 from cleanset.tables import SCORES, write_table
@@ -139,7 +139,7 @@ def test_float64_has_nothing_to_report(tmp_path: Path, capsys: pytest.CaptureFix
         "images": 6,
         "against_float64": None,
         "versions": {name: version(name).split("+")[0] for name in ("numpy", "pillow", "robustbench", "timm", "torch")},
-        "code": read_record(edition.scored_with("standard")).code,
+        "code": scoring_code(),
     }
     assert capsys.readouterr() == ("", "")
 

@@ -14,7 +14,7 @@ from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.review.decisions import decide_all
 from cleanset.review.store import checked_reviews
-from cleanset.scoring.record import ScoreRecord, read_record
+from cleanset.scoring.record import ListRecord, ScoreRecord, read_record
 from cleanset.selection.candidates import candidates, of_tiers, shared
 from cleanset.selection.crop_check import predictions_of_crops
 from cleanset.selection.decision import Decision
@@ -63,8 +63,11 @@ def compare_records(a: Path, b: Path) -> RecordComparison:
     return RecordComparison({name: values for name, values in different.items() if values[0] != values[1]}, {})
 
 
-def _properties(record: ScoreRecord) -> dict[str, str]:
+def _properties(record: ScoreRecord | ListRecord) -> dict[str, str]:
     """The facts that a score depends on, by name."""
+    if isinstance(record, ListRecord):
+        digests = {"list": record.list_sha256, "images beyond the list": record.beyond_sha256 or "none"}
+        return {"model": f"published list of {record.name}", **digests}
     model = (record.source, record.name, record.threat_model)
     preprocessing = record.preprocessing
     return {

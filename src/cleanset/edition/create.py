@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from cleanset.edition.models import Models, with_files_of, with_models
+from cleanset.edition.models import Models, with_files_of, with_lists, with_models
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 
@@ -48,6 +48,9 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
     params = re.sub(r"\A#.*\n", "# See docs/curate.md for what to put where.\n", params)
     params = re.sub(r"(?m)^root: .*$", f"root: {root}", params)
     if models is not None:
+        models = with_lists(models, folder)
+        if any(model.is_list for model in models.values()):
+            params = _for_lists(params)
         params, pipeline = with_models(params, models), with_files_of(pipeline, models)
     study = read(template / STUDY / "params.yaml")
     if models is not None:  # what these were trained with is not known, nor which of them is the reference
@@ -72,6 +75,14 @@ def make_edition(folder: Path, models: Models | None = None) -> None:
         # git does not keep an empty folder
         write_text(partial / "reviews" / ".gitkeep", "")
         write_text(partial / ".gitignore", IGNORED)
+
+
+def _for_lists(params: str) -> str:
+    """The text of a params.yaml with the values that published lists need (see Params)."""
+    params = re.sub(r"(?m)^protocol: .*$", "protocol: as_published", params)
+    params = re.sub(r"(?m)^  wrong_after_crop: .*$", "  wrong_after_crop: accept", params)
+    params = re.sub(r"(?m)^select: \{candidates: 5, tiers: .*$", "select: {candidates: 5}", params)
+    return re.sub(r"(?m)^count:$", "count:\n  accuracy: false", params)
 
 
 def read(path: Path) -> str:

@@ -1,11 +1,13 @@
 """The models of an edition: their entries in params.yaml, and their files in the deps of dvc.yaml."""
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from cleanset.edition.lists import list_digests
 from cleanset.edition.params import Model, checked_params, read_params
 from cleanset.edition.pipeline import with_roles
 from cleanset.errors import CleansetError
@@ -19,19 +21,26 @@ Models = Mapping[str, Model]
 
 _EXPECTED = (
     "expected ROLE=timm:NAME, ROLE=torchvision:NAME.WEIGHTS or ROLE=robustbench:THREAT/NAME, such as "
-    "norm_robust=robustbench:Linf/Salman2020Do_R50"
+    "norm_robust=robustbench:Linf/Salman2020Do_R50; or ROLE=lists:FILE/NAME, a model in a file of published lists"
 )
+_SOURCES = ("timm", "torchvision", "robustbench", "lists")
 
 
 def model_from_text(text: str) -> tuple[str, Model]:
-    """Role and model of ROLE=SOURCE:NAME, of RobustBench ROLE=robustbench:THREAT/NAME, as commands take them."""
+    """Role and model of ROLE=SOURCE:NAME, as commands take them.
+
+    Of RobustBench ROLE=robustbench:THREAT/NAME; of a published list ROLE=lists:FILE/NAME, for which see `with_lists`.
+    """
     role, _, address = text.partition("=")
     source, _, name = address.partition(":")
     fields: dict[str, Any] = {"source": source, "name": name}
     if source == "robustbench":
         threat_model, _, name = name.partition("/")
         fields |= {"threat_model": threat_model, "name": name}
-    if not (role and name) or source not in ("timm", "torchvision", "robustbench"):
+    if source == "lists":
+        file, _, name = name.rpartition("/")
+        fields |= {"file": file, "name": name}
+    if not (role and name) or source not in _SOURCES:
         raise CleansetError(f"{shown(text)}: {_EXPECTED}")
     try:
         return role, Model.model_validate(fields)
@@ -48,6 +57,20 @@ def models_from_texts(texts: Iterable[str]) -> dict[str, Model]:
             raise CleansetError(f"{shown(text)}: role {role} a second time; expected another role for each model")
         models[role] = model
     return models
+
+
+def with_lists(models: Models, edition: Path) -> dict[str, Model]:
+    """The same models; files of published lists, as given, are made relative to the edition's folder, and pinned.
+
+    Raises CleansetError for a file that is missing or has no list of the model.
+    """
+    return {role: _with_list(role, model, edition) if model.is_list else model for role, model in models.items()}
+
+
+def _with_list(role: str, model: Model, edition: Path) -> Model:
+    digests = list_digests(Path(), role, model)
+    relative = Path(os.path.relpath(Path(str(model.file)).resolve(), edition.resolve())).as_posix()
+    return model.model_copy(update={"file": relative, **digests})
 
 
 def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
@@ -67,13 +90,10 @@ def change_models(edition: Path, new: Models, removed: Collection[str]) -> None:
     set_models(edition, {**kept, **new})
 
 
-def pin_models(edition: Path, digests: Mapping[str, str]) -> None:
-    """Write the SHA-256 of weights, by role, into params.yaml."""
+def pin_models(edition: Path, digests: Mapping[str, Mapping[str, str]]) -> None:
+    """Write SHA-256 into params.yaml: of weights and lists, by role and key."""
     models = read_params(edition).models
-    set_models(
-        edition,
-        {role: model.model_copy(update={"sha256": digests.get(role, model.sha256)}) for role, model in models.items()},
-    )
+    set_models(edition, {role: model.model_copy(update=digests.get(role, {})) for role, model in models.items()})
 
 
 def set_models(edition: Path, models: Models) -> None:
@@ -155,7 +175,7 @@ def _comments(text: str) -> list[tuple[str, str]]:
 
 
 def _name(model: Model) -> tuple[object, ...]:
-    return model.source, model.name, model.threat_model
+    return model.source, model.name, model.threat_model, model.file
 
 
 def _entry(model: Model, before: Mapping[str, object] | None) -> dict[str, object]:

@@ -50,13 +50,43 @@ class Dataset(Section):
 
 
 class Model(Section):
-    """One member of the ensemble: where it comes from, and its weights."""
+    """One member of the ensemble: a network from a zoo with its weights, or (source lists) a published list of images.
 
-    source: Literal["timm", "torchvision", "robustbench"]
+    `file` has lists like those of imagenet/published/top5.csv, in which the model has this `name`; `beyond` has the
+    images that people took from beyond them. Paths are relative to the edition's folder. `sha256` is that of the
+    weights, or of `file`; `beyond_sha256` that of `beyond`.
+    """
+
+    source: Literal["timm", "torchvision", "robustbench", "lists"]
     name: str
     threat_model: Literal["Linf", "L2", "corruptions"] | None = None
     weights: str | None = None
+    file: str | None = None
+    beyond: str | None = None
     sha256: Sha256 | None = None
+    beyond_sha256: Sha256 | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the model is a published list, which has no network."""
+        return self.source == "lists"
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the file with the weights, or every file of the list, has its SHA-256 in params.yaml."""
+        return self.sha256 is not None and (self.beyond is None or self.beyond_sha256 is not None)
+
+    @model_validator(mode="after")
+    def _of_a_list_or_a_network(self) -> Self:
+        for key in ("threat_model", "weights") if self.is_list else ("file", "beyond", "beyond_sha256"):
+            if getattr(self, key) is not None:
+                why = "a published list has no network" if self.is_list else "only a model of source lists has it"
+                raise ValueError(f"{key} with source {self.source}, but {why}: remove it")
+        if self.is_list and not self.file:
+            raise ValueError("file is needed for source lists: the path of the lists, relative to the edition")
+        if self.beyond_sha256 is not None and self.beyond is None:
+            raise ValueError("beyond_sha256 without beyond; expected both or neither")
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -249,12 +279,36 @@ class Params(Section):
         return self
 
     @model_validator(mode="after")
+    def _answerable_by_lists(self) -> Self:
+        """A list has the images of a class that its model is surest of, and no prediction of anything else."""
+        needs = (
+            ("review.wrong_after_crop", self.review.wrong_after_crop, "reject", "accept", "predictions of crops"),
+            (
+                "select.pool",
+                self.select.pool,
+                "ensemble",
+                "model",
+                "the other images that its model classifies correctly",
+            ),
+            ("count.accuracy", self.count.accuracy, True, "false", "predictions of all images"),
+        )
+        for role in (role for role, model in self.models.items() if model.is_list):
+            for key, found, refused, expected, lacking in needs:
+                if found == refused:
+                    raise ValueError(
+                        f"{key}: {str(found).lower()}, but models.{role} is a published list, which lacks {lacking}; "
+                        f"expected {expected}"
+                    )
+        return self
+
+    @model_validator(mode="after")
     def _distinct_models(self) -> Self:
-        """One network under two roles would count twice in the ensemble."""
+        """One network, or one list, under two roles would count twice in the ensemble."""
         roles: dict[tuple[str, str], str] = {}
         for role, model in self.models.items():
-            for key in ("weights", "sha256"):
-                value = getattr(model, key)
+            for key in ("name",) if model.is_list else ("weights", "sha256"):
+                # one file has the lists of several models
+                value = f"{model.name} in {model.file}" if model.is_list else getattr(model, key)
                 if value is None:
                     continue
                 if (key, value) in roles:
@@ -274,6 +328,21 @@ class Params(Section):
         if role not in self.models:
             raise CleansetError(f"params.yaml: no model {shown(role)}; expected one of {_listed(self.models)}")
         return self.models[role]
+
+    def network(self, role: str) -> Model:
+        """The model of a role, to be run. Raises CleansetError for an unknown role, and for a published list."""
+        model = self.model(role)
+        if model.is_list:
+            raise CleansetError(has_no_network(role, model))
+        return model
+
+
+def has_no_network(role: str, model: Model) -> str:
+    """The message for a published list where a network is needed."""
+    return (
+        f"{role}: a published list ({model.name} in {model.file}), which has no network to run; expected a model from "
+        "timm, torchvision or robustbench"
+    )
 
 
 def _of_protocol(content: dict[object, object]) -> dict[str, dict[str, object]]:

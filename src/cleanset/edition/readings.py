@@ -32,7 +32,26 @@ def readings(params: Params) -> list[str]:
         _protocol(params),
         *(_SENTENCES[key, value] for key, value in used.items()),
         f"Classes are filled from these tiers, in this order: {tiers}{several}.",
+        *_lists(params),
     ]
+
+
+def _lists(params: Params) -> list[str]:
+    """Sentences on the models that are published lists: what these cannot say."""
+    roles = [role for role, model in params.models.items() if model.is_list]
+    if not roles:
+        return []
+    sentences = [
+        f"The scores of {', '.join(roles)} are published lists of images that the model classifies correctly; no "
+        "network was run. What it predicts for any other image or for a crop is not known: other images count as "
+        "misclassified, crops as classified correctly."
+    ]
+    if any(params.models[role].beyond for role in roles):
+        sentences.append(
+            "Images that were taken from beyond a list come after its images; their confidence is not known and left "
+            "empty."
+        )
+    return sentences
 
 
 def review_policy(review: ReviewPolicy) -> str:

@@ -22,21 +22,25 @@ DECISIVE = {
     "export": ("pillow",),
 }
 """Libraries by stage: Pillow decodes and encodes images, pyarrow writes its version into Parquet, others compute."""
+READING_LISTS = ("numpy", "pyarrow")
+"""Libraries that stage score needs of a model that is a published list."""
 
 _VERSION_FILE = {"preprocess": "dataset", "score": "scoring"}
 
 
-def check_versions(edition: Edition, root: str, stage: str) -> None:
+def check_versions(edition: Edition, root: str, stage: str, libraries: Iterable[str] | None = None) -> None:
     """Raise CleansetError if a library that decides the bytes of `stage` is installed in another version than locked.
 
-    `root` (of params.yaml) leads to the folder with requirements.txt. Where there is none, as beside an
-    installed package, nothing is locked and nothing is compared.
+    `libraries`: only these, where a run of the stage needs fewer than all. `root` (of params.yaml) leads to the folder
+    with requirements.txt. Where there is none, as beside an installed package, nothing is locked and nothing is
+    compared.
     """
     lock = edition.path(root) / "requirements.txt"
     if not lock.is_file():
         return
-    locked = locked_versions(read_text(lock, "expected what make lock writes"), DECISIVE[stage])
-    for name in DECISIVE[stage]:
+    wanted = DECISIVE[stage] if libraries is None else tuple(libraries)
+    locked = locked_versions(read_text(lock, "expected what make lock writes"), wanted)
+    for name in wanted:
         found = _installed(name)
         if name in locked and found != locked[name]:
             raise CleansetError(_difference(name, found, locked[name], lock, stage))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from cleanset.edition.params import Model
+from cleanset.edition.params import Model, has_no_network
 from cleanset.errors import CleansetError
 from cleanset.validation import first_problem, shown
 
@@ -66,6 +66,8 @@ def _is_file(text: str, roles: Mapping[str, Model]) -> bool:
 
 def _parse(text: str, architecture: str | None, roles: Mapping[str, Model], edition: Path, weights: Path) -> Spec:
     if text in roles:
+        if roles[text].is_list:
+            raise CleansetError(f"--model {has_no_network(text, roles[text])}")
         return ZooModel(text, roles[text], edition)
     if _is_file(text, roles):
         return _file(text, architecture)

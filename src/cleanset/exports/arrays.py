@@ -92,13 +92,13 @@ def inputs_of(model: Model) -> NetworkInputs:
 
 
 def known_model(params: Params, by: str) -> Model:
-    """The model of a role. Raises CleansetError for what is neither a role nor in NAMED."""
+    """The network of a role. Raises CleansetError for what is neither a role nor in NAMED, and for a published list."""
     if by not in params.models:
         raise CleansetError(
             f"arrays: no preprocessing {shown(by)}; expected {', '.join(NAMED)}, or a role in params.yaml: "
             f"{', '.join(params.models)}"
         )
-    return params.models[by]
+    return params.network(by)
 
 
 def _of_edition(edition: Edition, params: Params) -> tuple[pd.DataFrame, Source]:

@@ -22,7 +22,7 @@ from cleanset.exports.description import (
 from cleanset.exports.manifest import COLUMNS, MANIFEST
 from cleanset.review.agreement import overall
 from cleanset.review.vote_table import verdicts_by_image, verdicts_by_reviewer
-from cleanset.scoring.record import ScoreRecord
+from cleanset.scoring.record import ListRecord, ScoreRecord
 from cleanset.selection.metrics import short_classes, totals
 from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
 
@@ -281,9 +281,11 @@ def _name(class_index: int) -> str:
     return f"{wnids()[class_index]} {label_names()[class_index]}"
 
 
-def _scores(scored: ScoreRecord | None) -> str:
+def _scores(scored: ScoreRecord | ListRecord | None) -> str:
     if scored is None:
         return _SCORES_OF_LISTS
+    if isinstance(scored, ListRecord):
+        return _scores_of_list(scored)
     preprocessing = scored.preprocessing
     threat_model = f", threat model {scored.threat_model}" if scored.threat_model else ""
     lines = [
@@ -297,6 +299,21 @@ def _scores(scored: ScoreRecord | None) -> str:
         lines.append(f"- against float64: {scored.against_float64}")
     versions = ", ".join(f"{name} {number}" for name, number in sorted(scored.versions.items()))
     return "\n".join(["## Scores\n", *lines, f"- computed with {versions}"])
+
+
+def _scores_of_list(scored: ListRecord) -> str:
+    lines = [
+        f"- published list of {scored.name}: {scored.listed:,} images; no network was run",
+        f"- SHA-256 of the list: {scored.list_sha256}",
+    ]
+    if scored.beyond:
+        lines.append(
+            f"- images from beyond the list, whose confidence is not known and left empty: {len(scored.beyond):,}"
+        )
+    if scored.beyond_sha256:
+        lines.append(f"- SHA-256 of the list of these: {scored.beyond_sha256}")
+    lines.append("- the confidence of a crop is not known and left empty")
+    return "\n".join(["## Scores\n", *lines])
 
 
 _SCORES_OF_LISTS = """\

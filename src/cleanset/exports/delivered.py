@@ -1,6 +1,6 @@
 """The delivered form of an image: its file, made here only, its entry, and the model's confidence on its pixels."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,25 @@ def image_file(source: bytes, crop: Box | None) -> ImageFile:
     return ImageFile(png(part), part, encoder())
 
 
-def delivered_confidences(selection: pd.DataFrame, crop_scores: pd.DataFrame, where: str) -> list[float | None]:
+def with_known_confidences(images: pd.DataFrame, unknown: Collection[str]) -> pd.DataFrame:
+    """The same rows with confidence None for the images in `unknown`: those from beyond a published list."""
+    if not unknown:
+        return images
+    rows = zip(images["image_id"], images["confidence"].tolist(), strict=True)
+    known = [None if image_id in unknown else confidence for image_id, confidence in rows]
+    return images.assign(confidence=pd.Series(known, index=images.index, dtype=object))
+
+
+def delivered_confidences(selection: pd.DataFrame, crop_scores: pd.DataFrame | None, where: str) -> list[float | None]:
     """The softmax probability of each row's class on its delivered pixels, from tables SELECTION and CROP_SCORES.
 
     None for a crop whose five most probable classes lack the class; only review.wrong_after_crop: accept keeps one.
-    Raises CleansetError, naming `where`, for a crop without scores.
+    Without `crop_scores`, as of a published list, None for every crop. Raises CleansetError, naming `where`, for a crop
+    without scores.
     """
+    if crop_scores is None:
+        rows_of_list = zip(crops_of(selection), selection["confidence"].tolist(), strict=True)
+        return [whole if crop is None else None for crop, whole in rows_of_list]
     # first, so that of_crops has every crop
     check_scored(selection, predictions_of_crops(crop_scores), where)
     classes, probabilities = top5_predictions(crop_scores)

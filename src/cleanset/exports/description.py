@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loading a set needs none of these
 
     from cleanset.edition.params import Params
     from cleanset.exports.manifest import Entry
-    from cleanset.scoring.record import ScoreRecord
+    from cleanset.scoring.record import ListRecord, ScoreRecord
 
 UNPUBLISHED = "0.0.0"
 """The version of an unpublished set, such as one that was rebuilt from a manifest alone."""
@@ -242,7 +242,7 @@ def reasons_of_rejection(text: str, where: str) -> Mapping[tuple[str, str], str]
 _DETERMINING: dict[str, Any] = {
     "protocol": True,
     "dataset": {"classes", "label"},
-    "models": {"__all__": {"source", "name", "threat_model", "sha256"}},  # not the path of the weights
+    "models": {"__all__": {"source", "name", "threat_model", "sha256", "beyond_sha256"}},  # no paths
     "select": True,
     "review": True,
     "export": {"images_per_class", "strict"},  # not the version and date of the release
@@ -275,7 +275,7 @@ class Provenance:
     images: int
     notices: Sequence[str]
     readings: Sequence[str]
-    scored: "ScoreRecord | None"
+    scored: "ScoreRecord | ListRecord | None"
     params: Mapping[str, Any]
     inputs: Sequence[InputDigest]
 

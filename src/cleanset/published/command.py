@@ -11,19 +11,22 @@ import pandas as pd
 
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.create import CHECKOUT
+from cleanset.edition.lists import check_lists
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
 from cleanset.published.edition import (
+    PUBLISHED_EDITION,
     PUBLISHED_REVIEWER,
     PUBLISHED_ROLE,
-    extras_of,
+    copy_edition,
     real_labels,
     reproduce,
     write_edition,
 )
 from cleanset.published.golden import PublishedNumber, differences, numbers, out_of_order
+from cleanset.published.list_scores import extras_of, read_extras
 from cleanset.published.lists import check_pool, read_pool, read_top5
 from cleanset.review.decisions import decide_all
 from cleanset.review.queue import candidates_by_class
@@ -55,26 +58,26 @@ def run(out: Path) -> Replay:
 
     Raises CleansetError if an input is not as it must be, or if `out` holds anything but an earlier replay.
     """
-    published = CHECKOUT / "imagenet" / "published"
-    labels = real_labels()
-    top5 = read_top5(published / "top5.csv", labels)
-    votes = published_votes(read_reviews(CHECKOUT / "imagenet" / "reviews"))
-    mine = top5[top5["model"] == PUBLISHED_ROLE]
-    reviewed: dict[int, list[str]] = {}
-    for class_index, image_id in sorted(votes):
-        reviewed.setdefault(class_index, []).append(image_id)
-    extras = extras_of(mine, reviewed)
-    check_pool(read_pool(published / "pool.csv"), mine, extras)
-    first, second = Edition(out / AS_PUBLISHED), Edition(out / CROPS_LAST)
+    folder, params = PUBLISHED_EDITION.folder, read_params(PUBLISHED_EDITION.folder)
+    check_lists(folder, params)
+    labels, model = real_labels(), params.model(PUBLISHED_ROLE)
+    top5 = read_top5(folder / str(model.file), labels)
+    votes = published_votes(read_reviews(PUBLISHED_EDITION.reviews))
+    mine = top5[top5["model"] == model.name]
+    extras = read_extras(folder, model, mine, labels)
+    check_pool(read_pool(CHECKOUT / "imagenet" / "published" / "pool.csv"), mine, extras)
     _make_empty(out)
-    for edition, crops in ((first, "in_rank"), (second, "last")):
-        reproduce(write_edition(edition.folder, top5, extras, labels, crops=crops))
+    first = write_edition(out / AS_PUBLISHED, labels)
+    reproduce(first)
+    second = copy_edition(first, out / CROPS_LAST, crops="last")
+    reproduce(second)
     changes = changes_by_rule(first, second)
     write_text(out / SELECTION_CSV, selection_csv(first, read_params(first.folder)))
     write_text(out / CROPS_LAST_CSV, _csv(("class_index", "image_id", "change"), changes))
     lines = numbers(read_table(first.selection(PUBLISHED_ROLE), SELECTION), votes)
     remaining = still_to_review(first, votes)
-    return Replay(lines, changes, remaining, [*_in_order(mine, votes), *differences(lines)])
+    problems = [*_beyond_problems(extras, mine, votes), *_in_order(mine, votes), *differences(lines)]
+    return Replay(lines, changes, remaining, problems)
 
 
 def published_votes(votes: Votes) -> Votes:
@@ -90,6 +93,18 @@ def _make_empty(out: Path) -> None:
     if others or out.is_file():
         raise CleansetError(f"{out}: there is {others[0] if others else 'a file'}; expected a new or empty folder")
     shutil.rmtree(out, ignore_errors=True)
+
+
+def _beyond_problems(extras: Mapping[int, list[str]], mine: pd.DataFrame, votes: Votes) -> Iterator[str]:
+    """A sentence for each class in which the images from beyond the list are not the reviewed images without a rank."""
+    reviewed: dict[int, list[str]] = {}
+    for class_index, image_id in sorted(votes):
+        reviewed.setdefault(class_index, []).append(image_id)
+    expected = extras_of(mine, reviewed)
+    for index in sorted({*expected, *extras}):
+        if expected.get(index) != extras.get(index):
+            found, wanted = (", ".join(each.get(index, [])) or "none" for each in (extras, expected))
+            yield f"{wnids()[index]}: from beyond the list {found}; by the verdicts {wanted}"
 
 
 def _in_order(mine: pd.DataFrame, votes: Votes) -> Iterator[str]:

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import CLASSES
+from cleanset.edition.lists import CORRECT, LIST_COLUMNS
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.parsing import parse_csv
 from cleanset.validation import shown
 
-TOP5_COLUMNS = ("model", "class_index", "rank", "image_id", "confidence")
 POOL_COLUMNS = ("class_index", "correct", "listed")
 MOST = 5
 _MODEL = re.compile(r"[a-z][a-z0-9_]*")
 _DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?")
-_EXPECTED = "expected the file as it is published in this repository: git checkout it"
+_EXPECTED = f"expected a list as it is published in this repository: {CORRECT}"
 
 
 def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
@@ -29,21 +29,21 @@ def read_top5(path: Path, labels: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     for an image that is not in the index, that is listed twice for a model, or whose one label is not the class; and
     for a list that is out of order: ranks run from 1, confidences fall, equal ones are in the order of the image ids.
     """
-    found: dict[str, list[object]] = {name: [] for name in TOP5_COLUMNS}
+    found: dict[str, list[object]] = {name: [] for name in LIST_COLUMNS}
     listed: set[tuple[str, str]] = set()
     order = _Order()
-    for where, cells in _rows(path, TOP5_COLUMNS):
+    for where, cells in _rows(path, LIST_COLUMNS):
         model, image_id = cells["model"], cells["image_id"]
         if not _MODEL.fullmatch(model):
             raise CleansetError(f"{where}, model: {shown(model)}; expected a role, such as standard: {_EXPECTED}")
         class_index, rank = _number(where, cells, "class_index", 0, CLASSES - 1), _number(where, cells, "rank", 1, MOST)
         confidence = _confidence(where, cells["confidence"])
-        _check_label(where, image_id, class_index, labels)
+        check_label(where, image_id, class_index, labels)
         if (model, image_id) in listed:
             raise CleansetError(f"{where}: {image_id} a second time for {shown(model)}; expected it once: {_EXPECTED}")
         order.check(where, (model, class_index), rank, (-confidence, image_id))
         listed.add((model, image_id))
-        for name, value in zip(TOP5_COLUMNS, (model, class_index, rank, image_id, confidence), strict=True):
+        for name, value in zip(LIST_COLUMNS, (model, class_index, rank, image_id, confidence), strict=True):
             found[name].append(value)
     table = pd.DataFrame(found)
     return table.astype({"class_index": "int16", "rank": "int16", "confidence": "float32"})
@@ -93,7 +93,8 @@ def _confidence(where: str, text: str) -> float:
     return value
 
 
-def _check_label(where: str, image_id: str, class_index: int, labels: Mapping[str, Sequence[int]]) -> None:
+def check_label(where: str, image_id: str, class_index: int, labels: Mapping[str, Sequence[int]]) -> None:
+    """Raise CleansetError, naming `where`, unless the image is in the index and the class is its only label."""
     if image_id not in labels:
         raise CleansetError(f"{where}: {shown(image_id)} is not in the index; expected an image of it: {_EXPECTED}")
     if list(labels[image_id]) != [class_index]:

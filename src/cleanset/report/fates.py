@@ -17,14 +17,14 @@ class Fate:
     """The fate of a candidate for one model.
 
     `place`: in the set, from 1; None for a rejected one, which has a `reason`. `confidence`: on the delivered pixels;
-    None for a rejected one, and where the five most probable classes of a crop lack the class. `source_confidence`: on
-    the whole image. `open`: it could still enter the set.
+    None for a rejected one, where the five most probable classes of a crop lack the class, and where it is not known.
+    `source_confidence`: on the whole image; None where it is not known. `open`: it could still enter the set.
     """
 
     role: str
     tier: str
     rank: int
-    source_confidence: float
+    source_confidence: float | None
     place: int | None = None
     confidence: float | None = None
     reason: str | None = None

@@ -102,7 +102,7 @@ def funnel(
 
 
 def histograms(sets: Mapping[str, Filled]) -> list[Histogram]:
-    """A histogram for each model and tier, by model first."""
+    """A histogram of the known confidences for each model and tier, by model first."""
     return [
         Histogram(role, tier, _binned(candidates(filled), tier), _binned(filled.selection, tier))
         for role, filled in sets.items()
@@ -111,7 +111,8 @@ def histograms(sets: Mapping[str, Filled]) -> list[Histogram]:
 
 
 def _binned(frame: pd.DataFrame, tier: str) -> tuple[int, ...]:
-    confidences = frame.loc[frame["tier"] == tier, "confidence"]
+    # without those that are not known
+    confidences = frame.loc[frame["tier"] == tier, "confidence"].dropna().astype("float64")
     return tuple(np.histogram(confidences, bins=HISTOGRAM_BINS, range=(0, 1))[0].tolist())
 
 

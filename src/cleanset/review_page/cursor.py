@@ -91,19 +91,33 @@ class Cursor:
             self.focus = shown[position + 1]
 
 
+def lacks_box(status: ReviewerClassStatus) -> bool:
+    """Whether an image of a class lacks only its crop box, and is certainly needed."""
+    return any(each.box_unknown and each.certain for each in status.questions)
+
+
 @dataclass
 class ClassOrder:
-    """The order in which one tab goes through the classes. `filter` is one of `keys.FILTERS`."""
+    """The order in which one tab goes through the classes.
+
+    `filter` is one of `keys.FILTERS`: at first the classes in which an image lacks only its crop box, if there are any.
+    """
 
     session: Session
     filter: str = "unsettled"
     skipped: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        # the quickest answers, and each brings an image into a set
+        if self.matching("boxes"):
+            self.filter = "boxes"
 
     def matching(self, name: str | None = None) -> list[int]:
         """The classes that match a filter; by default, the tab's own."""
         matches: dict[str, Callable[[ReviewerClassStatus], bool]] = {
             "all": lambda status: True,
             "unsettled": lambda status: bool(status.questions or status.broken),
+            "boxes": lacks_box,
             "short": lambda status: status.state == "short",
             "conflicts": lambda status: bool(status.conflicts or status.look_again),
             "mine": lambda status: any(self.session.reviewer in votes for votes in status.votes.values()),

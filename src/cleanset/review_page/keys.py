@@ -21,7 +21,7 @@ REASONS = {
 }
 """Reasons against an image, by key."""
 
-FILTERS = {"a": "all", "u": "unsettled", "s": "short", "c": "conflicts", "m": "mine"}
+FILTERS = {"a": "all", "u": "unsettled", "b": "boxes", "s": "short", "c": "conflicts", "m": "mine"}
 """Filters of the classes that next and previous go to, by key."""
 
 VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import pandas as pd
 
 from cleanset.dataset.class_names import ClassName, class_names
+from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.errors import CleansetError
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.review.queue import ByRole, Candidate, candidates_by_class, order_in_class
-from cleanset.scoring.record import read_record
+from cleanset.scoring.record import ScoreRecord, read_record
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from cleanset.web.images import Photos
 
@@ -28,7 +29,10 @@ class IndexedImage:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """An edition, read once by the page. `classes` by class index, in order; `seen_by`: preprocessings by role."""
+    """An edition, read once by the page. `classes` by class index, in order; `seen_by`: preprocessings by role.
+
+    `unknown_confidences`: by role, the images of a published list whose confidence only orders them.
+    """
 
     params: Params
     index: pd.DataFrame
@@ -37,6 +41,7 @@ class Library:
     images: Mapping[str, IndexedImage]
     photos: Photos
     seen_by: Mapping[str, Preprocessing]
+    unknown_confidences: Mapping[str, Collection[str]]
 
     def candidates(self, class_index: int) -> dict[str, dict[str, Candidate]]:
         """Every candidate of a class by image id, with the models that may use it, the most likely first."""
@@ -66,7 +71,16 @@ def open_library(edition: Edition) -> Library:
     images = _images(index, classes.values())
     names = {name.class_index: name for name in class_names() if name.class_index in classes}
     read = verified_images(edition, params.dataset.images, index).read
-    return Library(params, index, names, classes, images, Photos(read), _seen_by(edition, list(params.models)))
+    return Library(
+        params,
+        index,
+        names,
+        classes,
+        images,
+        Photos(read),
+        _seen_by(edition, list(params.models)),
+        unknown_confidences(edition.folder, params),
+    )
 
 
 def _images(index: pd.DataFrame, classes: Collection[ByRole]) -> dict[str, IndexedImage]:
@@ -82,5 +96,6 @@ def _images(index: pd.DataFrame, classes: Collection[ByRole]) -> dict[str, Index
 def _seen_by(edition: Edition, roles: Sequence[str]) -> dict[str, Preprocessing]:
     """The preprocessing with which each model was scored, from the records: importing torch would take seconds."""
     paths = {role: edition.scored_with(role) for role in roles}
-    # a model without a record yet has no view; the page works without it
-    return {role: read_record(path).preprocessing for role, path in paths.items() if path.is_file()}
+    # a model without a record yet, or without a network, has no view; the page works without it
+    records = {role: read_record(path) for role, path in paths.items() if path.is_file()}
+    return {role: record.preprocessing for role, record in records.items() if isinstance(record, ScoreRecord)}

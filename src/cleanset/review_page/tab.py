@@ -10,7 +10,7 @@ from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
-from cleanset.review_page.cursor import ClassOrder, Cursor
+from cleanset.review_page.cursor import ClassOrder, Cursor, lacks_box
 from cleanset.review_page.drafts import Draft, History
 from cleanset.review_page.keys import FILTERS, REASONS, VERDICTS
 from cleanset.review_page.session import Session
@@ -161,6 +161,9 @@ class Tab:
     def _go_on(self, after: int) -> None:
         """Show the next class in which something is asked, else the end."""
         following = self.order.next_asked(after)
+        if following is None and self.order.filter == "boxes":
+            self.order.filter = "unsettled"
+            following = self.order.next_asked(after)
         if following is None:
             self.mode, self.ended, self.zoomed = "end", True, False
         else:
@@ -303,6 +306,11 @@ class Tab:
         self.close()
         if was.questions and not self.cursor.status.questions:
             self._leave_settled()
+        elif self.order.filter == "boxes" and lacks_box(was) and not lacks_box(self.cursor.status):
+            if self.order.matching():
+                self._go_on(self.cursor.class_index)
+            else:
+                self.order.filter = "unsettled"
 
     def _leave_settled(self) -> None:
         """Go on to the next class, with a notice about the one that is left."""

@@ -139,6 +139,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "count": library.params.export.images_per_class,
         "min_crop_pixels": library.params.review.min_crop_pixels,
         "seen_by": _distinct_views(library),
+        "unknown_confidences": library.unknown_confidences,
         "progress": _progress(tab),
         "ahead": " ".join(_ahead(tab)),
         "reasons": REASONS,

@@ -11,13 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from cleanset.edition.create import CHECKOUT
-from cleanset.edition.models import Models, change_models, models_from_texts, pin_models
+from cleanset.edition.lists import list_digests, list_files
+from cleanset.edition.models import Models, change_models, models_from_texts, pin_models, with_lists
 from cleanset.edition.params import Model, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.scoring.downloads import what_instead_of_weights
 from cleanset.scoring.models import preprocessing_of, sha256_of, weights_at_hand, weights_path
-from cleanset.scoring.record import read_record
+from cleanset.scoring.record import ListRecord, read_record
 
 WeightsState = Literal["there", "missing", "other bytes", "not weights"]
 
@@ -26,14 +27,15 @@ WeightsState = Literal["there", "missing", "other bytes", "not weights"]
 class EnsembleModel:
     """A model of the ensemble; `weights` is relative to the edition's folder.
 
-    SHA-256 of its weights: `found` on disk, `pinned` in params.yaml, and `scored` with, for data/scores.
+    SHA-256 of its weights: `found` on disk, `pinned` in params.yaml, and `scored` with, for data/scores. A published
+    list stands in place of weights; it has no `preprocessing`.
     """
 
     role: str
     source: str
     name: str
     threat_model: str | None
-    preprocessing: str
+    preprocessing: str | None
     weights: str
     found: str | None
     pinned: str | None
@@ -47,13 +49,16 @@ def members(edition: Edition) -> list[EnsembleModel]:
 
 
 def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
-    preprocessing = preprocessing_of(model).name
-    path = weights_path(model, edition.folder)
+    preprocessing = None if model.is_list else preprocessing_of(model).name
+    relative = Path(model.file) if model.file is not None else weights_path(model, Path())
+    path = edition.folder / relative
     found = sha256_of(path) if path.is_file() else None
     state: WeightsState = "there"
     if found is None:
         state = "missing"
-    elif what_instead_of_weights(path) is not None:
+    elif model.is_list and not _is_pinned_list(edition, model):
+        state = "other bytes"
+    elif not model.is_list and what_instead_of_weights(path) is not None:
         state = "not weights"
     elif model.sha256 not in (None, found):
         state = "other bytes"
@@ -63,7 +68,7 @@ def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
         model.name,
         model.threat_model,
         preprocessing,
-        weights_path(model, Path()).as_posix(),
+        relative.as_posix(),
         found,
         model.sha256,
         _scored_sha256(edition, role),
@@ -71,9 +76,18 @@ def _member(edition: Edition, role: str, model: Model) -> EnsembleModel:
     )
 
 
+def _is_pinned_list(edition: Edition, model: Model) -> bool:
+    """Whether every file of a list is there and has its SHA-256, where params.yaml has one."""
+    files = {key: path for key, path in list_files(edition.folder, model).items() if getattr(model, key) is not None}
+    return all(path.is_file() and sha256_of(path) == getattr(model, key) for key, path in files.items())
+
+
 def _scored_sha256(edition: Edition, role: str) -> str | None:
     path = edition.scored_with(role)
-    return read_record(path).weights_sha256 if path.is_file() else None
+    if not path.is_file():
+        return None
+    record = read_record(path)
+    return record.list_sha256 if isinstance(record, ListRecord) else record.weights_sha256
 
 
 def as_json(listed: list[EnsembleModel]) -> str:
@@ -98,8 +112,9 @@ def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
     """Name and value of each line; as Text, since rich would take brackets in a path for markup."""
     yield "role", Text(member.role, "bold")
     yield "model", Text(" ".join(filter(None, (member.source, member.name, member.threat_model))))
-    yield "preprocessing", Text(member.preprocessing)
-    yield "weights", Text(member.weights)
+    if member.preprocessing is not None:
+        yield "preprocessing", Text(member.preprocessing)
+    yield "weights" if member.preprocessing is not None else "list", Text(member.weights)
     yield "SHA-256", Text(member.found or "")
     yield "pinned", Text("the same" if member.found and member.found == member.pinned else member.pinned or "no")
     if member.scored is not None:
@@ -108,23 +123,30 @@ def _lines(member: EnsembleModel) -> Iterator[tuple[str, Text]]:
 
 
 def pin(edition: Edition) -> list[str]:
-    """Write the SHA-256 of all unpinned weights into params.yaml; return the roles.
+    """Write the SHA-256 of all unpinned weights and lists into params.yaml; return the roles.
 
     Missing weights are downloaded first. From then on other bytes are refused.
     """
-    unpinned = {role: model for role, model in read_params(edition.folder).models.items() if model.sha256 is None}
-    digests = {role: sha256_of(weights_at_hand(model, edition.folder)) for role, model in unpinned.items()}
+    unpinned = {role: model for role, model in read_params(edition.folder).models.items() if not model.is_pinned}
+    digests = {role: _digests(edition, role, model) for role, model in unpinned.items()}
     if digests:
         pin_models(edition.folder, digests)
     return list(digests)
 
 
+def _digests(edition: Edition, role: str, model: Model) -> dict[str, str]:
+    """The SHA-256 of a model's weights or list, by key of params.yaml."""
+    if model.is_list:
+        return list_digests(edition.folder, role, model)
+    return {"sha256": sha256_of(weights_at_hand(model, edition.folder))}
+
+
 def change(edition: Edition, add: list[str], weights: Path | None, remove: list[str]) -> list[str]:
     """Add and remove models in params.yaml and dvc.yaml; return a line for each change.
 
-    `add`: ROLE=timm:NAME or ROLE=robustbench:THREAT/NAME. `weights`: a local file for the one added model.
+    `add`: as `model_from_text` takes it. `weights`: a local file for the one added model.
     """
-    new = models_from_texts(add)
+    new = with_lists(models_from_texts(add), edition.folder)
     if weights is not None:
         if len(new) != 1:
             raise CleansetError(f"--weights {weights}: found {len(new)} --add, expected one")
@@ -134,19 +156,24 @@ def change(edition: Edition, add: list[str], weights: Path | None, remove: list[
     lines = [f"removed {role}; its files in data/ stay until you delete them" for role in remove]
     for role, model in new.items():
         lines.append(f"added {role}; next: {'dvc repro' if model.sha256 else 'cleanset models --pin'}")
-    if edition.folder.resolve() in (CHECKOUT, CHECKOUT / "imagenet"):
-        lines.append("the dvc.yaml of the sample edition and that of imagenet/ now differ; a test expects them equal")
+    if edition.folder.resolve() in (CHECKOUT, CHECKOUT / "imagenet", CHECKOUT / "imagenet-published"):
+        lines.append("the dvc.yaml of this checkout's editions now differ; a test expects them equal")
     return lines
 
 
 def check_known(models: Models) -> None:
     """Raise CleansetError for a model that its source does not have, or whose preprocessing is unknown."""
     for model in models.values():
-        preprocessing_of(model)
+        if not model.is_list:
+            preprocessing_of(model)
 
 
 def with_local_weights(model: Model, weights: Path, edition: Edition) -> Model:
     """The same model with the weights in a local file, and their SHA-256."""
+    if model.is_list:
+        raise CleansetError(
+            f"--weights {weights}: {model.name} in {model.file} is a published list; expected a network"
+        )
     if (other := what_instead_of_weights(weights) if weights.is_file() else "missing") is not None:
         raise CleansetError(f"{weights}: {other}; expected weights of {model.name}")
     relative = Path(os.path.relpath(weights.resolve(), edition.folder.resolve())).as_posix()

@@ -1,14 +1,15 @@
-"""The record of what a model's scores were computed with: data/scores/<role>.json."""
+"""The record of where a model's scores are from, a network or a published list: data/scores/<role>.json."""
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.edition.params import Precision
 from cleanset.files import read_text, write_text
 from cleanset.images.preprocessing import ResizeAndCrop
+from cleanset.parsing import parse_json
 from cleanset.scoring.comparison import Distance
 from cleanset.validation import parse_record
 
@@ -37,17 +38,41 @@ class ScoreRecord(BaseModel):
     code: Sha256
 
 
-def read_record(path: Path) -> ScoreRecord:
+class ListRecord(BaseModel):
+    """A record of a published list in place of scores: nothing was computed, and no crop has a prediction.
+
+    `list_sha256` is that of the file with the list of the model `name`; `listed` counts its images. `beyond`: the ids
+    of the images that people took from beyond it, from a file with `beyond_sha256`; their confidence is not known.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: str
+    source: Literal["lists"]
+    name: str
+    list_sha256: Sha256
+    beyond_sha256: Sha256 | None
+    images: Annotated[int, Field(ge=0)]
+    listed: Annotated[int, Field(ge=0)]
+    beyond: list[str]
+
+
+def read_record(path: Path) -> ScoreRecord | ListRecord:
     """Read a record. Raises CleansetError if it is missing or not what stage score writes."""
     text = read_text(path, "run dvc repro, or dvc pull to fetch it")
-    return parse_record(ScoreRecord, text, path, "what stage score of this version writes: run dvc repro")
+    expected = "what stage score of this version writes: run dvc repro"
+    content = parse_json(text, str(path), expected)
+    if isinstance(content, dict) and content.get("source") == "lists":
+        return parse_record(ListRecord, text, path, expected)
+    return parse_record(ScoreRecord, text, path, expected)
 
 
-def write_record(path: Path, record: ScoreRecord) -> None:
+def write_record(path: Path, record: ScoreRecord | ListRecord) -> None:
     """Write a record."""
     content = record.model_dump(mode="json")
-    if record.threat_model is None:
-        del content["threat_model"]
-    if record.against_float64 is not None:
-        content["against_float64"] = record.against_float64.as_json()
+    if isinstance(record, ScoreRecord):
+        if record.threat_model is None:
+            del content["threat_model"]
+        if record.against_float64 is not None:
+            content["against_float64"] = record.against_float64.as_json()
     write_text(path, json.dumps(content, indent=2) + "\n")

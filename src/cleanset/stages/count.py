@@ -1,11 +1,12 @@
 """Stage count: the metrics. One file for each line of `dvc metrics show`, the models as its columns."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_roles
@@ -42,6 +43,7 @@ def run(edition: Edition) -> None:
     classes, per = params.dataset.class_list(), params.export.images_per_class
     index = read_table(edition.index, INDEX)
     votes = read_reviews(edition.reviews)
+    unknown = unknown_confidences(edition.folder, params)
     lines: dict[str, dict[str, float | int]] = {}
     short = []
     for role in params.models:
@@ -56,10 +58,12 @@ def run(edition: Edition) -> None:
         if params.count.accuracy:
             numbers |= accuracy(index, scores, params.dataset.label)
             numbers |= top1_minus_published(numbers["accuracy_top1"], params.count.published_top1.get(role))
-        predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
-        check_scored(selection, predictions, str(edition.crop_scores(role)))
-        numbers |= effect(selection, predictions)
-        numbers |= closeness(read_table(edition.margins(role), MARGINS))
+        # a published list has no prediction of a crop
+        if not params.models[role].is_list:
+            predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
+            check_scored(selection, predictions, str(edition.crop_scores(role)))
+            numbers |= effect(selection, predictions)
+        numbers |= closeness(measured(read_table(edition.margins(role), MARGINS), unknown[role]))
         numbers |= agreement_of_reviewers(votes, keys(selection) | keys(rejected))
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number
@@ -67,6 +71,11 @@ def run(edition: Edition) -> None:
     write_metrics(edition.metrics, lines)
     write_short_classes(edition.short_classes, pd.concat(short))
     write_text(edition.tables_md5, md5_lines(edition.folder, tables_read(edition, params.models)))
+
+
+def measured(margins: pd.DataFrame, unknown: Collection[str]) -> pd.DataFrame:
+    """The margins between two known confidences; `unknown`: the images without one."""
+    return margins[~(margins["image_id"].isin(unknown) | margins["next_image_id"].isin(unknown))]
 
 
 def tables_read(edition: Edition, roles: Iterable[str]) -> list[Path]:

@@ -17,7 +17,13 @@ from cleanset.edition.readings import readings, review_policy
 from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.exports.card import card
-from cleanset.exports.delivered import delivered_confidences, make_class_folders, without_unknown_boxes, write_image
+from cleanset.exports.delivered import (
+    delivered_confidences,
+    make_class_folders,
+    with_known_confidences,
+    without_unknown_boxes,
+    write_image,
+)
 from cleanset.exports.description import (
     Provenance,
     Release,
@@ -35,7 +41,7 @@ from cleanset.images.codec import Read
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
-from cleanset.scoring.record import read_record
+from cleanset.scoring.record import ListRecord, read_record
 from cleanset.tables import (
     CROP_SCORES,
     INDEX,
@@ -85,7 +91,9 @@ def run(edition: Edition, role: str) -> None:
         params=determining_params(params),
         inputs=input_digests(edition.folder, inputs(edition, role)),
     )
-    rows = described(edition, role, selection, index, reviewer_counts(votes)).assign(source_check=source_check)
+    is_list = isinstance(scored, ListRecord)
+    known = with_known_confidences(selection, scored.beyond if isinstance(scored, ListRecord) else ())
+    rows = described(edition, role, known, index, reviewer_counts(votes), is_list).assign(source_check=source_check)
     read = verified_images(edition, params.dataset.images, index).read
     with replacing(edition.export(role)) as folder:
         entries = write_images(folder, role, rows, read)
@@ -120,11 +128,17 @@ def release(edition: Edition, params: Params, votes: pd.DataFrame) -> Release:
 
 
 def described(
-    edition: Edition, role: str, selection: pd.DataFrame, index: pd.DataFrame, reviewers: Mapping[str, int]
+    edition: Edition,
+    role: str,
+    selection: pd.DataFrame,
+    index: pd.DataFrame,
+    reviewers: Mapping[str, int],
+    is_list: bool = False,
 ) -> pd.DataFrame:
     """The rows of `selection` with what the manifest has of each image beyond: labels, digests, confidences.
 
-    `reviewers`, the number of them by image id, is added too. Raises CleansetError for an image that the index lacks,
+    `reviewers`, the number of them by image id, is added too. `is_list`: the model is a published list, without scores
+    of crops. Raises CleansetError for an image that the index lacks,
     and for a crop without scores.
     """
     columns = ["image_id", "sha256", "pixels_sha256", "ilsvrc_class", "real_classes"]
@@ -132,7 +146,7 @@ def described(
     if len(rows) != len(selection):
         lost = sorted(set(selection["image_id"]) - set(rows["image_id"]))
         raise CleansetError(f"{edition.selection(role)}: {lost[0]} is not in {edition.index}: run dvc repro")
-    crop_scores = read_table(edition.crop_scores(role), CROP_SCORES)
+    crop_scores = None if is_list else read_table(edition.crop_scores(role), CROP_SCORES)
     delivered = delivered_confidences(rows, crop_scores, str(edition.crop_scores(role)))
     return rows.assign(
         delivered=pd.Series(delivered, index=rows.index, dtype=object),

@@ -9,6 +9,7 @@ from cleanset.dataset.archives import check_archive, read_md5_list
 from cleanset.dataset.ilsvrc import class_indices, image_id, image_number, timm_info, wnids
 from cleanset.dataset.labels import kaggle_labels_beside, read_original_labels, read_reassessed
 from cleanset.dataset.layouts import Location, locate, to_table
+from cleanset.edition.lists import check_lists
 from cleanset.edition.params import Dataset, read_params
 from cleanset.edition.paths import Edition
 from cleanset.edition.pipeline import check_params_named, check_roles
@@ -28,6 +29,8 @@ def run(edition: Edition) -> None:
     check_roles(edition, params.models)
     check_params_named(edition)
     check_versions(edition, params.root, "preprocess")
+    # now, since stage score comes minutes later
+    check_lists(edition.folder, params)
     check_raw_files(edition, dataset)
     locations = locate(edition.path(dataset.images))
     check_complete(list(locations), dataset.expect_images, dataset.images)

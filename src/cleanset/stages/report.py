@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from cleanset.edition.lists import unknown_confidences
 from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_roles
 from cleanset.edition.readings import readings
 from cleanset.errors import CleansetError
-from cleanset.exports.delivered import delivered_confidences
+from cleanset.exports.delivered import delivered_confidences, with_known_confidences
 from cleanset.exports.description import sample_notice, unreviewed_notice
 from cleanset.files import read_text, replacing, write_text
 from cleanset.images.codec import Read
@@ -80,12 +81,18 @@ def run(edition: Edition) -> None:
 
 def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> ReportData:
     """The numbers, and which images go with them."""
+    unknown = unknown_confidences(edition.folder, params)
     sets = {
-        role: Filled(read_table(edition.selection(role), SELECTION), read_table(edition.rejected(role), REJECTED))
+        role: Filled(
+            with_known_confidences(read_table(edition.selection(role), SELECTION), unknown[role]),
+            with_known_confidences(read_table(edition.rejected(role), REJECTED), unknown[role]),
+        )
         for role in params.models
     }
     delivered = {
-        role: delivered_confidences(filled.selection, read_table(path, CROP_SCORES), str(path))
+        role: delivered_confidences(
+            filled.selection, None if params.models[role].is_list else read_table(path, CROP_SCORES), str(path)
+        )
         for role, filled in sets.items()
         for path in [edition.crop_scores(role)]
     }
@@ -126,7 +133,9 @@ def report_data(edition: Edition, params: Params, index: pd.DataFrame) -> Report
 
 
 def network(model: Model) -> str:
-    """Which network a model is: where it comes from, and its name there."""
+    """Which network a model is: where it comes from, and its name there; or which published list."""
+    if model.is_list:
+        return f"published list of {model.name}"
     if model.source == "robustbench":
         return f"RobustBench {model.threat_model}/{model.name}"
     return f"{model.source} {model.name}" + (" (own weights)" if model.weights else "")

@@ -24,7 +24,7 @@ from cleanset.tables import (
 def run(edition: Edition, role: str) -> None:
     """Read candidates, reviews and the scores of crops; write votes, selection, rejected: data/*/<role>.parquet."""
     params = read_params(edition.folder)
-    params.model(role)
+    model = params.model(role)
     candidates = read_table(edition.candidates(role), CANDIDATES)
     official = images_are_official(edition, params.dataset.images)
     index = read_table(edition.index, INDEX)
@@ -32,7 +32,9 @@ def run(edition: Edition, role: str) -> None:
     predictions = predictions_of_crops(read_table(edition.crop_scores(role), CROP_SCORES))
     decided = decide_all(params.review, votes, {role: predictions})
     reviewed = with_decisions(candidates, partial(decided.for_candidate, role))
-    check_scored(reviewed, predictions, str(edition.crop_scores(role)))
+    # a published list has no prediction of a crop
+    if not model.is_list:
+        check_scored(reviewed, predictions, str(edition.crop_scores(role)))
     filled = fill(reviewed, params.export.images_per_class, params.review.crops_in_rank)
     write_table(edition.votes(role), vote_table(accepted_votes(votes, params.review.accept), filled), VOTES)
     write_table(edition.selection(role), filled.selection, SELECTION)

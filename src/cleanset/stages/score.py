@@ -1,22 +1,23 @@
 """Stage score: one model's top-5 classes and probabilities of every image. No decision is made here."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from cleanset.edition.params import Params, read_params
+from cleanset.edition.lists import check_list
+from cleanset.edition.params import Model, Params, read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.edition.pipeline import check_params_named, check_roles
-from cleanset.edition.versions import check_versions
+from cleanset.edition.versions import READING_LISTS, check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import Read
 from cleanset.progress import print_notice, rate_bar
-from cleanset.scoring.engine import against_float64, score_shards, settings_for
-from cleanset.scoring.models import LoadedModel, load_model
-from cleanset.scoring.on_ray import score_shards_on_ray
-from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
-from cleanset.scoring.record import ScoreRecord, write_record
-from cleanset.scoring.shards import Shards, fingerprint
+from cleanset.published.list_scores import list_scores
+from cleanset.scoring.record import ListRecord, ScoreRecord, write_record
 from cleanset.tables import INDEX, SCORES, read_table, write_table
+
+if TYPE_CHECKING:
+    from cleanset.scoring.models import LoadedModel
 
 
 def run(edition: Edition, role: str) -> None:
@@ -24,17 +25,53 @@ def run(edition: Edition, role: str) -> None:
 
     The JSON records what the scores were computed with; through it DVC locks the weights.
     Finished shards are kept beside them until the end, so that an interrupted run is continued.
+    Of a model that is a published list only index and list are read.
     """
     params = read_params(edition.folder)
-    params.model(role)
+    model = params.model(role)
     check_params_named(edition)
     check_roles(edition, params.models)
-    check_versions(edition, params.root, "score")
+    check_versions(edition, params.root, "score", READING_LISTS if model.is_list else None)
     check_pinned(params)
+    if model.is_list:
+        read_list(edition, role, model)
+    else:
+        run_network(edition, params, role)
+
+
+def read_list(edition: Edition, role: str, model: Model) -> None:
+    """Write the scores that a published list gives, and their record, without a network."""
+    check_list(edition.folder, role, model)
+    index = read_table(edition.index, INDEX)
+    labels = dict(zip(index["image_id"], index["real_classes"], strict=True))
+    found = list_scores(edition.folder, model, labels)
+    record = ListRecord(
+        role=role,
+        source="lists",
+        name=model.name,
+        list_sha256=str(model.sha256),
+        beyond_sha256=model.beyond_sha256,
+        images=len(index),
+        listed=found.listed,
+        beyond=list(found.beyond),
+    )
+    write_table(edition.scores(role), found.table, SCORES)
+    write_record(edition.scored_with(role), record)
+
+
+def run_network(edition: Edition, params: Params, role: str) -> None:
+    """Write the scores of a network, and their record."""
+    # torch is imported here, because a list needs none
+    from cleanset.scoring.engine import against_float64, score_shards, settings_for
+    from cleanset.scoring.models import load_model
+    from cleanset.scoring.on_ray import score_shards_on_ray
+    from cleanset.scoring.provenance import below_float64
+    from cleanset.scoring.shards import Shards, fingerprint
+
     index = read_table(edition.index, INDEX)
     image_ids = index["image_id"].tolist()
     settings = settings_for(params.score)
-    model = load_model(params.model(role), edition.folder)
+    model = load_model(params.network(role), edition.folder)
     read = verified_images(edition, params.dataset.images, index).read
     record = record_of(params, role, model, len(image_ids))
     name = fingerprint(record.model_dump_json(), sha256(edition.index.read_bytes()), below_float64(settings))
@@ -43,7 +80,7 @@ def run(edition: Edition, role: str) -> None:
         done(shards.finished_images(), 0.0)
         if params.score.engine == "ray":
             folder = Edition(edition.folder.resolve())
-            load = partial(load_model, params.model(role), folder.folder)
+            load = partial(load_model, params.network(role), folder.folder)
             score_shards_on_ray(load, partial(open_images, folder, params.dataset.images), settings, shards, done)
         else:
             score_shards(model, read, settings, shards, done, print_notice)
@@ -58,12 +95,17 @@ def run(edition: Edition, role: str) -> None:
 
 
 def check_pinned(params: Params) -> None:
-    """Raise CleansetError unless the SHA-256 of all models' weights are in params.yaml: scores are of known weights."""
-    unpinned = [role for role, model in params.models.items() if model.sha256 is None]
+    """Raise CleansetError unless the SHA-256 of all models' weights and lists are in params.yaml.
+
+    Scores are of known weights; and DVC sees a changed list by its SHA-256 alone.
+    """
+    unpinned = [role for role, model in params.models.items() if not model.is_pinned]
     if unpinned:
+        networks = [role for role in unpinned if not params.models[role].is_list]
+        what, how = ("weights", "downloads them and writes it") if networks else ("list", "writes it")
         raise CleansetError(
-            f"params.yaml: no sha256 of the weights of {', '.join(unpinned)}: run cleanset models --pin first, which "
-            "downloads them and writes it"
+            f"params.yaml: no sha256 of the {what} of {', '.join(networks or unpinned)}: run cleanset models --pin "
+            f"first, which {how}"
         )
 
 
@@ -72,8 +114,10 @@ def open_images(edition: Edition, images: str) -> Read:
     return verified_images(edition, images, read_table(edition.index, INDEX)).read
 
 
-def record_of(params: Params, role: str, model: LoadedModel, images: int) -> ScoreRecord:
+def record_of(params: Params, role: str, model: "LoadedModel", images: int) -> ScoreRecord:
     """The record of a run, in which the exactness of a lower precision is still missing."""
+    from cleanset.scoring.provenance import library_versions, scoring_code
+
     entry = params.model(role)
     return ScoreRecord(
         role=role,

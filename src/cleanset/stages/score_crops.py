@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,9 +13,7 @@ from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop
 from cleanset.images.codec import part
 from cleanset.progress import rate_bar
-from cleanset.scoring.engine import score_few, settings_for
-from cleanset.scoring.models import LoadedModel, load_model
-from cleanset.scoring.record import read_record
+from cleanset.scoring.record import ListRecord, read_record
 from cleanset.selection.crop_check import crops_of
 from cleanset.tables import (
     CROP_SCORES,
@@ -25,16 +24,23 @@ from cleanset.tables import (
     write_table,
 )
 
+if TYPE_CHECKING:
+    from cleanset.scoring.models import LoadedModel
+
 
 def run(edition: Edition, role: str) -> None:
     """Read the crops and their images; write data/crop_scores/<role>.parquet.
 
     Where there is no crop, no model is loaded and no weights are needed. A few crops run on one device of this
-    machine, whatever score.engine says.
+    machine, whatever score.engine says. A model that is a published list has no prediction of any crop: its table is
+    empty.
     """
     params = read_params(edition.folder)
-    params.model(role)
+    model = params.model(role)
     check_params_named(edition)
+    if model.is_list:
+        write_table(edition.crop_scores(role), pd.DataFrame(columns=CROP_SCORES.names), CROP_SCORES)
+        return
     index = read_table(edition.index, INDEX)
     table = read_table(edition.crops, CROPS)
     crops = [crop for crop in crops_of(table) if crop is not None]
@@ -47,8 +53,12 @@ def run(edition: Edition, role: str) -> None:
 
 def score_all(edition: Edition, params: Params, role: str, index: pd.DataFrame, crops: Sequence[Crop]) -> pd.DataFrame:
     """The scores of the crops, in their order."""
+    # torch is imported here, because an edition without crops, or of lists alone, needs none
+    from cleanset.scoring.engine import score_few, settings_for
+    from cleanset.scoring.models import load_model
+
     settings = settings_for(params.score)
-    model = load_model(params.model(role), edition.folder)
+    model = load_model(params.network(role), edition.folder)
     check_weights(edition, role, model)
     by_name = {str(crop): crop for crop in crops}
     source = partial(part, verified_images(edition, params.dataset.images, index).read, by_name)
@@ -56,10 +66,11 @@ def score_all(edition: Edition, params: Params, role: str, index: pd.DataFrame, 
         return score_few(model, source, settings, list(by_name), done)
 
 
-def check_weights(edition: Edition, role: str, model: LoadedModel) -> None:
+def check_weights(edition: Edition, role: str, model: "LoadedModel") -> None:
     """Raise CleansetError unless the uncropped images were scored with the same weights."""
     path = edition.scored_with(role)
-    expected = read_record(path).weights_sha256
+    record = read_record(path)
+    expected = "those of a published list" if isinstance(record, ListRecord) else record.weights_sha256
     if model.weights_sha256 != expected:
         raise CleansetError(
             f"{role}: weights with SHA-256 {model.weights_sha256}, but {path} has {expected}; expected those that the "

@@ -114,7 +114,7 @@ def open_target(
     check_known("model", name, params.attacks.models(params.edition.models))
     around = params.attacks.wrapped.get(name)
     role, groups = (name, None) if around is None else (around.model, around.two_groups)
-    model = load_model(params.edition.model(role), study.edition.folder)
+    model = load_model(params.edition.network(role), study.edition.folder)
     images = images_for(read_table(study.robustness.images, STUDY_IMAGES), params.robustness.images, role)
     images = images_of(groups, images, name)
     if around is not None:

@@ -31,7 +31,7 @@ class ModelDefence:
         from cleanset.scoring.models import load_model
 
         params = read_params(edition.folder)
-        model = load_model(params.model(wanted.role), edition.folder)
+        model = load_model(params.network(wanted.role), edition.folder)
         self._model = replace(model, network=Uninteresting(model.network)) if wanted.wrapper else model
         self._settings, self._groups = settings_for(params.score), groups
         self.wanted = wanted

@@ -146,7 +146,7 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     is_compared = settings.precision == "float64" and not is_further
     target = AnsweringModel(
         role,
-        load_model(wanted.further_models[role] if is_further else params.model(role), edition.folder),
+        load_model(wanted.further_models[role] if is_further else params.network(role), edition.folder),
         settings,
         params.dataset.class_list(),
         study.answers,

@@ -48,7 +48,7 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     settings = read_attack_params(study.params_yaml, list(params.models))
     files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES))
     models = settings.models(params.models)
-    seen_by = {role: preprocessing_of(params.model(role)) for role in params.models}
+    seen_by = {role: preprocessing_of(params.network(role)) for role in params.models}
     seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
     groups = {name: each.two_groups for name, each in settings.wrapped.items()}
     answers, sheets = {}, {}
