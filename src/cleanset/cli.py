@@ -225,12 +225,12 @@ def evaluate(
     """Measure any models on a finished set: accuracy with interval, tiers, classes.
 
     The models do not join the ensemble. Every image is checked against its
-    manifest first. `pydoc cleanset.evaluate.user_model` has the contract of
+    manifest first. `pydoc cleanset.evaluation.user_model` has the contract of
     a MODULE:CALLABLE.
     """
     from rich.console import Console
 
-    from cleanset.evaluate import command
+    from cleanset.evaluation import command
 
     wanted = command.Wanted(images_of, model or [], architecture, images, role, precision, device, out)
     measured, rows = command.run(Edition(edition), wanted)

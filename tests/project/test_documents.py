@@ -35,7 +35,7 @@ NOT_RUN = {
     'python -c \'import torch; from safetensors.torch import save_file; save_file(torch.load("mine.pt", "cpu", '
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
     "cleanset evaluate --edition imagenet --images build/published/selection.csv --role standard "
-    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluate reads such a list",
+    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluation reads such a list",
     'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",
     "cleanset study plan --set data/export/standard --attacked attacked --out build/study": "needs attacked images: "
     "tests/study draws some",

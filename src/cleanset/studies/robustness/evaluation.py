@@ -13,8 +13,8 @@ from rich.text import Text
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.evaluate.command import Wanted
-from cleanset.evaluate.specs import Spec, ZooModel
+from cleanset.evaluation.command import Wanted
+from cleanset.evaluation.specs import Spec, ZooModel
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.studies.robustness.clean import StoredScores
 from cleanset.studies.robustness.families import (
@@ -69,7 +69,7 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     sources = Sources(images.images, masks, images.files, study, images.edition)
     plans = [change_plan(family, sources, params) for family in families_in(params)]
 
-    from cleanset.evaluate.run import check, file_stems
+    from cleanset.evaluation.run import check, file_stems
     from cleanset.scoring.engine import settings_for
 
     for spec in specs:  # report a missing weights file before spending hours on another model
@@ -110,7 +110,7 @@ class _Answering:
 
     def run(self, plans: Sequence[ChangePlan], settings: "Settings") -> None:
         """Write the answers to each family that are not there yet."""
-        from cleanset.evaluate.run import load
+        from cleanset.evaluation.run import load
         from cleanset.studies.robustness.predicting import Target, predict
 
         loaded = load(self.spec, settings)

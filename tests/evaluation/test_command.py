@@ -15,15 +15,15 @@ from safetensors.torch import save_file
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate import run as running
-from cleanset.evaluate.command import RESULTS, MeasuredModel, Wanted, as_json, as_text, run
-from cleanset.evaluate.predictions import PREDICTIONS, Accuracy, Measures
-from cleanset.evaluate.sets import EvaluationSet, Item
+from cleanset.evaluation import run as running
+from cleanset.evaluation.command import RESULTS, MeasuredModel, Wanted, as_json, as_text, run
+from cleanset.evaluation.predictions import PREDICTIONS, Accuracy, Measures
+from cleanset.evaluation.sets import EvaluationSet, Item
 from cleanset.exports.folder import read_entries
 from cleanset.files import sha256
 from cleanset.tables import read_table, write_table
 from tests.checkouts import Checkout
-from tests.evaluate.conftest import draw
+from tests.evaluation.conftest import draw
 from tests.scoring.networks import random_resnet50
 from tests.ten_images import id_of
 
@@ -171,7 +171,7 @@ def test_a_list_of_an_edition(mine: str, edition: Edition, tmp_path: Path) -> No
 
 
 def test_files_of_models_whose_names_are_alike() -> None:
-    from cleanset.evaluate.specs import ModuleModel
+    from cleanset.evaluation.specs import ModuleModel
 
     specs = [ModuleModel(text, "a", "b") for text in ("a:b", "a_b", "results", "../a", "…")]
     assert running.file_stems(specs) == ["a_b", "a_b-1", "results-2", "a", "model"]

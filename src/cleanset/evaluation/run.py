@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.evaluate.predictions import NAMED_SCORES, predictions, read_finished, write_predictions
-from cleanset.evaluate.sets import EvaluationSet
-from cleanset.evaluate.specs import ModuleModel, Spec, ZooModel
-from cleanset.evaluate.user_model import callable_of, load_module, random_image
+from cleanset.evaluation.predictions import NAMED_SCORES, predictions, read_finished, write_predictions
+from cleanset.evaluation.sets import EvaluationSet
+from cleanset.evaluation.specs import ModuleModel, Spec, ZooModel
+from cleanset.evaluation.user_model import callable_of, load_module, random_image
 from cleanset.files import remove_abandoned
 from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.decoding import Batch

@@ -2,7 +2,7 @@ import math
 
 import pandas as pd
 
-from cleanset.evaluate.predictions import Accuracy, Measures, measures
+from cleanset.evaluation.predictions import Accuracy, Measures, measures
 
 
 def test_the_measures_of_five_predictions() -> None:

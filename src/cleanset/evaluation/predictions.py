@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.evaluate.sets import Item
+from cleanset.evaluation.sets import Item
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.parsing import parse_json
 from cleanset.statistics.shares import wilson

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError, reason
-from cleanset.evaluate.specs import ModuleModel
+from cleanset.evaluation.specs import ModuleModel
 from cleanset.images.keras256 import KERAS256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing, ResizeAndCrop
 from cleanset.scoring.models import LoadedModel

@@ -11,12 +11,12 @@ import torch
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate.command import Wanted, run
-from cleanset.evaluate.sets import open_set
-from cleanset.evaluate.specs import ModuleModel
-from cleanset.evaluate.user_model import load_module, tensors_sha256
+from cleanset.evaluation.command import Wanted, run
+from cleanset.evaluation.sets import open_set
+from cleanset.evaluation.specs import ModuleModel
+from cleanset.evaluation.user_model import load_module, tensors_sha256
 from cleanset.scoring.decoding import pixels_of
-from tests.evaluate.conftest import COLOURS
+from tests.evaluation.conftest import COLOURS
 
 pytestmark = pytest.mark.slow
 
@@ -99,6 +99,6 @@ def test_processes_that_decode_can_read_and_preprocess(mine: str, folder: Path) 
 
 def test_the_contract_is_in_pydoc() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pydoc", "cleanset.evaluate.user_model"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "pydoc", "cleanset.evaluation.user_model"], capture_output=True, text=True, check=True
     )
     assert "(n, 3, size, size)" in done.stdout

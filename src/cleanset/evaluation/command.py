@@ -16,9 +16,9 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate.predictions import Accuracy, Measures, measures
-from cleanset.evaluate.sets import EvaluationSet, open_list, open_set
-from cleanset.evaluate.specs import Spec, parse_specs
+from cleanset.evaluation.predictions import Accuracy, Measures, measures
+from cleanset.evaluation.sets import EvaluationSet, open_list, open_set
+from cleanset.evaluation.specs import Spec, parse_specs
 from cleanset.files import write_text
 from cleanset.machine import cache_folder
 from cleanset.validation import first_problem
@@ -209,7 +209,7 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     images = _images(edition, wanted, asked.roles)
 
     # imports torch, which takes seconds: a wrong name is reported before
-    from cleanset.evaluate.run import evaluate
+    from cleanset.evaluation.run import evaluate
     from cleanset.scoring.engine import settings_for
 
     evaluated = evaluate(asked.specs, images, settings_for(asked.score), wanted.out)
