@@ -203,6 +203,14 @@ def evaluate(
             "or a role of the edition; repeat it for each model."
         ),
     ] = None,
+    predictions: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE",
+            help="Predictions made elsewhere, .csv or .parquet: image with class_index or wnid, and probability if it "
+            "is known; or image with class_1 to class_5 and probability_1 to probability_5. Repeat it for each model.",
+        ),
+    ] = None,
     architecture: Annotated[
         str | None,
         typer.Option(help="timm architecture of the weights file."),
@@ -218,26 +226,31 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Write predictions and results here, and continue what was interrupted.")
     ] = None,
-    classes: Annotated[int, typer.Option(min=0, help="Number of the hardest classes to list.")] = 10,
+    classes: Annotated[int, typer.Option(min=0, help="Number of the hardest classes and confusions to list.")] = 10,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
+    ] = None,
     edition: Folder = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every class.")] = False,
 ) -> None:
-    """Measure any models on a finished set: accuracy with interval, tiers, classes.
+    """Measure any models on a finished set: accuracy, calibration, paired tests.
 
     The models do not join the ensemble. Every image is checked against its
     manifest first. `pydoc cleanset.evaluation.user_model` has the contract of
-    a MODULE:CALLABLE.
+    a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
     from rich.console import Console
 
-    from cleanset.evaluation import command
+    from cleanset.evaluation import command, terminal
 
-    wanted = command.Wanted(images_of, model or [], architecture, images, role, precision, device, out)
+    wanted = command.Wanted(
+        images_of, model or [], architecture, images, role, precision, device, out, predictions or [], report
+    )
     measured, rows = command.run(Edition(edition), wanted)
     if as_json:
         print(command.as_json(measured, rows))
     else:
-        Console().print(command.as_text(measured, rows, classes), highlight=False)
+        Console().print(terminal.as_text(measured, rows, classes), highlight=False)
 
 
 @app.command(rich_help_panel=TOOLS)

@@ -1,46 +1,62 @@
 """The command `evaluate`: from names on the command line to the measures of each model, as tables or JSON."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from pydantic import ValidationError
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
-from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.predictions import Accuracy, Measures, measures
+from cleanset.evaluation.measures import Accuracy, Bin, Confusion, Measures, measures
+from cleanset.evaluation.pairs import CORRECTION, INTERVAL, TEST, Answers, Pair, pairs_of
+from cleanset.evaluation.prediction_files import (
+    PredictionsFile,
+    parse_prediction_files,
+    read_predictions,
+    write_predictions_csv,
+)
 from cleanset.evaluation.sets import EvaluationSet, open_list, open_set
-from cleanset.evaluation.specs import Spec, parse_specs
+from cleanset.evaluation.specs import EXPECTED, Spec, file_stems, parse_specs
 from cleanset.files import write_text
 from cleanset.machine import cache_folder
 from cleanset.validation import first_problem
 
-MAX_COLUMNS = 6
-"""Models that get a column each in the table of classes; of more, the mean."""
-MEANING = "Interval: Wilson's. Confidence: mean softmax probability of the top-1 class."
+CALIBRATION = "ECE of Guo et al. 2017, 15 bins of equal width"
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredModel:
-    """A model with its measures; `record` says what its predictions were computed with, `path` where they are."""
+    """A model with its measures; `record` says what its predictions were computed with, `path` where they are.
+
+    `correct`: whether each image is classified correctly, by file.
+    """
 
     name: str
     measures: Measures
     record: dict[str, Any]
     path: Path | None
+    correct: dict[str, bool]
+
+    @property
+    def is_deterministic(self) -> bool | None:
+        """Whether two runs over the same images gave the same scores; None for predictions made elsewhere."""
+        return self.record.get("deterministic")
 
 
 def by_accuracy(rows: Sequence[MeasuredModel]) -> list[MeasuredModel]:
     """The models by accuracy, the highest first; equal ones in the order in which they were given."""
     return sorted(rows, key=lambda row: -row.measures.overall.share)
+
+
+def pairs(rows: Sequence[MeasuredModel]) -> list[Pair]:
+    """Every two models, the more accurate one first."""
+    return pairs_of([Answers(row.name, row.correct) for row in by_accuracy(rows)])
 
 
 def as_json(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> str:
@@ -61,20 +77,58 @@ def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, A
         },
         "interval": "Wilson, 95 %",
         "models": [_model(row) for row in by_accuracy(rows)],
+        "pairs": {
+            "test": TEST,
+            "interval": INTERVAL,
+            "correction": CORRECTION,
+            "of": [_pair(pair) for pair in pairs(rows)],
+        },
     }
 
 
 def _model(row: MeasuredModel) -> dict[str, Any]:
     measures, record = row.measures, row.record
-    kept = ("preprocessing", "weights_sha256", "precision", "against_float64", "versions")
+    # predictions made elsewhere have the digest of their file instead
+    kept = ("source_sha256", "preprocessing", "weights_sha256", "precision", "against_float64", "versions")
     return {
         "model": row.name,
         **_accuracy(measures.overall),
+        "top5": None if measures.top5 is None else _accuracy(measures.top5),
         "mean_confidence": measures.mean_confidence,
+        "calibration": None if measures.bins is None else _calibration(measures, measures.bins),
         "tiers": {tier: _accuracy(accuracy) for tier, accuracy in measures.tiers.items()},
         "classes": {wnids()[each]: _accuracy(accuracy) for each, accuracy in measures.classes.items()},
-        **{key: record[key] for key in kept},
+        "confusions": [_confusion(each) for each in measures.confusions],
+        "deterministic": row.is_deterministic,
+        **{key: record.get(key) for key in kept},
         "predictions": None if row.path is None else row.path.name,
+    }
+
+
+def _calibration(measures: Measures, bins: Sequence[Bin]) -> dict[str, Any]:
+    return {"definition": CALIBRATION, "error": measures.calibration_error, "bins": [asdict(each) for each in bins]}
+
+
+def _confusion(confusion: Confusion) -> dict[str, Any]:
+    return {
+        "wnid": wnids()[confusion.label],
+        "predicted": wnids()[confusion.prediction],
+        "images": confusion.images,
+    }
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    return {
+        "first": pair.first,
+        "second": pair.second,
+        "difference": pair.counts.difference,
+        "interval": list(pair.interval),
+        "p": pair.p,
+        "p_holm": pair.p_holm,
+        "both": pair.counts.both,
+        "neither": pair.counts.neither,
+        "only_first": list(pair.only_first),
+        "only_second": list(pair.only_second),
     }
 
 
@@ -85,81 +139,6 @@ def _accuracy(accuracy: Accuracy) -> dict[str, Any]:
         "accuracy": accuracy.share,
         "interval": list(accuracy.interval),
     }
-
-
-def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int) -> Group:
-    """The set, the models by accuracy, and the `most` hardest classes; fits into 80 columns."""
-    order = by_accuracy(rows)
-    parts: list[RenderableType] = [*_about(images), Text(), _leaderboard(order)]
-    hardest = _hardest(order, most)
-    if hardest:
-        parts += [Text(), _classes(order, hardest)]
-    return Group(*parts, Text(), Text(MEANING))
-
-
-def _about(images: EvaluationSet) -> Iterator[Text]:
-    classes = len({item.class_index for item in images.items})
-    yield Text(f"{images.name}: {_counted(len(images.items), 'image')}, {_counted(classes, 'class', 'classes')}")
-    if images.checked is None:
-        yield Text("no manifest: which images these are was not checked")
-    else:
-        yield Text(f"SHA-256 of every image as in {images.checked}")
-    for note in images.notes:
-        yield Text(note)
-
-
-def _counted(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def _leaderboard(order: Sequence[MeasuredModel]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("model", overflow="fold", min_width=16, vertical="top")
-    for header in ("accuracy", "95 % interval", "confidence"):
-        table.add_column(header, justify="right", no_wrap=True)
-    tiers = order[0].measures.tiers
-    for tier, accuracy in tiers.items():
-        table.add_column(f"{tier}\n({accuracy.images:,})", justify="right", no_wrap=True)
-    for rank, row in enumerate(order, start=1):
-        overall = row.measures.overall
-        low, high = overall.interval
-        table.add_row(
-            str(rank),
-            Text(row.name),
-            f"{100 * overall.share:.2f} %",
-            f"{100 * low:.2f} – {100 * high:.2f}",
-            f"{row.measures.mean_confidence:.4f}",
-            *(f"{100 * row.measures.tiers[tier].share:.1f}" for tier in tiers),
-        )
-    return table
-
-
-def _hardest(order: Sequence[MeasuredModel], most: int) -> list[int]:
-    """The classes with a misclassified image, lowest mean accuracy first; of equal ones the lower class index."""
-    shares = {
-        each: sum(row.measures.classes[each].share for row in order) / len(order) for each in order[0].measures.classes
-    }
-    return [each for each in sorted(shares, key=lambda each: (shares[each], each)) if shares[each] < 1][:most]
-
-
-def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("wnid", no_wrap=True)
-    table.add_column("hardest classes", no_wrap=True, overflow="ellipsis", min_width=16)
-    table.add_column("images", justify="right", no_wrap=True)
-    single = len(order) <= MAX_COLUMNS
-    headers = [f"#{rank}" for rank in range(1, len(order) + 1)] if single else ["mean"]
-    for header in headers:
-        table.add_column(header, justify="right", no_wrap=True)
-    for each in classes:
-        shares = [row.measures.classes[each].share for row in order]
-        if not single:
-            shares = [sum(shares) / len(shares)]
-        images = order[0].measures.classes[each].images
-        cells = (f"{100 * share:.0f} %" for share in shares)
-        table.add_row(wnids()[each], Text(class_names()[each].name), f"{images:,}", *cells)
-    return table
 
 
 RESULTS = "results.json"
@@ -187,6 +166,8 @@ class Wanted:
     precision: str | None = None
     device: str | None = None
     out: Path | None = None
+    predictions: Sequence[str] = ()
+    report: Path | None = None
 
     def models_to_run(self, edition: Edition) -> ModelsToRun:
         """The models by their specs. Checks names, options and `out`, and imports no torch; raises CleansetError."""
@@ -194,29 +175,66 @@ class Wanted:
         roles = params.models if params else {}
         score = score_settings(params, self.precision, self.device)
         weights = edition.folder if params else cache_folder()
-        specs = parse_specs(self.models, self.architecture, roles, edition.folder, weights)
-        if self.out is not None and self.out.exists() and not self.out.is_dir():
-            raise CleansetError(f"{self.out}: a file; expected a folder, new or of an earlier evaluation")
+        specs: list[Spec] = []
+        if self.models or not self.predictions:
+            specs = parse_specs(self.models, self.architecture, roles, edition.folder, weights)
+        elif self.architecture is not None:
+            raise CleansetError(f"--architecture {self.architecture}: goes with --model; expected a file of weights")
+        for folder in (self.out, self.report):
+            if folder is not None and folder.exists() and not folder.is_dir():
+                raise CleansetError(f"{folder}: a file; expected a folder, new or of an earlier evaluation")
         return ModelsToRun(specs, score, list(roles))
 
 
 def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredModel]]:
-    """Measure the models, in their order; with `out`, write predictions and results there.
+    """Measure the models, then the predictions, in their order; write what `out` and `report` ask for.
 
-    Names are checked and all images are read before torch is imported. Raises CleansetError that says what to do.
+    Names and predictions are checked and all images are read before torch is imported, which predictions made
+    elsewhere do without. Raises CleansetError that says what to do.
     """
+    if not wanted.models and not wanted.predictions:
+        raise CleansetError(f"evaluate: neither --model nor --predictions; {EXPECTED}")
     asked = wanted.models_to_run(edition)
+    files = parse_prediction_files(wanted.predictions, wanted.models)
+    if wanted.report is not None:
+        # needs jinja2: whether that is there shows before anything is computed
+        from cleanset.evaluation.page import write_page
     images = _images(edition, wanted, asked.roles)
+    given = _given(files, images, wanted)
+    rows = [*(_of_models(asked, images, wanted.out) if asked.specs else ()), *given]
+    if wanted.out is not None:
+        write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")
+    if wanted.report is not None:
+        write_page(wanted.report, images, rows)
+    return images, rows
 
+
+def _of_models(asked: ModelsToRun, images: EvaluationSet, out: Path | None) -> list[MeasuredModel]:
     # imports torch, which takes seconds: a wrong name is reported before
     from cleanset.evaluation.run import evaluate
     from cleanset.scoring.engine import settings_for
 
-    evaluated = evaluate(asked.specs, images, settings_for(asked.score), wanted.out)
-    rows = [MeasuredModel(each.name, measures(each.predictions), each.record, each.path) for each in evaluated]
-    if wanted.out is not None:
-        write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")
-    return images, rows
+    evaluated = evaluate(asked.specs, images, settings_for(asked.score), out)
+    return [measured(each.name, each.predictions, each.record, each.path) for each in evaluated]
+
+
+def _given(files: Sequence[PredictionsFile], images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
+    """The measures of predictions made elsewhere, whose checked copies are kept beside those of the models."""
+    read = [read_predictions(file.path, images) for file in files]
+    stems = file_stems([*wanted.models, *(file.name for file in files)])[len(wanted.models) :]
+    rows = []
+    for file, stem, (predictions, digest) in zip(files, stems, read, strict=True):
+        path = None if wanted.out is None else wanted.out / f"{stem}.csv"
+        if path is not None:
+            write_predictions_csv(path, predictions)
+        rows.append(measured(file.name, predictions, {"source_sha256": digest}, path))
+    return rows
+
+
+def measured(name: str, predictions: pd.DataFrame, record: dict[str, Any], path: Path | None = None) -> MeasuredModel:
+    """The measures of predictions that have the columns of `checked_table`."""
+    correct = dict(zip(predictions["file"].tolist(), map(bool, predictions["correct"]), strict=True))
+    return MeasuredModel(name, measures(predictions), record, path, correct)
 
 
 def _images(edition: Edition, wanted: Wanted, roles: Sequence[str]) -> EvaluationSet:

@@ -1,9 +1,7 @@
-"""The predictions of a model on a set: as files with a record, and what is measured of them."""
+"""The predictions of a model on a set, and the files that hold them, with a record."""
 
 import json
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.sets import Item
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.parsing import parse_json
-from cleanset.statistics.shares import wilson
 from cleanset.tables import (
     CLASS,
     FILE,
@@ -30,7 +27,6 @@ from cleanset.tables import (
     write_table,
 )
 from cleanset.tables import TOP5_PROBABILITIES as PROBABILITIES
-from cleanset.vocabulary import TIERS
 
 PREDICTIONS = Table(
     key=("file",),
@@ -88,55 +84,3 @@ def read_finished(path: Path, fingerprint: str) -> tuple[pd.DataFrame, dict[str,
     # a damaged record is like none: the predictions are computed again
     except (OSError, ValueError, LookupError, TypeError, CleansetError):
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Number of images, at least one, and of those that are classified correctly."""
-
-    images: int
-    correct: int
-
-    @property
-    def share(self) -> float:
-        """The share of the images that are classified correctly, 0 to 1."""
-        return self.correct / self.images
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share."""
-        return wilson(self.correct, self.images)
-
-
-@dataclass(frozen=True, slots=True)
-class Measures:
-    """The measures of one model on one set.
-
-    `mean_confidence` is the mean softmax probability of the top-1 class, correct or not. `tiers` has the tiers that
-    have images, in the order in which classes are filled; none where the set has no tiers. `classes` has the classes
-    that have images, by class index, sorted.
-    """
-
-    overall: Accuracy
-    mean_confidence: float
-    tiers: dict[str, Accuracy]
-    classes: dict[int, Accuracy]
-
-
-def measures(predictions: pd.DataFrame) -> Measures:
-    """The measures of predictions: a row for each image, with class_index, tier (or None), correct and confidence."""
-    confidences = predictions["confidence"].astype("float64")
-    tiers = {str(tier): accuracy for tier, accuracy in _by(predictions, "tier")}
-    return Measures(
-        Accuracy(len(predictions), int(predictions["correct"].sum())),
-        # fsum rounds once, so that the order of the images does not matter
-        math.fsum(confidences) / len(predictions),
-        {tier: tiers[tier] for tier in TIERS if tier in tiers},
-        {int(str(each)): accuracy for each, accuracy in _by(predictions, "class_index")},
-    )
-
-
-def _by(predictions: pd.DataFrame, column: str) -> Iterator[tuple[object, Accuracy]]:
-    """The accuracy of the rows with each value of a column, values sorted; rows without one are left out."""
-    for value, correct in predictions.groupby(column, dropna=True)["correct"]:
-        yield value, Accuracy(len(correct), int(correct.sum()))
