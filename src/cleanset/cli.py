@@ -9,6 +9,7 @@ import typer
 from cleanset import review_cli
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, one_line
+from cleanset.installation import install_command
 from cleanset.options import HERE, Folder
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
@@ -533,12 +534,17 @@ EXTRAS = {
     "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
     "attacks": ("eagerpy", "foolbox", "lpips"),
 }
-"""The modules that an extra brings; all others come with build."""
+"""The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
+OF_EXTRAS = (
+    "evaluate: any torch and timm; build: what the stages need; review: the review page; "
+    "robustness and attacks: studies"
+)
 
 
-def extra_of(module: str) -> str:
-    """The extra of this package, as pip takes it, that brings a library; `module` is the name it is imported by."""
-    return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), "build")
+def extra_of(module: str, command: str = "") -> str:
+    """The extra of this package that brings a library for a command; `module` is the name it is imported by."""
+    others = "evaluate" if command == "evaluate" else "build"
+    return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
 def main() -> None:
@@ -548,10 +554,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "cleanset":
             raise
+        extra = extra_of(error.name, sys.argv[1] if len(sys.argv) > 1 else "")
         sys.exit(
-            f"error: {error.name}: not installed, and this command needs it: pip install "
-            f"'cleanset[{extra_of(error.name)}]' (build: what the stages need; review: the review page; robustness and "
-            "attacks: studies)"
+            f"error: {error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
         )
     except CleansetError as error:
         sys.exit(f"error: {error}")

@@ -205,7 +205,7 @@ def leaderboard(models: int) -> tuple[EvaluationSet, list[MeasuredModel]]:
 def test_the_table_fits_into_80_columns(models: int, last: str) -> None:
     lines = printed(*leaderboard(models)).splitlines()
     assert max(map(len, lines)) <= 80
-    assert " ".join(lines[-3].split()) == last
+    assert last in [" ".join(line.split()) for line in lines]
     (first,) = [line for line in lines if line.startswith("1 ")]
     assert first.startswith("1 robustbench:Linf/")
     assert " ".join(first.split()[2:]).startswith("99." if models == 1 else "99.9")

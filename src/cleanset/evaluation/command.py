@@ -221,7 +221,8 @@ def _of_models(asked: ModelsToRun, images: EvaluationSet, out: Path | None) -> l
 def _given(files: Sequence[PredictionsFile], images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
     """The measures of predictions made elsewhere, whose checked copies are kept beside those of the models."""
     read = [read_predictions(file.path, images) for file in files]
-    stems = file_stems([*wanted.models, *(file.name for file in files)])[len(wanted.models) :]
+    names = [file.name.removesuffix(file.path.suffix) for file in files]
+    stems = file_stems([*wanted.models, *names])[len(wanted.models) :]
     rows = []
     for file, stem, (predictions, digest) in zip(files, stems, read, strict=True):
         path = None if wanted.out is None else wanted.out / f"{stem}.csv"

@@ -1,4 +1,4 @@
-"""What is measured of a model's predictions: accuracy, top-5 accuracy, calibration, confusions."""
+"""Measures of a model's predictions: accuracy, top-5 accuracy, calibration, confusions."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Predictions that were made elsewhere, as tables or arrays: every value is checked against the set they are of."""
+"""Predictions as tables, from scores, and from tables and arrays made elsewhere, whose values are all checked."""
 
 import math
 import re
@@ -213,3 +213,25 @@ def _frame(items: Sequence[Item], classes: Sequence[Sequence[int]], probabilitie
         if len(probabilities[0]):
             frame["top5_probability"] = list(np.asarray(probabilities, np.float32))
     return pd.DataFrame(frame)
+
+
+def scored_table(items: Sequence[Item], scores: pd.DataFrame) -> pd.DataFrame:
+    """The predictions of a model, from the scores of exactly these images in the same order (see SCORES)."""
+    if scores["image_id"].tolist() != [item.file for item in items]:
+        raise ValueError("scores of other images than the set has")
+    classes = pd.Series([item.class_index for item in items], dtype="int16")
+    first = scores["top5_class"].str[0].astype("int16").reset_index(drop=True)
+    return pd.DataFrame(
+        {
+            "file": [item.file for item in items],
+            "class_index": classes,
+            "tier": pd.Series([item.tier for item in items], dtype=object),
+            "sha256": [item.sha256 for item in items],
+            "prediction": first,
+            "confidence": scores["top5_probability"].str[0].astype("float32").tolist(),
+            "correct": first == classes,
+            "top5_class": scores["top5_class"].tolist(),
+            "top5_probability": scores["top5_probability"].tolist(),
+            "log_odds": scores["log_odds"].tolist(),
+        }
+    )

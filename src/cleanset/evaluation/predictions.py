@@ -1,14 +1,12 @@
-"""The predictions of a model on a set, and the files that hold them, with a record."""
+"""Files of a model's predictions, with a record."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.evaluation.sets import Item
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.parsing import parse_json
 from cleanset.tables import (
@@ -44,28 +42,6 @@ PREDICTIONS = Table(
 _SCORES: dict[str, Any] = SCORES.columns | {"image_id": FILE}
 NAMED_SCORES = Table(**_SCORES)
 """SCORES of images that have any names."""
-
-
-def predictions(items: Sequence[Item], scores: pd.DataFrame) -> pd.DataFrame:
-    """The columns of PREDICTIONS, from the scores of exactly these items, in the same order."""
-    if scores["image_id"].tolist() != [item.file for item in items]:
-        raise ValueError("scores of other images than the set has")
-    classes = pd.Series([item.class_index for item in items], dtype="int16")
-    first = scores["top5_class"].str[0].astype("int16").reset_index(drop=True)
-    return pd.DataFrame(
-        {
-            "file": [item.file for item in items],
-            "class_index": classes,
-            "tier": pd.Series([item.tier for item in items], dtype=object),
-            "sha256": [item.sha256 for item in items],
-            "prediction": first,
-            "confidence": scores["top5_probability"].str[0].astype("float32").tolist(),
-            "correct": first == classes,
-            "top5_class": scores["top5_class"].tolist(),
-            "top5_probability": scores["top5_probability"].tolist(),
-            "log_odds": scores["log_odds"].tolist(),
-        }
-    )
 
 
 def write_predictions(path: Path, table: pd.DataFrame, record: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from cleanset.errors import CleansetError
-from cleanset.evaluation.predictions import NAMED_SCORES, predictions, read_finished, write_predictions
+from cleanset.evaluation.prediction_tables import scored_table
+from cleanset.evaluation.predictions import NAMED_SCORES, read_finished, write_predictions
 from cleanset.evaluation.sets import EvaluationSet
 from cleanset.evaluation.specs import ModuleModel, Spec, ZooModel, file_stems
 from cleanset.evaluation.user_model import CheckedNetwork, NetworkError, callable_of, load_module, random_image
@@ -44,6 +46,11 @@ def check(spec: Spec) -> None:
     if isinstance(spec, ModuleModel):
         callable_of(spec)
         return
+    if spec.model.source == "robustbench" and find_spec("robustbench") is None:
+        raise CleansetError(
+            f"--model {spec.text}: robustbench is not installed, which only its own models need: pip install "
+            "robustbench, in an environment of its own, because it changes the version of timm"
+        )
     try:
         preprocessing_of(spec.model)
         weights_at_hand(spec.model, spec.folder)
@@ -132,7 +139,7 @@ def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, pat
         text = str(error)
         # an error of a network or preprocessing of one's own begins with its name already
         raise CleansetError(text if text.startswith(model.name) else f"{model.name}: {text}") from None
-    table = predictions(images.items, scores)
+    table = scored_table(images.items, scores)
     if path is not None:
         write_predictions(path, table, record)
         # after the predictions are written, so that a kill in between loses nothing

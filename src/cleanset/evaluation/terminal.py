@@ -40,7 +40,7 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int) -> 
 
 
 def notes_of(rows: Sequence[MeasuredModel]) -> list[str]:
-    """What a reader of the measures has to know of single models."""
+    """Notes on single models, for readers of their measures."""
     return [
         f"{row.name} is not deterministic: the same images got other scores in a second run, so its numbers vary"
         for row in rows
@@ -49,13 +49,13 @@ def notes_of(rows: Sequence[MeasuredModel]) -> list[str]:
 
 
 def meanings(rows: Sequence[MeasuredModel]) -> list[str]:
-    """What the columns mean."""
+    """The meaning of the columns, in lines."""
     corrected = ", corrected by Holm's method" if len(rows) > 2 else ""
     return [MEANING, *([f"{MEANING_OF_PAIRS}{corrected}."] if len(rows) > 1 else [])]
 
 
 def about(images: EvaluationSet) -> Iterator[str]:
-    """What the set is, and against what it was checked."""
+    """The size of the set, and against what it was checked, in lines."""
     classes = len({item.class_index for item in images.items})
     yield f"{images.name}: {_counted(len(images.items), 'image')}, {_counted(classes, 'class', 'classes')}"
     if images.checked is None:
