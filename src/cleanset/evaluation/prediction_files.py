@@ -57,6 +57,8 @@ def parse_prediction_files(texts: Sequence[str], taken: Sequence[str]) -> list[P
 
 def read_predictions(path: Path, images: EvaluationSet) -> tuple[pd.DataFrame, str]:
     """The checked predictions of a file (see checked_table), and its SHA-256. Raises CleansetError."""
+    if not path.exists():
+        raise CleansetError(f"{path}: missing; expected a file of predictions")
     if path.suffix == ".csv":
         data = read_bytes(path)
         columns, lines = _csv(data, path)
