@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, reason
 from cleanset.evaluation.measures import Accuracy, Bin, Confusion, Measures, measures
 from cleanset.evaluation.pairs import CORRECTION, INTERVAL, TEST, Answers, Pair, pairs_of
 from cleanset.evaluation.prediction_files import (
@@ -210,9 +210,17 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
 
 
 def _of_models(asked: ModelsToRun, images: EvaluationSet, out: Path | None) -> list[MeasuredModel]:
-    # imports torch, which takes seconds: a wrong name is reported before
-    from cleanset.evaluation.run import evaluate
-    from cleanset.scoring.engine import settings_for
+    try:
+        # imports torch, which takes seconds: a wrong name is reported before
+        from cleanset.evaluation.run import evaluate
+        from cleanset.scoring.engine import settings_for
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # builds of torch and torchvision that do not fit raise whatever they meet first
+        raise CleansetError(
+            f"torch, torchvision and timm cannot be imported ({reason(error)}); expected versions and builds that fit "
+            "together: install them from the same index"
+        ) from None
 
     evaluated = evaluate(asked.specs, images, settings_for(asked.score), out)
     return [measured(each.name, each.predictions, each.record, each.path) for each in evaluated]
