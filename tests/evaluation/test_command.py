@@ -206,7 +206,7 @@ def test_the_table_fits_into_80_columns(models: int, last: str) -> None:
     lines = printed(*leaderboard(models)).splitlines()
     assert max(map(len, lines)) <= 80
     assert last in [" ".join(line.split()) for line in lines]
-    (first,) = [line for line in lines if line.startswith("1 ")]
+    first = next(line for line in lines if line.startswith("1 "))
     assert first.startswith("1 robustbench:Linf/")
     assert " ".join(first.split()[2:]).startswith("99." if models == 1 else "99.9")
 
