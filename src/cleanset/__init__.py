@@ -1,19 +1,20 @@
 """A clean, human-verified subset of ImageNet's validation images for each of several models.
 
 `load` gives a model's finished set as a sequence (a torch Dataset where torch is installed), `table` its manifest as a
-pandas table; both raise CleansetError. `__version__` is that of the installed package. Nothing else is imported before
-it is asked for.
+pandas table, `evaluate` the measures of any model on a set; all raise CleansetError. `__version__` is that of the
+installed package. Nothing else is imported before it is asked for.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cleanset.errors import CleansetError
+    from cleanset.evaluation.function import Results, evaluate
     from cleanset.loading import load, table
 
     __version__: str
 
-__all__ = ["CleansetError", "load", "table"]
+__all__ = ["CleansetError", "Results", "evaluate", "load", "table"]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +26,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("cleanset")
+    if name in ("Results", "evaluate"):
+        from cleanset.evaluation import function
+
+        return getattr(function, name)
     if name in __all__:
         from cleanset import loading
 

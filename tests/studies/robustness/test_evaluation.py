@@ -21,7 +21,7 @@ from rich.console import Console
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate.command import Wanted
+from cleanset.evaluation.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import evaluation, pages, predicting

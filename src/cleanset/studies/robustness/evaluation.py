@@ -13,8 +13,8 @@ from rich.text import Text
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.evaluate.command import Wanted
-from cleanset.evaluate.specs import Spec, ZooModel
+from cleanset.evaluation.command import Wanted
+from cleanset.evaluation.specs import Spec, ZooModel, file_stems
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.studies.robustness.answers import StoredScores
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, families_in, family_named, notice
@@ -62,13 +62,13 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     sources = Sources(images.images, masks, images.files, study, images.edition)
     plans = [change_plan(family, sources, params) for family in families_in(params)]
 
-    from cleanset.evaluate.run import check, file_stems
+    from cleanset.evaluation.run import check
     from cleanset.scoring.engine import settings_for
 
     # report a missing weights file before spending hours on another model
     for spec in specs:
         check(spec)
-    answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems(specs)
+    answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
     for spec, stem in zip(specs, stems, strict=True):
         _Answering(spec, stem, images, params, answers, edition).run(plans, settings)
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
@@ -104,7 +104,7 @@ class _Answering:
 
     def run(self, plans: Sequence[ChangePlan], settings: "Settings") -> None:
         """Write the answers to each family that are not there yet."""
-        from cleanset.evaluate.run import load
+        from cleanset.evaluation.run import load
         from cleanset.studies.robustness.predicting import AnsweringModel, predict
 
         loaded = load(self.spec, settings)
