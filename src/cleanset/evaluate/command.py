@@ -11,6 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cleanset.comparability import CardInterval, ComparabilityCard, card_model, clean_card
+from cleanset.compare.model_index import check_hub, write_hub
+from cleanset.compare.result_files import RESULTS, parse_results
 from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, Score, read_params
@@ -60,8 +63,22 @@ def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, A
             "notes": list(images.notes),
         },
         "interval": "Wilson, 95 %",
+        "comparability": card(images, rows).as_json(),
         "models": [_model(row) for row in by_accuracy(rows)],
     }
+
+
+def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityCard:
+    """The comparability card of the measures on a set."""
+    # of predictions made elsewhere the record has none
+    pixels = next(filter(None, (row.record.get("pixels_sha256") for row in rows)), None)
+    return clean_card(
+        [(item.class_index, item.sha256) for item in images.items],
+        pixels,
+        CardInterval(kind="Wilson", level=0.95),
+        {row.name: card_model(row.record) for row in rows},
+        images.manifest_sha256,
+    )
 
 
 def _model(row: MeasuredModel) -> dict[str, Any]:
@@ -94,7 +111,7 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int) -> 
     hardest = _hardest(order, most)
     if hardest:
         parts += [Text(), _classes(order, hardest)]
-    return Group(*parts, Text(), Text(MEANING))
+    return Group(*parts, Text(), Text(MEANING), Text(card(images, rows).line))
 
 
 def _about(images: EvaluationSet) -> Iterator[Text]:
@@ -162,10 +179,6 @@ def _classes(order: Sequence[MeasuredModel], classes: Sequence[int]) -> Table:
     return table
 
 
-RESULTS = "results.json"
-"""File with the output of --json, in the folder of the predictions."""
-
-
 @dataclass(frozen=True, slots=True)
 class ModelsToRun:
     """The models of a request, how to compute, and the roles of the edition."""
@@ -187,6 +200,7 @@ class Wanted:
     precision: str | None = None
     device: str | None = None
     out: Path | None = None
+    hub: Path | None = None
 
     def models_to_run(self, edition: Edition) -> ModelsToRun:
         """The models by their specs. Checks names, options and `out`, and imports no torch; raises CleansetError."""
@@ -197,11 +211,13 @@ class Wanted:
         specs = parse_specs(self.models, self.architecture, roles, edition.folder, weights)
         if self.out is not None and self.out.exists() and not self.out.is_dir():
             raise CleansetError(f"{self.out}: a file; expected a folder, new or of an earlier evaluation")
+        if self.hub is not None:
+            check_hub(self.hub, self.models)
         return ModelsToRun(specs, score, list(roles))
 
 
 def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredModel]]:
-    """Measure the models, in their order; with `out`, write predictions and results there.
+    """Measure the models, in their order; with `out`, write predictions and results there, with `hub`, model cards.
 
     Names are checked and all images are read before torch is imported. Raises CleansetError that says what to do.
     """
@@ -209,13 +225,16 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     images = _images(edition, wanted, asked.roles)
 
     # imports torch, which takes seconds: a wrong name is reported before
-    from cleanset.evaluate.run import evaluate
+    from cleanset.evaluate.run import evaluate, file_stems
     from cleanset.scoring.engine import settings_for
 
     evaluated = evaluate(asked.specs, images, settings_for(asked.score), wanted.out)
     rows = [MeasuredModel(each.name, measures(each.predictions), each.record, each.path) for each in evaluated]
     if wanted.out is not None:
         write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")
+    if wanted.hub is not None:
+        stems = dict(zip(wanted.models, file_stems(asked.specs), strict=True))
+        write_hub(wanted.hub, parse_results(content(images, rows), images.name), stems)
     return images, rows
 
 

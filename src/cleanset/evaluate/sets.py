@@ -49,7 +49,7 @@ class EvaluationSet:
     """A set to measure models on: its images, sorted by `file`, and how they are read.
 
     `checked` says against what the bytes of the images were checked; None: against nothing. `notes` are what a reader
-    of the accuracies has to know.
+    of the accuracies has to know. `manifest_sha256`: that of an export's manifest.
     """
 
     name: str
@@ -58,6 +58,7 @@ class EvaluationSet:
     read: Source
     checked: str | None
     notes: Sequence[str] = ()
+    manifest_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,8 @@ def _export(name: str, folder: Path) -> EvaluationSet:
     items = _each(check, entries)
     read = FolderImages(folder, {item.file: item.sha256 for item in items})
     note = f"chosen among the images that {entries[0].model} classifies correctly"
-    return EvaluationSet(name, "export", items, read, "the manifest", [note])
+    manifest = sha256(read_regular_file(folder / MANIFEST))
+    return EvaluationSet(name, "export", items, read, "the manifest", [note], manifest)
 
 
 def _image_folder(name: str, folder: Path) -> EvaluationSet:
