@@ -23,10 +23,10 @@ SHOWN_DIGITS = 12
 MAX_SHOWN = 80
 """Characters of a value that people are shown."""
 CLEAN = "accuracy"
-"""What is measured on images as delivered."""
+"""The measurement on images as delivered."""
 
 ALL_CLASSES = 1000
-"""Classes of ImageNet, of which a prediction is one."""
+"""Number of ImageNet's classes; a prediction is one of them."""
 MODEL_FIELDS = ("weights_sha256", "preprocessing", "preprocessing_sha256", "precision")
 """The keys of a record of predictions that a card takes."""
 PIXELS = "pixels"
@@ -179,7 +179,7 @@ class ComparabilityCard(Section):
 def first_difference(a: ComparabilityCard, b: ComparabilityCard) -> tuple[str, str, str] | None:
     """The name of the first field that differs, and its two values for people; None where both are comparable.
 
-    Pixels that are not known, because predictions were made elsewhere, are no difference.
+    Pixels that are not known, because predictions were made elsewhere, do not count as a difference.
     """
     of_a, of_b = ({field.name: field for field in card.fields()} for card in (a, b))
     names = list(of_a)

@@ -52,6 +52,21 @@ def test_two_models_of_two_results() -> None:
     assert found.left_out == []
 
 
+def test_top5_and_calibration() -> None:
+    """As `evaluate` writes them; None where no probabilities are known."""
+    content = accuracies({"resnet": NUMBERS, "onnx": NUMBERS})
+    content["models"][0] |= {
+        "top5": {"images": 3, "correct": 3, "accuracy": 1.0, "interval": [0.4375, 1.0]},
+        "calibration": {"definition": "15 bins", "error": 0.0625, "bins": []},
+    }
+    content["models"][1] |= {"top5": None, "calibration": None}
+    lines = [line.split() for line in printed(compared(content, accuracies({"vit": NUMBERS})))]
+    assert lines[0] == ["#", "model", "accuracy", "top-5", "ECE"]
+    assert lines[1] == ["1", "resnet", "75.00", "%", "100.00", "%", "6.25", "%"]
+    assert lines[2][-6:] == ["50.00", "–", "87.50", "43.75", "–", "100.00"]
+    assert lines[3][-2:] == ["–", "–"]
+
+
 def test_errors_are_ranked_the_other_way_round() -> None:
     """By mean error; what a file has not measured is left open, and is no reason to leave it out."""
     found = compared(

@@ -16,6 +16,8 @@ from cleanset.validation import first_problem, shown
 
 RESULTS = "results.json"
 """File of results in a folder that `--out` names."""
+ECE = "ece"
+"""The expected calibration error, which a file has under `calibration`."""
 MAX_BYTES = 200_000_000
 MAX_TEXT = 1000
 """Characters of a text in a result file; a notice has some 300."""
@@ -39,7 +41,7 @@ HEADLINES: Mapping[str, tuple[Headline, ...]] = {
     CLEAN: (
         Headline("accuracy", "accuracy", higher_is_better=True),
         Headline("top5", "top-5", higher_is_better=True),
-        Headline("ece", "ECE"),
+        Headline(ECE, "ECE"),
     ),
     "corruptions": (Headline("mean_error", "mean error"), Headline("mce", "mCE")),
     "perturbations": (Headline("mean_fp", "mean FP"), Headline("mfr", "mFR")),
@@ -170,17 +172,16 @@ def _values(entry: Mapping[str, Any], measured: str, where: str) -> Iterator[tup
     measures = entry.get("measures", entry)
     if not isinstance(measures, dict):
         raise CleansetError(f"{where}: measures {shown(measures)}; expected numbers by name")
+    calibration = measures.get("calibration")
+    error = calibration.get("error") if isinstance(calibration, dict) else None
     for headline in HEADLINES[measured]:
-        if headline.name not in measures:
+        found = measures.get(headline.name, error if headline.name == ECE else None)
+        if found is None:
             continue
-        found = measures[headline.name]
         # the accuracy's interval stands beside it
-        value = found if isinstance(found, dict) else {"value": found, "interval": _interval_beside(entry, headline)}
+        ends = entry.get("interval") if headline.name == CLEAN else None
+        value = found if isinstance(found, dict) else {"value": found, "interval": ends}
         yield headline.name, _value(value, f"{where}: {headline.name}")
-
-
-def _interval_beside(entry: Mapping[str, Any], headline: Headline) -> object:
-    return entry.get("interval") if headline.name == CLEAN else None
 
 
 def _value(found: Mapping[str, Any], where: str) -> MeasuredValue:

@@ -15,16 +15,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from huggingface_hub import ModelCard
 from PIL import Image
 from rich.console import Console
 
+from cleanset.compare.result_files import read_results
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluate.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness import evaluation, predicting
+from cleanset.studies.robustness import evaluation, predicting, shown_pixels
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, Sources, change_plan, family_named
@@ -127,6 +129,35 @@ def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated
     metrics = json.loads((out / "metrics" / "corruptions" / "mean_error.json").read_text())
     lines = found.lines["corruptions"]
     assert metrics["norm_robust"] == pytest.approx(values(lines, "union", "norm_robust")["mean_error", ""], abs=1e-6)
+
+
+def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path) -> None:
+    """The numbers of the metrics; the digests of the images that models were shown; and a model card for the Hub."""
+    found, out = evaluated
+    results = read_results(out)
+    (measured,) = results.measured.values()
+    assert measured.card == found.cards["corruptions"]
+    metrics = json.loads((out / "metrics" / "corruptions" / "mean_error.json").read_text())
+    assert {name: round(each["mean_error"].value or 0, 6) for name, each in measured.models.items()} == metrics
+    assert measured.card.images.count == 71
+    assert measured.model("standard").weights_sha256 != measured.model("norm_robust").weights_sha256
+    lines = (out / "digests" / "corruptions.txt").read_text().splitlines()[1:]
+    assert len(lines) == 71 * 3
+    found_lines = [line.split("  ", 1)[1] for line in lines]
+    assert found_lines == sorted(found_lines)
+    # an earlier version kept no digests: they are made without the models, and are the same
+    again = tmp_path / "again"
+    shutil.copytree(out, again)
+    (again / "digests" / "corruptions.txt").unlink()
+    wanted = Wanted(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "predict", None)
+        patch.setattr(shown_pixels, "available_cores", lambda: 1)
+        evaluation.run(edition, wanted, again, params_file(tmp_path))
+    for name in ("results.json", "digests/corruptions.txt"):
+        assert (again / name).read_bytes() == (out / name).read_bytes(), name
+    (card,) = getattr(ModelCard.load(tmp_path / "hub" / "standard.md").data, "eval_results", [])
+    assert (card.metric_type, card.dataset_revision) == ("mean_error", measured.card.digest)
 
 
 def test_what_is_finished_is_not_computed_again(
