@@ -164,6 +164,13 @@ def test_digests_are_kept_while_images_are_made(tmp_path: Path) -> None:
     assert other.path.read_text() != f"{label}\n"
 
 
+def test_digests_of_images_that_nobody_recorded(tmp_path: Path) -> None:
+    """Answers of an earlier version have none."""
+    shown = shown_in(tmp_path)
+    assert shown.finish() == digests_of(shown.plan, shown.sources, shown.params)
+    assert shown.found() == shown.finish()
+
+
 def test_an_image_that_is_made_differently_each_time(tmp_path: Path) -> None:
     shown = shown_in(tmp_path)
     shown.start()

@@ -85,6 +85,7 @@ class ShownPixels:
 
     def finish(self) -> dict[str, str]:
         """The digests of all changed images by name; missing ones are made now. Writes them sorted."""
+        self.start()  # an earlier version left answers without digests
         missing = sorted(self._names() - self.found().keys())
         if missing:
             self._make(missing)
