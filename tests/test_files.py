@@ -18,7 +18,7 @@ from cleanset.dataset.layouts import locate
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate.sets import open_list
+from cleanset.evaluation.sets import open_list
 from cleanset.exports.folder import read_regular_file
 from cleanset.exports.signature import signer
 from cleanset.files import BLOCK_BYTES, blocks_of, md5, open_file, read_bytes, read_text

@@ -1,16 +1,18 @@
 """A clean, human-verified subset of ImageNet's validation images for each of several models.
 
 `load` gives a model's finished set as a sequence (a torch Dataset where torch is installed), `table` its manifest as a
-pandas table; both raise CleansetError. Nothing else is imported before it is asked for.
+pandas table, `evaluate` the measures of any model on a set; all raise CleansetError. Nothing else is imported before it
+is asked for.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cleanset.errors import CleansetError
+    from cleanset.evaluation.function import Results, evaluate
     from cleanset.loading import load, table
 
-__all__ = ["CleansetError", "load", "table"]
+__all__ = ["CleansetError", "Results", "evaluate", "load", "table"]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,6 +20,10 @@ def __getattr__(name: str) -> Any:
         from cleanset.errors import CleansetError
 
         return CleansetError
+    if name in ("Results", "evaluate"):
+        from cleanset.evaluation import function
+
+        return getattr(function, name)
     if name in __all__:
         from cleanset import loading
 

@@ -9,6 +9,7 @@ import typer
 from cleanset import review_cli
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError, one_line
+from cleanset.installation import install_command
 from cleanset.options import HERE, Folder
 from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
@@ -203,6 +204,14 @@ def evaluate(
             "or a role of the edition; repeat it for each model."
         ),
     ] = None,
+    predictions: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE",
+            help="Predictions made elsewhere, .csv or .parquet: image with class_index or wnid, and probability if it "
+            "is known; or image with class_1 to class_5 and probability_1 to probability_5. Repeat it for each model.",
+        ),
+    ] = None,
     architecture: Annotated[
         str | None,
         typer.Option(help="timm architecture of the weights file."),
@@ -224,26 +233,31 @@ def evaluate(
             help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."
         ),
     ] = None,
-    classes: Annotated[int, typer.Option(min=0, help="Number of the hardest classes to list.")] = 10,
+    classes: Annotated[int, typer.Option(min=0, help="Number of the hardest classes and confusions to list.")] = 10,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
+    ] = None,
     edition: Folder = HERE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every class.")] = False,
 ) -> None:
-    """Measure any models on a finished set: accuracy with interval, tiers, classes.
+    """Measure any models on a finished set: accuracy, calibration, paired tests.
 
     The models do not join the ensemble. Every image is checked against its
-    manifest first. `pydoc cleanset.evaluate.user_model` has the contract of
-    a MODULE:CALLABLE.
+    manifest first. `pydoc cleanset.evaluation.user_model` has the contract of
+    a MODULE:CALLABLE. Predictions made elsewhere need no torch.
     """
     from rich.console import Console
 
-    from cleanset.evaluate import command
+    from cleanset.evaluation import command, terminal
 
-    wanted = command.Wanted(images_of, model or [], architecture, images, role, precision, device, out, hub)
+    wanted = command.Wanted(
+        images_of, model or [], architecture, images, role, precision, device, out, predictions or [], report, hub
+    )
     measured, rows = command.run(Edition(edition), wanted)
     if as_json:
         print(command.as_json(measured, rows))
     else:
-        Console().print(command.as_text(measured, rows, classes), highlight=False)
+        Console().print(terminal.as_text(measured, rows, classes), highlight=False)
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -554,12 +568,17 @@ EXTRAS = {
     "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
     "attacks": ("eagerpy", "foolbox", "lpips"),
 }
-"""The modules that an extra brings; all others come with build."""
+"""The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
+OF_EXTRAS = (
+    "evaluate: any torch and timm; build: what the stages need; review: the review page; "
+    "robustness and attacks: studies"
+)
 
 
-def extra_of(module: str) -> str:
-    """The extra of this package, as pip takes it, that brings a library; `module` is the name it is imported by."""
-    return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), "build")
+def extra_of(module: str, command: str = "") -> str:
+    """The extra of this package that brings a library for a command; `module` is the name it is imported by."""
+    others = "evaluate" if command == "evaluate" else "build"
+    return next((extra for extra, modules in EXTRAS.items() if module.partition(".")[0] in modules), others)
 
 
 def main() -> None:
@@ -569,10 +588,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "cleanset":
             raise
+        extra = extra_of(error.name, sys.argv[1] if len(sys.argv) > 1 else "")
         sys.exit(
-            f"error: {error.name}: not installed, and this command needs it: pip install "
-            f"'cleanset[{extra_of(error.name)}]' (build: what the stages need; review: the review page; robustness and "
-            "attacks: studies)"
+            f"error: {error.name}: not installed, and this command needs it: {install_command(extra)} ({OF_EXTRAS})"
         )
     except CleansetError as error:
         sys.exit(f"error: {error}")

@@ -37,7 +37,8 @@ NOT_RUN = {
     'python -c \'import torch; from safetensors.torch import save_file; save_file(torch.load("mine.pt", "cpu", '
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
     "cleanset evaluate --edition imagenet --images build/published/selection.csv --role standard "
-    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluate reads such a list",
+    "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluation reads such a list",
+    'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
     'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",
     "cleanset study plan --set data/export/standard --attacked attacked --out build/study": "needs attacked images: "
     "tests/study draws some",
@@ -92,6 +93,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
     assert {kind: count for kind, count in found.items() if kind[1] not in ("sh", "console")} == {
         ("README.md", "python"): 1,
         ("docs/use.md", "python"): 2,
+        ("docs/evaluate.md", "python"): 1,
         ("docs/curate.md", "yaml"): 1,
         ("docs/review.md", "yaml"): 1,
         ("docs/attacks.md", "yaml"): 1,
@@ -255,9 +257,9 @@ def test_measuring_models(repository: Path, checkout: Checkout) -> None:
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert lines[0] == "standard: 34 images, 12 classes"
     assert lines[1] == "SHA-256 of every image as in the manifest"
-    (own,) = [line for line in lines if line.startswith("1 standard ")]
-    assert own.startswith("1 standard 100.00 % 89.85 – 100.00 ")
-    assert own.endswith(" 100.0 100.0 100.0")
+    own, tiers = [line for line in lines if line.startswith("1 standard ")]
+    assert tiers == "1 standard 100.00 % 100.00 % 100.00 %"
+    assert own.startswith("1 standard 100.00 % 89.85 – 100.00 100.00 ")
     written = sorted(path.name for path in (checkout.folder / "build" / "evaluated").iterdir())
     name = "sample_weights_standard.safetensors"
     assert written == ["results.json", f"{name}.json", f"{name}.parquet"]
@@ -268,12 +270,32 @@ def test_comparing_results(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, block(repository, COMPARE_RESULTS), COLUMNS="80")
     assert done.returncode == 0, done.stderr
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    table = lines[lines.index("# model accuracy") :]
-    assert table[1:4:2] == ["1 standard 100.00 %", "2 norm_robust 100.00 %"]
+    table = lines[lines.index("# model accuracy top-5 ECE") :]
+    assert [line[:22] for line in table[1:4:2]] == ["1 standard 100.00 % 10", "2 norm_robust 100.00 %"]
     assert any(line.startswith("precisions differ: float64 for standard (build/one); float32 for") for line in table)
     card = shell(checkout, block(repository, HUB))
     assert (card.returncode, card.stderr) == (0, "")
     assert (checkout.folder / "build" / "model_card.md").read_text().startswith("---\nmodel-index:\n")
+    shutil.rmtree(checkout.folder / "build")
+
+
+PREDICTIONS = "cleanset evaluate standard --predictions mine=predictions.csv --model norm_robust --report build/page"
+
+
+def test_predictions_made_elsewhere(repository: Path, checkout: Checkout) -> None:
+    """The network in float32 predicts what the model does in float64."""
+    (program,) = blocks(repository, "python", "docs/evaluate.md")
+    done = checkout.run("python", "-c", program)
+    assert (done.returncode, done.stderr) == (0, "")
+    (mine,) = [" ".join(line.split()) for line in done.stdout.splitlines() if line.startswith("1 mine 1")][:1]
+    assert mine.startswith("1 mine 100.00 % 89.85 – 100.00 100.00 ")
+    done = shell(checkout, block(repository, PREDICTIONS), COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert [line for line in lines if line.startswith("2 mine 100.00 % 89.85 – 100.00 – ")]
+    assert "#1 – #2 0.00 -10.15 – 10.15 0 0 1.0000" in lines
+    assert [path.name for path in (checkout.folder / "build" / "page").iterdir()] == ["index.html"]
+    (checkout.folder / "predictions.csv").unlink()
     shutil.rmtree(checkout.folder / "build")
 
 

@@ -7,8 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from cleanset.edition.versions import locked_versions
+from cleanset.installation import install_command
 
 # imports modules of the package while every library is hidden that these distributions do not bring
 PROGRAM = """
@@ -56,7 +58,12 @@ def project(repository: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("extra", "modules"),
     [
-        ("", "cli loading fetching.fetch exports.verify exports.rebuild exports.archive exports.image_set"),
+        (
+            "",
+            "cli loading fetching.fetch exports.verify exports.rebuild exports.archive exports.image_set "
+            "evaluation.command evaluation.terminal evaluation.function",
+        ),
+        ("evaluate", "cli evaluation.run evaluation.batches evaluation.page evaluation.function"),
         ("torch", "loading exports.torch_dataset"),
         (
             "review",
@@ -91,6 +98,14 @@ def test_the_lock_has_what_the_pipeline_and_the_tests_need(repository: Path) -> 
     assert locked_versions(text, [name for name, _ in pinned]) == dict(pinned)
 
 
+def a_set(folder: Path) -> Path:
+    """A folder with one image, in the folder of its class."""
+    path = folder / "set" / "n01440764" / "red.png"
+    path.parent.mkdir(parents=True)
+    Image.new("RGB", (8, 8), "red").save(path)
+    return folder / "set"
+
+
 @pytest.mark.slow
 def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
     """As from a core without extras: one line that says which extra."""
@@ -99,6 +114,7 @@ def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
     )
     for module, command, extra in (
         ("pyarrow", ["count", "--edition", str(tmp_path)], "build"),
+        ("torch", ["evaluate", str(a_set(tmp_path)), "--model", "timm:resnet50.a1_in1k"], "evaluate"),
         ("uvicorn", ["review", "--edition", str(tmp_path), "--reviewer", "ada"], "review"),
     ):
         done = subprocess.run(
@@ -106,6 +122,6 @@ def test_a_library_that_is_not_there_is_named(tmp_path: Path) -> None:
         )
         assert done.returncode == 1
         assert done.stderr == (
-            f"error: {module}: not installed, and this command needs it: pip install 'cleanset[{extra}]' "
-            "(build: what the stages need; review: the review page; robustness and attacks: studies)\n"
+            f"error: {module}: not installed, and this command needs it: {install_command(extra)} (evaluate: any torch "
+            "and timm; build: what the stages need; review: the review page; robustness and attacks: studies)\n"
         )

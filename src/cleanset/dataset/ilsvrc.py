@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cleanset.errors import CleansetError
+from cleanset.installation import install_command
 
 CLASSES = 1000
 
@@ -65,7 +66,7 @@ def timm_info(name: str) -> Path:
     """A file of timm's own tables of ImageNet; found without importing timm, which takes seconds."""
     spec = importlib.util.find_spec("timm")
     if spec is None or not spec.submodule_search_locations:
-        raise CleansetError("timm: not installed; its reassessed labels are needed: pip install 'cleanset[build]'")
+        raise CleansetError(f"timm: not installed; its reassessed labels are needed: {install_command('build')}")
     return Path(spec.submodule_search_locations[0]) / "data" / "_info" / name
 
 

@@ -45,6 +45,7 @@ PLUMBING = {
     "cleanset.studies.robustness.scenarios.scenes": PIXELS,
     "cleanset.sections": "the base class of params",
     "cleanset.errors": "messages",
+    "cleanset.installation": "messages",
     "cleanset.validation": "messages",
     "cleanset.progress": "messages",
     "cleanset.machine": "messages",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError
 from cleanset.images.codec import Read
+from cleanset.installation import install_command
 from cleanset.scoring.engine import DevicePipeline, OnProgress, Settings
 from cleanset.scoring.logits import top5
 from cleanset.scoring.models import LoadedModel
@@ -75,7 +76,7 @@ def score_shards_on_ray(
         import ray
     except ImportError:
         raise CleansetError(
-            "score.engine ray: Ray is not installed; run pip install 'cleanset[ray]', or set score.engine: local"
+            f"score.engine ray: Ray is not installed; run {install_command('ray')}, or set score.engine: local"
         ) from None
 
     if not shards.missing:

@@ -1,6 +1,7 @@
 """Dependencies of scores besides images and weights: code, libraries and, below float64, the settings."""
 
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 
 from cleanset.edition.versions import COMPUTING
 from cleanset.images import codec, jpeg, preprocessing
@@ -28,8 +29,15 @@ def scoring_code() -> str:
 
 
 def library_versions() -> dict[str, str]:
-    """The versions of the libraries that compute scores, without their local part: 2.11.0 for 2.11.0+cpu."""
-    return {name: version(name).partition("+")[0] for name in COMPUTING}
+    """The versions of the libraries that compute scores, without their local part: 2.11.0 for 2.11.0+cpu.
+
+    RobustBench is left out where it is not installed: only its own models need it.
+    """
+    versions = {}
+    for name in COMPUTING:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name).partition("+")[0]
+    return versions
 
 
 def below_float64(settings: Settings) -> str:

@@ -23,7 +23,7 @@ from cleanset.compare.result_files import read_results
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate.command import Wanted
+from cleanset.evaluation.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
 from cleanset.studies.robustness import evaluation, predicting, shown_pixels

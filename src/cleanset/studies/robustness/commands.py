@@ -175,7 +175,7 @@ def evaluate(
     from rich.console import Console
 
     from cleanset.edition.paths import Edition
-    from cleanset.evaluate.command import Wanted
+    from cleanset.evaluation.command import Wanted
     from cleanset.studies.robustness import evaluation
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device, hub=hub)

@@ -16,8 +16,8 @@ from cleanset.compare.model_index import write_hub
 from cleanset.compare.result_files import RESULTS, parse_results
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
-from cleanset.evaluate.command import Wanted
-from cleanset.evaluate.specs import Spec, ZooModel
+from cleanset.evaluation.command import Wanted
+from cleanset.evaluation.specs import Spec, ZooModel, file_stems
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.studies.robustness.clean import StoredScores
 from cleanset.studies.robustness.families import (
@@ -77,12 +77,12 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     sources = Sources(images.images, masks, images.files, study, images.edition)
     plans = [change_plan(family, sources, params) for family in families_in(params)]
 
-    from cleanset.evaluate.run import check, file_stems
+    from cleanset.evaluation.run import check
     from cleanset.scoring.engine import settings_for
 
     for spec in specs:  # report a missing weights file before spending hours on another model
         check(spec)
-    answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems(specs)
+    answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
     shown = {each.name: ShownPixels(out / "digests" / f"{each.name}.txt", each, sources, params) for each in plans}
     of_cards = {
         spec.text: _Answering(spec, stem, images, params, answers, edition, shown).run(plans, settings)
@@ -160,7 +160,7 @@ class _Answering:
 
     def run(self, plans: Sequence[ChangePlan], settings: "Settings") -> CardModel:
         """Write the answers to each family that are not there yet; the model's part of the cards."""
-        from cleanset.evaluate.run import load, preprocessing_digest
+        from cleanset.evaluation.run import load, preprocessing_digest
         from cleanset.scoring.provenance import library_versions
         from cleanset.studies.robustness.predicting import Target, predict
 

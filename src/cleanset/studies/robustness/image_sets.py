@@ -11,7 +11,7 @@ import pandas as pd
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate.sets import EvaluationSet, open_set
+from cleanset.evaluation.sets import EvaluationSet, open_set
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import MANIFEST
 from cleanset.files import read_text

@@ -17,6 +17,7 @@ from PIL import Image
 from cleanset.errors import CleansetError, reason
 from cleanset.files import read_bytes, replacing, sha256, write_text
 from cleanset.images.base import BASE_SIZE
+from cleanset.installation import install_command
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.scenarios.changes import GENERATED, KIND, object_put_back
 from cleanset.studies.robustness.scenarios.masks import Regions
@@ -64,7 +65,7 @@ def load_pipeline(folder: Path, device: str) -> Pipeline:
     try:
         from diffusers import AutoPipelineForInpainting
     except ImportError as error:
-        raise CleansetError(f"diffusers cannot be imported ({error}); pip install 'cleanset[generate]'") from None
+        raise CleansetError(f"diffusers cannot be imported ({error}); {install_command('generate')}") from None
     try:
         pipeline = AutoPipelineForInpainting.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:

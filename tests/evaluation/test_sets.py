@@ -12,9 +12,9 @@ from PIL import Image
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate.sets import Item, open_list, open_set
+from cleanset.evaluation.sets import Item, open_list, open_set
 from cleanset.files import sha256
-from tests.evaluate.conftest import COLOURS, draw
+from tests.evaluation.conftest import COLOURS, draw
 from tests.exports.conftest import FILES
 from tests.ten_images import LABELS, id_of, ten_images
 

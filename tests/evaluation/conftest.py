@@ -11,6 +11,8 @@ from cleanset.edition.paths import Edition
 from tests.exports.conftest import make_edition
 
 MODULE = '''
+import sys
+
 import numpy as np
 import torch
 from PIL import Image
@@ -43,6 +45,9 @@ class Changed(torch.nn.Module):
 def small(image):
     return np.asarray(image.resize((8, 8), Image.Resampling.NEAREST)).transpose(2, 0, 1)
 
+def noisy(image):
+    return np.random.default_rng().integers(0, 256, (3, 8, 8), np.uint8)
+
 def by_size(image):
     size = 8 if image.width == 400 else 9
     return np.zeros((3, size, size), np.uint8)
@@ -58,6 +63,10 @@ def nan(): return Changed(lambda logits: logits * float("nan")), small
 def whole_numbers(): return Changed(lambda logits: logits.long()), small
 def several(): return Changed(lambda logits: (logits, logits)), small
 def single_precision(): return Changed(lambda logits: logits @ torch.eye(1000)), small
+def random(): return Changed(lambda logits: torch.nn.functional.dropout(logits, training=True)), small
+def random_preprocessing(): return Colours(), noisy
+def leaving(): return Changed(lambda logits: sys.exit("bye")), small
+def leaving_at_once(): sys.exit("bye")
 def alone(): return Colours()
 def no_network(): return "resnet50", small
 def no_preprocessing(): return Colours(), None

@@ -1,6 +1,7 @@
 """Names of models to be measured: a role, an entry of a zoo, a file of weights, a callable of a module."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,3 +108,14 @@ def _file(text: str, architecture: str | None) -> ZooModel:
     fields = {"source": source or "timm", "name": name, "weights": str(path), "sha256": digest}
     model = Model.model_validate(fields)
     return ZooModel(text, model, path.parent)
+
+
+def file_stems(names: Sequence[str]) -> list[str]:
+    """The name of each model's files: its own, with other characters than usual as _, and each another."""
+    found: list[str] = []
+    for name in names:
+        stem = unique = re.sub(r"[^A-Za-z0-9._+-]+", "_", name).strip("._")[-100:] or "model"
+        while unique in found or unique == "results":
+            unique = f"{stem}-{len(found)}"
+        found.append(unique)
+    return found

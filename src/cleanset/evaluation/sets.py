@@ -21,7 +21,6 @@ from cleanset.files import read_text, sha256
 from cleanset.images.codec import Source, decode
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
-from cleanset.tables import INDEX, read_table
 from cleanset.validation import shown
 from cleanset.vocabulary import TIERS
 
@@ -49,7 +48,8 @@ class EvaluationSet:
     """A set to measure models on: its images, sorted by `file`, and how they are read.
 
     `checked` says against what the bytes of the images were checked; None: against nothing. `notes` are what a reader
-    of the accuracies has to know. `manifest_sha256`: that of an export's manifest.
+    of the accuracies has to know. `order` has the files in the order of the set: that of the manifest, as
+    `cleanset.load` gives them; sorted where there is no manifest. `manifest_sha256`: that of an export's manifest.
     """
 
     name: str
@@ -58,6 +58,7 @@ class EvaluationSet:
     read: Source
     checked: str | None
     notes: Sequence[str] = ()
+    order: Sequence[str] = ()
     manifest_sha256: str | None = None
 
 
@@ -112,7 +113,8 @@ def open_set(name: str, edition: Edition, roles: Sequence[str]) -> EvaluationSet
 
 
 def _export(name: str, folder: Path) -> EvaluationSet:
-    entries = sorted(read_entries(folder), key=lambda entry: entry.file)
+    listed = read_entries(folder)
+    entries = sorted(listed, key=lambda entry: entry.file)
     if not entries:
         raise CleansetError(f"{folder / MANIFEST}: no images; expected at least one")
 
@@ -123,8 +125,9 @@ def _export(name: str, folder: Path) -> EvaluationSet:
     items = _each(check, entries)
     read = FolderImages(folder, {item.file: item.sha256 for item in items})
     note = f"chosen among the images that {entries[0].model} classifies correctly"
+    order = [entry.file for entry in listed]
     manifest = sha256(read_regular_file(folder / MANIFEST))
-    return EvaluationSet(name, "export", items, read, "the manifest", [note], manifest)
+    return EvaluationSet(name, "export", items, read, "the manifest", [note], order, manifest)
 
 
 def _image_folder(name: str, folder: Path) -> EvaluationSet:
@@ -138,7 +141,7 @@ def _image_folder(name: str, folder: Path) -> EvaluationSet:
 
     items = _each(measure, files)
     read = FolderImages(folder, {item.file: item.sha256 for item in items})
-    return EvaluationSet(name, "folder", items, read, None)
+    return EvaluationSet(name, "folder", items, read, None, order=files)
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -167,6 +170,9 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     the list has as cropped are measured whole, which a note says, since the list has no boxes. Raises CleansetError
     for a row that is not valid, or an image that is not in the index.
     """
+    # Parquet, which the other kinds of sets do without
+    from cleanset.tables import INDEX, read_table
+
     rows = _rows(path, role)
     params = read_params(edition.folder)
     index = read_table(edition.index, INDEX)
@@ -195,7 +201,8 @@ def open_list(path: Path, edition: Edition, role: str | None) -> EvaluationSet:
     notes = [f"{them} cropped in the list, and measured whole: it has no boxes"] if cropped else []
     name = f"{path}{f' ({role})' if role else ''}"
     items = _each(check, sorted(id_of))
-    return EvaluationSet(name, "list", items, ListedImages(images, id_of), f"{edition.index}", notes)
+    read = ListedImages(images, id_of)
+    return EvaluationSet(name, "list", items, read, f"{edition.index}", notes, [item.file for item in items])
 
 
 def _rows(path: Path, role: str | None) -> dict[int, dict[str, str]]:

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ import pandas as pd
 
 from cleanset.comparability import images_digest
 from cleanset.errors import CleansetError
-from cleanset.evaluate.predictions import NAMED_SCORES, predictions, read_finished, write_predictions
-from cleanset.evaluate.sets import EvaluationSet, Item
-from cleanset.evaluate.specs import ModuleModel, Spec, ZooModel
-from cleanset.evaluate.user_model import callable_of, load_module, random_image
+from cleanset.evaluation.prediction_tables import scored_table
+from cleanset.evaluation.predictions import NAMED_SCORES, read_finished, write_predictions
+from cleanset.evaluation.sets import EvaluationSet, Item
+from cleanset.evaluation.specs import ModuleModel, Spec, ZooModel, file_stems
+from cleanset.evaluation.user_model import CheckedNetwork, NetworkError, callable_of, load_module, random_image
 from cleanset.files import remove_abandoned, sha256
 from cleanset.images.codec import decode, pixels_sha256
 from cleanset.images.preprocessing import Preprocessing
@@ -33,6 +34,8 @@ from cleanset.scoring.shards import Shards, fingerprint
 
 TRIED = 2
 """Images of random pixels that a network of a module is tried with."""
+REPEATED = 32
+"""Images at most, one batch, that go through a model twice to see whether it is deterministic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,11 @@ def check(spec: Spec) -> None:
     if isinstance(spec, ModuleModel):
         callable_of(spec)
         return
+    if spec.model.source == "robustbench" and find_spec("robustbench") is None:
+        raise CleansetError(
+            f"--model {spec.text}: robustbench is not installed, which only its own models need: pip install "
+            "robustbench, in an environment of its own, because it changes the version of timm"
+        )
     try:
         preprocessing_of(spec.model)
         weights_at_hand(spec.model, spec.folder)
@@ -65,6 +73,7 @@ def load(spec: Spec, settings: Settings) -> NamedModel:
         loaded = load_model(spec.model, spec.folder)
     except CleansetError as error:
         raise _of_command(spec, error) from None
+    loaded = replace(loaded, network=CheckedNetwork(spec.text, loaded.network))
     return NamedModel(spec.text, loaded, f"{spec.model.source} {spec.model.threat_model} {spec.model.name}")
 
 
@@ -118,7 +127,7 @@ def evaluate(
         check(spec)
     if out is not None:
         remove_abandoned(out)
-    paths = [None if out is None else out / f"{stem}.parquet" for stem in file_stems(specs)]
+    paths = [None if out is None else out / f"{stem}.parquet" for stem in file_stems([spec.text for spec in specs])]
     pixels = cache(partial(pixels_digest, images))
     return [
         _evaluated(load(spec, settings), images, settings, path, pixels)
@@ -138,17 +147,6 @@ def pixels_digest(images: EvaluationSet) -> str:
         return images_digest(tracked(pool.map(digest, images.items), len(images.items), "digests of the images"))
 
 
-def file_stems(specs: Sequence[Spec]) -> list[str]:
-    """The name of each model's files: its own, with other characters than usual as _, and each another."""
-    found: list[str] = []
-    for spec in specs:
-        stem = name = re.sub(r"[^A-Za-z0-9._+-]+", "_", spec.text).strip("._")[-100:] or "model"
-        while name in found or name == "results":
-            name = f"{stem}-{len(found)}"
-        found.append(name)
-    return found
-
-
 def _evaluated(
     model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, pixels: Callable[[], str]
 ) -> ModelPredictions:
@@ -160,22 +158,46 @@ def _evaluated(
         earlier = {"pixels_sha256": pixels()} if "pixels_sha256" not in done[1] else {}
         return ModelPredictions(model.name, done[0], done[1] | card_facts | earlier, path)
     try:
+        record["deterministic"] = is_deterministic(model, images, settings)
         scores = _scores(model, images, settings, path, record["fingerprint"])
         if settings.precision != "float64":
-            against = against_float64(model.loaded, images.read, settings, _index(images), scores)
-            print_notice(f"{model.name}: {settings.precision} against float64: {against}")
-            record["against_float64"] = against.as_json()
+            record["against_float64"] = _against_float64(model, images, settings, scores)
     except CleansetError as error:
         text = str(error)
         # an error of a network or preprocessing of one's own begins with its name already
         raise CleansetError(text if text.startswith(model.name) else f"{model.name}: {text}") from None
     record |= card_facts | {"pixels_sha256": pixels()}
-    table = predictions(images.items, scores)
+    table = scored_table(images.items, scores)
     if path is not None:
         write_predictions(path, table, record)
         # after the predictions are written, so that a kill in between loses nothing
         _shards(path, record["fingerprint"], images, settings).remove()
     return ModelPredictions(model.name, table, record, path)
+
+
+def is_deterministic(model: NamedModel, images: EvaluationSet, settings: Settings) -> bool:
+    """Whether the first images get the same scores twice, in float64 or float32, where nothing else differs."""
+    files = [item.file for item in images.items[: min(settings.batch_size, REPEATED)]]
+    precision = settings.precision if settings.precision in ("float64", "float32") else "float32"
+    settings = replace(settings, precision=precision, batch_size=len(files))
+    # two equal batches of one run: on a GPU worker processes start once
+    scores = score_few(model.loaded, images.read, settings, files * 2)
+    first, second = scores[: len(files)], scores[len(files) :]
+    columns = (name for name in scores if name != "image_id")
+    return all(np.array_equal(np.stack(first[name].tolist()), np.stack(second[name].tolist())) for name in columns)
+
+
+def _against_float64(
+    model: NamedModel, images: EvaluationSet, settings: Settings, scores: pd.DataFrame
+) -> dict[str, Any] | None:
+    """The differences of scores from float64 on a sample; None for a network that does not run in float64."""
+    try:
+        against = against_float64(model.loaded, images.read, settings, _index(images), scores)
+    except NetworkError:  # a constant of float32 outside its parameters and buffers
+        print_notice(f"{model.name}: {settings.precision} not compared with float64, in which the network does not run")
+        return None
+    print_notice(f"{model.name}: {settings.precision} against float64: {against}")
+    return against.as_json()
 
 
 def _scores(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, name: str) -> pd.DataFrame:

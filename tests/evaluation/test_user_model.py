@@ -11,12 +11,13 @@ import torch
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluate.command import Wanted, run
-from cleanset.evaluate.sets import open_set
-from cleanset.evaluate.specs import ModuleModel
-from cleanset.evaluate.user_model import load_module, tensors_sha256
+from cleanset.evaluation.command import Wanted, content, run
+from cleanset.evaluation.sets import open_set
+from cleanset.evaluation.specs import ModuleModel
+from cleanset.evaluation.terminal import notes_of
+from cleanset.evaluation.user_model import load_module, tensors_sha256
 from cleanset.scoring.decoding import pixels_of
-from tests.evaluate.conftest import COLOURS
+from tests.evaluation.conftest import COLOURS
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +60,12 @@ def test_the_digest_is_of_names_types_shapes_and_values() -> None:
             r"mine:single_precision: the network raises RuntimeError \(.*\) for float64 pixels \(2, 3, 8, 8\); "
             "expected logits: correct it, or try --precision float32",
         ),
+        (
+            "leaving",
+            r"mine:leaving: the network raises SystemExit \(bye\) for float64 pixels \(2, 3, 8, 8\); expected logits: "
+            "correct it$",
+        ),
+        ("leaving_at_once", r"mine:leaving_at_once: raises SystemExit \(bye\); expected a network and its preproc"),
         ("alone", "mine:alone: returns a value of type Colours; expected a network and its preprocessing"),
         ("no_network", "mine:no_network: returns a value of type str as its network; expected a torch.nn.Module"),
         (
@@ -89,6 +96,36 @@ def test_a_module_that_is_not_there_or_fails(mine: str, folder: Path) -> None:
         run(NOWHERE, Wanted(str(folder), ["failing:make"]))
 
 
+def test_a_module_that_ends_the_program(mine: str, folder: Path) -> None:
+    Path("ending.py").write_text("raise SystemExit('bye')\n")
+    with pytest.raises(CleansetError, match=r"--model ending:make: importing ending raises SystemExit \(bye\)"):
+        run(NOWHERE, Wanted(str(folder), ["ending:make"]))
+
+
+def test_a_constant_in_float32_runs_in_float32(mine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the comparison with float64, in which it does not run, is left out."""
+    wanted = Wanted(str(folder), [f"{mine}:single_precision"], precision="float32", device="cpu")
+    _, (row,) = run(NOWHERE, wanted)
+    assert (row.measures.overall.correct, row.record["against_float64"]) == (2, None)
+    assert capsys.readouterr().err == (
+        "mine:single_precision: float32 not compared with float64, in which the network does not run\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["random", "random_preprocessing"])
+def test_a_model_that_is_not_deterministic_is_named(name: str, mine: str, folder: Path, tmp_path: Path) -> None:
+    wanted = Wanted(str(folder), [f"{mine}:{name}", f"{mine}:colours"], report=tmp_path / "page")
+    images, rows = run(NOWHERE, wanted)
+    assert [row.is_deterministic for row in rows] == [False, True]
+    assert {model["model"]: model["deterministic"] for model in content(images, rows)["models"]} == {
+        f"mine:{name}": False,
+        "mine:colours": True,
+    }
+    note = f"mine:{name} is not deterministic: the same images got other scores in a second run"
+    assert notes_of(rows) == [f"{note}, so its numbers vary"]
+    assert note in (tmp_path / "page" / "index.html").read_text()
+
+
 def test_processes_that_decode_can_read_and_preprocess(mine: str, folder: Path) -> None:
     """On a GPU both are sent to other processes."""
     preprocessing = load_module(ModuleModel("mine:colours", mine, "colours")).preprocessing
@@ -99,6 +136,6 @@ def test_processes_that_decode_can_read_and_preprocess(mine: str, folder: Path) 
 
 def test_the_contract_is_in_pydoc() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pydoc", "cleanset.evaluate.user_model"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "pydoc", "cleanset.evaluation.user_model"], capture_output=True, text=True, check=True
     )
     assert "(n, 3, size, size)" in done.stdout

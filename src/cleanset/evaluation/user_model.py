@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from cleanset.dataset.ilsvrc import CLASSES
 from cleanset.errors import CleansetError, reason
-from cleanset.evaluate.specs import ModuleModel
+from cleanset.evaluation.specs import ModuleModel
 from cleanset.images.keras256 import KERAS256
 from cleanset.images.preprocessing import RES256CROP224, Preprocessing, ResizeAndCrop
 from cleanset.scoring.models import LoadedModel
@@ -41,8 +41,12 @@ MAX_SIZE = 4096
 _TIMM = re.compile(r"timm-(bilinear|bicubic)-([0-9]{1,4})-([0-9]{1,4})")
 
 
+class NetworkError(CleansetError):
+    """A network raises an exception, or does not give logits."""
+
+
 class CheckedNetwork(nn.Module):
-    """A network whose exceptions, and results of another kind than logits, become a CleansetError of one line."""
+    """A network whose exceptions, and results of another kind than logits, become a NetworkError of one line."""
 
     def __init__(self, name: str, network: nn.Module) -> None:
         super().__init__()
@@ -55,15 +59,18 @@ class CheckedNetwork(nn.Module):
             logits = self.network(pixels)
         except torch.OutOfMemoryError:
             raise  # the engine goes on with fewer images at a time
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             kind = str(pixels.dtype).removeprefix("torch.")
-            raise CleansetError(
+            # constants outside the network's parameters and buffers stay float32
+            lower = pixels.dtype == torch.float64 and isinstance(error, RuntimeError)
+            remedy = "correct it, or try --precision float32" if lower else "correct it"
+            raise NetworkError(
                 f"{self._name}: the network raises {type(error).__name__} ({reason(error)}) for {kind} pixels "
-                f"{tuple(pixels.shape)}; expected logits: correct it, or try --precision float32"
+                f"{tuple(pixels.shape)}; expected logits: {remedy}"
             ) from None
         expected = (len(pixels), CLASSES)
         if not isinstance(logits, Tensor) or logits.shape != expected or not logits.is_floating_point():
-            raise CleansetError(f"{self._name}: the network gives {_kind(logits)}; expected logits, float {expected}")
+            raise NetworkError(f"{self._name}: the network gives {_kind(logits)}; expected logits, float {expected}")
         return logits
 
 
@@ -110,7 +117,7 @@ def callable_of(spec: ModuleModel) -> Callable[[], object]:
         sys.path.insert(0, here)  # as `python -m` does
     try:
         module = importlib.import_module(spec.module)
-    except Exception as error:  # whatever its code raises
+    except (Exception, SystemExit) as error:  # whatever its code raises
         if isinstance(error, ModuleNotFoundError) and error.name in (spec.module, spec.module.partition(".")[0]):
             raise CleansetError(f"--model {spec.text}: no module {spec.module} here or installed") from None
         raise CleansetError(
@@ -127,7 +134,7 @@ def _called(spec: ModuleModel) -> object:
     make = callable_of(spec)
     try:
         return make()
-    except Exception as error:  # whatever its code raises
+    except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(
             f"{spec.text}: raises {type(error).__name__} ({reason(error)}); expected a network and its preprocessing"
         ) from None
@@ -171,7 +178,7 @@ def random_image() -> Image.Image:
 def _preprocessed(name: str, function: Callable[[Image.Image], Any], image: Image.Image) -> NDArray[np.uint8]:
     try:
         pixels = np.asarray(function(image.convert("RGB")))
-    except Exception as error:  # whatever its code raises
+    except (Exception, SystemExit) as error:  # whatever its code raises
         raise CleansetError(
             f"{name}: the preprocessing raises {type(error).__name__} ({reason(error)}) for an image of "
             f"{image.width} x {image.height} pixels"

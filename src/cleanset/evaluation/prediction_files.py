@@ -1,0 +1,126 @@
+"""Files of predictions that were made elsewhere: CSV, which needs no further library, and Parquet."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cleanset.errors import CleansetError, reason
+from cleanset.evaluation.prediction_tables import (
+    CLASS_COLUMNS,
+    EXPECTED,
+    PROBABILITY_COLUMNS,
+    checked_table,
+)
+from cleanset.evaluation.sets import EvaluationSet
+from cleanset.files import open_file, read_bytes, sha256, write_text
+from cleanset.validation import shown
+
+ENDINGS = (".csv", ".parquet")
+MAX_NAME = 100
+"""Characters of the name of predictions."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionsFile:
+    """A file of predictions, and the name of the model that they are of."""
+
+    name: str
+    path: Path
+
+
+def parse_prediction_files(texts: Sequence[str], taken: Sequence[str]) -> list[PredictionsFile]:
+    """The files that FILE or NAME=FILE name; without a name, the text is the name.
+
+    `taken` are names that are in use. Raises CleansetError for a missing file, another ending, or a name that is taken.
+    """
+    found: list[PredictionsFile] = []
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).is_file():  # a file's name may have an equals sign
+            name, path = text, text
+        if (equals and not 1 <= len(name) <= MAX_NAME) or not name.isprintable():
+            raise CleansetError(f"--predictions {shown(text)}: expected a name of 1 to {MAX_NAME} characters before =")
+        if not path.endswith(ENDINGS):
+            raise CleansetError(f"--predictions {shown(text)}: expected a file that ends in {' or '.join(ENDINGS)}")
+        if not Path(path).exists():
+            raise CleansetError(f"--predictions {shown(text)}: missing; expected FILE or NAME=FILE")
+        if name in (*taken, *(each.name for each in found)):
+            raise CleansetError(f"--predictions {shown(text)}: the name {shown(name)} is taken; expected NAME=FILE")
+        found.append(PredictionsFile(name, Path(path)))
+    return found
+
+
+def read_predictions(path: Path, images: EvaluationSet) -> tuple[pd.DataFrame, str]:
+    """The checked predictions of a file (see checked_table), and its SHA-256. Raises CleansetError."""
+    if not path.exists():
+        raise CleansetError(f"{path}: missing; expected a file of predictions")
+    if path.suffix == ".csv":
+        data = read_bytes(path)
+        columns, lines = _csv(data, path)
+        return checked_table(columns, str(path), lambda row: f"line {lines[row]}", images), sha256(data)
+    columns = _parquet(path)
+    return checked_table(columns, str(path), lambda row: f"row {row + 1}", images), sha256(read_bytes(path))
+
+
+def _csv(data: bytes, path: Path) -> tuple[dict[str, list[Any]], list[int]]:
+    """The cells by column, and the line of each row."""
+    try:
+        # utf-8-sig: spreadsheets put a byte order mark before the first column
+        rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        header = next(rows, [])
+        if len(set(header)) < len(header) or "image" not in header:
+            raise CleansetError(f"{path}, line 1: columns {shown(', '.join(header))}; {EXPECTED}")
+        cells, lines = [], []
+        for row in filter(None, rows):  # spreadsheets leave empty lines
+            if len(row) != len(header):
+                raise CleansetError(f"{path}, line {rows.line_num}: {len(row)} cells; expected {len(header)}")
+            cells.append(row)
+            lines.append(rows.line_num)
+    except UnicodeDecodeError as error:
+        raise CleansetError(f"{path}: not UTF-8 at byte {error.start}; expected a CSV file") from None
+    except csv.Error as error:
+        raise CleansetError(f"{path}, line {rows.line_num}: not CSV ({reason(error)}); {EXPECTED}") from None
+    return {name: [row[place] for row in cells] for place, name in enumerate(header)}, lines
+
+
+def _parquet(path: Path) -> dict[str, list[Any]]:
+    # optional: a CSV file does without it
+    import pyarrow.parquet
+
+    try:
+        with open_file(path) as file:
+            table = pyarrow.parquet.read_table(file)
+    except CleansetError:
+        raise
+    except Exception as error:  # Arrow raises whatever damaged bytes lead it to
+        raise CleansetError(f"{path}: not a Parquet file ({reason(error)}); {EXPECTED}") from None
+    if len(set(table.column_names)) < len(table.column_names):
+        raise CleansetError(f"{path}: columns {shown(', '.join(table.column_names))}; expected each once")
+    return {name: table[name].to_pylist() for name in table.column_names}
+
+
+def write_predictions_csv(path: Path, predictions: pd.DataFrame) -> None:
+    """Write checked predictions as CSV, sorted by file, in the columns that are read from such a file."""
+    columns: dict[str, list[Any]] = {"image": predictions["file"].tolist()}
+    if "top5_class" in predictions:
+        columns |= _five(CLASS_COLUMNS, predictions["top5_class"])
+        columns |= _five(PROBABILITY_COLUMNS, predictions.get("top5_probability", pd.Series(dtype=object)))
+    else:
+        columns["class_index"] = predictions["prediction"].tolist()
+        if "confidence" in predictions:
+            columns["probability"] = list(predictions["confidence"].to_numpy())
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    # str of a float32 has the fewest digits that read back as the same one
+    writer.writerows(zip(*columns.values(), strict=True))
+    write_text(path, out.getvalue())
+
+
+def _five(names: Sequence[str], rows: "pd.Series[Any]") -> dict[str, list[Any]]:
+    return {name: [row[rank] for row in rows] for rank, name in enumerate(names)} if len(rows) else {}

@@ -1,0 +1,80 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p
+
+COUNTS = st.tuples(*[st.integers(0, 3000)] * 4).filter(any).map(lambda each: PairedCounts(*each))
+
+
+@pytest.mark.parametrize(
+    ("counts", "interval"),
+    [
+        ((36, 12, 2, 0), (0.0569, 0.3404)),
+        ((20, 12, 2, 16), (0.0562, 0.3292)),
+        ((14, 5, 0, 22), (0.0115, 0.2265)),
+        ((1, 1, 7, 12), (-0.5069, -0.0256)),
+    ],
+)
+def test_the_published_intervals(counts: tuple[int, int, int, int], interval: tuple[float, float]) -> None:
+    """Newcombe (1998); Altman et al., Statistics with Confidence (2000), table 6.2; Bentur et al. (2009)."""
+    assert tuple(round(end, 4) for end in difference_interval(PairedCounts(*counts))) == interval
+
+
+@pytest.mark.slow
+@given(COUNTS)
+def test_the_interval_is_that_of_another_program(counts: PairedCounts) -> None:
+    """The formulas in the order of `confIntPairedProportion` of the R package biostatUZH, Wilson's by statsmodels."""
+    r, s, t, u, n = counts.both, counts.only_first, counts.only_second, counts.neither, counts.images
+    p1, p2 = (r + s) / n, (r + t) / n
+    (l1, u1), (l2, u2) = (proportion_confint(each, n, method="wilson") for each in (r + s, r + t))
+    product, b = (r + s) * (t + u) * (r + t) * (s + u), r * u - s * t
+    c = b - n / 2 if b > n / 2 else b if b < 0 else 0
+    phi = 0 if product == 0 else c / math.sqrt(product)
+    low = p1 - p2 - math.sqrt(abs((p1 - l1) ** 2 - 2 * phi * (p1 - l1) * (u2 - p2) + (u2 - p2) ** 2))
+    high = p1 - p2 + math.sqrt(abs((p2 - l2) ** 2 - 2 * phi * (p2 - l2) * (u1 - p1) + (u1 - p1) ** 2))
+    found = difference_interval(counts)
+    # a square root doubles the digits that cancellation costs
+    assert found == pytest.approx((max(low, -1), min(high, 1)), abs=1e-7)
+    assert -1 <= found[0] <= counts.difference + 1e-12
+    assert counts.difference - 1e-12 <= found[1] <= 1
+
+
+@pytest.mark.slow
+@given(COUNTS)
+def test_the_p_value_is_that_of_scipy_and_statsmodels(counts: PairedCounts) -> None:
+    first, second = counts.only_first, counts.only_second
+    expected = binomtest(first, first + second).pvalue if first + second else 1.0
+    assert mcnemar_p(counts) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    table = [[counts.both, first], [second, counts.neither]]
+    assert mcnemar_p(counts) == pytest.approx(mcnemar(table, exact=True).pvalue, rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p"), [(0, 0, 1.0), (3, 3, 1.0), (5, 0, 2 / 32), (1, 7, 18 / 256), (0, 2000, 0.0)]
+)
+def test_p_values_by_hand(first: int, second: int, p: float) -> None:
+    """2 (1 + 8) / 256 for one against seven; 2 / 2**2000 is below the smallest float."""
+    assert mcnemar_p(PairedCounts(4, first, second, 9)) == p
+
+
+def test_exchanged_models_have_the_mirrored_interval() -> None:
+    low, high = difference_interval(PairedCounts(50, 9, 4, 7))
+    mirrored = difference_interval(PairedCounts(50, 4, 9, 7))
+    assert mirrored == pytest.approx((-high, -low), abs=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_is_that_of_statsmodels(values: list[float]) -> None:
+    assert holm(values) == pytest.approx(multipletests(values, method="holm")[1].tolist(), abs=1e-12)
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03]) == [0.03, 0.06, 0.06]
+    assert holm([]) == []
