@@ -286,6 +286,12 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Write predictions and results here, and continue what was interrupted.")
     ] = None,
+    hub: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."
+        ),
+    ] = None,
     classes: Annotated[int, typer.Option(min=0, help="Number of the hardest classes and confusions to list.")] = 10,
     report: Annotated[
         Path | None, typer.Option(help="Write a static page of the results into this folder, as index.html.")
@@ -304,7 +310,7 @@ def evaluate(
     from cleanset.evaluation import command, terminal
 
     wanted = command.Wanted(
-        images_of, model or [], architecture, images, role, precision, device, out, predictions or [], report
+        images_of, model or [], architecture, images, role, precision, device, out, predictions or [], report, hub
     )
     measured, rows = command.run(Edition(edition), wanted)
     if as_json:
@@ -315,8 +321,14 @@ def evaluate(
 
 @app.command(rich_help_panel=TOOLS)
 def compare(
-    a: Annotated[Path, typer.Argument(help="A score table, or the folder of an export.")],
-    b: Annotated[Path, typer.Argument(help="A second one of the same kind, or published Top-5 lists (.csv).")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="A B",
+            help="Two or more results of evaluate or robustness evaluate (JSON, or the folder of --out). Or two score "
+            "tables, two folders of exports, or a score table and published Top-5 lists (.csv).",
+        ),
+    ],
     edition: Annotated[
         Path | None,
         typer.Option(help="Edition whose changed classes are listed; for published lists: whose index has the labels."),
@@ -325,14 +337,36 @@ def compare(
     most: Annotated[int, typer.Option(min=0, help="Number of the most different images to list.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare two score tables or two exports; exit code 1 if they differ.
+    """Compare results of models, two score tables, or two exports.
 
-    Or a score table with the published list of a model: in how many classes
-    its most confident images are the same, and how the confidences differ.
+    Of results, one table of what is comparable; for the rest the first field
+    of the comparability card that differs. Exit code 1 if there is a rest.
+
+    Of two score tables or exports, their differences; exit code 1 if they
+    differ. Or a score table with the published list of a model: in how many
+    classes its most confident images are the same, and how the confidences
+    differ.
     """
+    from cleanset.compare import results
+
+    if results.are_results(paths):
+        if edition or model:
+            raise CleansetError("compare: --edition and --model go with score tables; these are results of models")
+        compared = results.run(paths)
+        if as_json:
+            typer.echo(results.as_json(compared))
+        else:
+            from rich.console import Console
+
+            Console().print(results.as_text(compared), highlight=False)
+        raise typer.Exit(1 if compared.left_out else 0)
+
     from cleanset.compare import report as tool
 
-    result = tool.run(a, b, Edition(edition) if edition else None, model, most)
+    if len(paths) != 2:
+        found = "1 path" if len(paths) == 1 else f"{len(paths)} paths"
+        raise CleansetError(f"compare: {found}; expected two, or two or more results of models (JSON)")
+    result = tool.run(paths[0], paths[1], Edition(edition) if edition else None, model, most)
     typer.echo(tool.render(result, as_json))
     raise typer.Exit(0 if result.same else 1)
 

@@ -11,12 +11,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from rich.console import Console
 from safetensors.torch import save_file
 
+from cleanset.comparability import ComparabilityCard, first_difference
+from cleanset.compare.result_files import RESULTS
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
-from cleanset.evaluation.command import RESULTS, MeasuredModel, Wanted, as_json, run
+from cleanset.evaluation import command
+from cleanset.evaluation.command import MeasuredModel, Wanted, as_json, run
 from cleanset.evaluation.measures import Accuracy, Confusion, Measures
 from cleanset.evaluation.predictions import PREDICTIONS
 from cleanset.evaluation.sets import EvaluationSet, Item
@@ -53,6 +57,7 @@ def test_three_images_by_their_colour(mine: str, folder: Path) -> None:
     assert row.measures.tiers == {}
     assert row.measures.top5 == Accuracy(3, 3)
     assert row.measures.mean_confidence == pytest.approx((2 * SURE + 0.001) / 3, rel=1e-6)
+    digest = command.card(images, [row]).short_digest
     assert printed(images, [row]) == (
         "../set: 3 images, 2 classes\n"
         "no manifest: which images these are was not checked\n\n"
@@ -63,7 +68,8 @@ def test_three_images_by_their_colour(mine: str, folder: Path) -> None:
         "most frequent confusions predicted as     #1\n"
         "goldfish                 tench             1\n\n"
         "Interval: Wilson's. Confidence: mean probability of the top-1 class. ECE:\n"
-        "expected calibration error, 15 bins."
+        "expected calibration error, 15 bins.\n"
+        f"Card {digest}: comparable with results of the same card (cleanset compare)."
     )
 
 
@@ -86,6 +92,55 @@ def test_what_is_written(mine: str, folder: Path, tmp_path: Path) -> None:
     assert results["models"][1]["predictions"] == "mine_named.parquet"
     record = json.loads((out / "mine_named.json").read_text())
     assert (record["preprocessing"], record["precision"], record["images"]) == ("timm-bilinear-8-8", "float64", 3)
+
+
+def test_the_comparability_card(mine: str, folder: Path, edition: Edition, tmp_path: Path) -> None:
+    """The images and their pixels, whatever their names; the preprocessing by what it does."""
+    pixels = {(0, (255, 0, 0)), (1, (0, 0, 255)), (1, (0, 255, 0))}  # of COLOURS
+
+    def solid(colour: tuple[int, int, int]) -> str:
+        return sha256(bytes(colour) * 120)
+
+    images, rows = run(NOWHERE, Wanted(str(folder), [f"{mine}:colours", f"{mine}:named"], out=tmp_path / "out"))
+    card = command.card(images, rows)
+    assert card.pixels_sha256 == sha256("\n".join(sorted(f"{index} {solid(each)}" for index, each in pixels)).encode())
+    assert card.images.manifest_sha256 is None
+    colours, named = card.models.values()
+    assert colours.weights_sha256 == named.weights_sha256
+    assert colours.preprocessing_sha256 != named.preprocessing_sha256
+    stored = json.loads((tmp_path / "out" / RESULTS).read_text())["comparability"]
+    assert ComparabilityCard.from_json(stored) == card
+    # the record of an earlier version
+    path = tmp_path / "out" / "mine_named.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({key: record[key] for key in record if key not in ("pixels_sha256",)}))
+    again = run(NOWHERE, Wanted(str(folder), [f"{mine}:named"], out=tmp_path / "out"))
+    assert command.card(*again).digest == card.digest
+    renamed = tmp_path / "renamed"
+    shutil.copytree(folder, renamed)
+    (renamed / "n01440764" / "red.png").rename(renamed / "n01440764" / "first.png")
+    assert command.card(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"]))).digest == card.digest
+    draw(renamed / "n01440764" / "first.png", (254, 0, 0))
+    other = command.card(*run(NOWHERE, Wanted(str(renamed), [f"{mine}:named"])))
+    assert first_difference(card, other) == ("images", *(f"{each.images.sha256[:12]}…" for each in (card, other)))
+    export = edition.export("standard")
+    of_export = command.card(*run(NOWHERE, Wanted(str(export), [f"{mine}:named"])))
+    assert of_export.images.manifest_sha256 == sha256((export / "manifest.csv").read_bytes())
+
+
+def test_a_card_for_the_hub(mine: str, folder: Path, tmp_path: Path) -> None:
+    """A file for one model, or a folder; what somebody else has written is left alone, before anything is computed."""
+    names = [f"{mine}:colours", f"{mine}:named"]
+    run(NOWHERE, Wanted(str(folder), names, hub=tmp_path / "hub"))
+    assert sorted(path.name for path in (tmp_path / "hub").iterdir()) == ["mine_colours.md", "mine_named.md"]
+    found, *others = getattr(ModelCard.load(tmp_path / "hub" / "mine_named.md").data, "eval_results", [])
+    assert [each.metric_type for each in others] == ["top_5_accuracy", "ece"]
+    assert (found.metric_type, found.metric_value) == ("accuracy", 2 / 3)
+    (tmp_path / "README.md").write_text("# My model\n")
+    with pytest.raises(CleansetError, match=r"README\.md: a model card of another origin; expected a new file"):
+        run(NOWHERE, Wanted(str(folder), names[:1], hub=tmp_path / "README.md"))
+    with pytest.raises(CleansetError, match=r"--hub card\.md: a file for 2 models; expected one --model, or a folder"):
+        run(NOWHERE, Wanted(str(folder), names, hub=Path("card.md")))
 
 
 def test_an_interrupted_evaluation_is_continued(mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

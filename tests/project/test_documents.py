@@ -26,7 +26,9 @@ from tests.published.drawn_archive import draw_archive
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
 COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
+COMPARE_RESULTS = "cleanset evaluate standard --model standard --out build/one"
 EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --model corruption_robust"
+HUB = "cleanset evaluate standard --model corruption_robust --hub build/model_card.md"
 INSTALL = 'pip install "cleanset @ git+https://…/cleanset.git"'
 PUBLISH = 'ssh-keygen -q -t ed25519 -N "" -f build/key'
 STUDY = "cleanset study analyse imagenet/published/ratings/advpp.csv"
@@ -310,6 +312,19 @@ def test_measuring_models(repository: Path, checkout: Checkout) -> None:
     written = sorted(path.name for path in (checkout.folder / "build" / "evaluated").iterdir())
     name = "sample_weights_standard.safetensors"
     assert written == ["results.json", f"{name}.json", f"{name}.parquet"]
+    shutil.rmtree(checkout.folder / "build")
+
+
+def test_comparing_results(repository: Path, checkout: Checkout) -> None:
+    done = shell(checkout, block(repository, COMPARE_RESULTS), COLUMNS="80")
+    assert done.returncode == 0, done.stderr
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    table = lines[lines.index("# model accuracy top-5 ECE") :]
+    assert [line[:22] for line in table[1:4:2]] == ["1 standard 100.00 % 10", "2 norm_robust 100.00 %"]
+    assert any(line.startswith("precisions differ: float64 for standard (build/one); float32 for") for line in table)
+    card = shell(checkout, block(repository, HUB))
+    assert (card.returncode, card.stderr) == (0, "")
+    assert (checkout.folder / "build" / "model_card.md").read_text().startswith("---\nmodel-index:\n")
     shutil.rmtree(checkout.folder / "build")
 
 

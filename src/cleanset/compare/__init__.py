@@ -1,1 +1,1 @@
-"""Differences between two score tables, two exports, or a score table and a published list."""
+"""Results of models side by side; differences between two score tables, two exports, or scores and a published list."""

@@ -9,6 +9,9 @@ from typing import Any
 import pandas as pd
 from pydantic import ValidationError
 
+from cleanset.comparability import CardInterval, ComparabilityCard, card_model, clean_card
+from cleanset.compare.model_index import check_hub, write_hub
+from cleanset.compare.result_files import RESULTS, parse_results
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Params, Score, read_params
 from cleanset.edition.paths import Edition
@@ -76,6 +79,7 @@ def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, A
             "notes": list(images.notes),
         },
         "interval": "Wilson, 95 %",
+        "comparability": card(images, rows).as_json(),
         "models": [_model(row) for row in by_accuracy(rows)],
         "pairs": {
             "test": TEST,
@@ -84,6 +88,19 @@ def content(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> dict[str, A
             "of": [_pair(pair) for pair in pairs(rows)],
         },
     }
+
+
+def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityCard:
+    """The comparability card of the measures on a set."""
+    # of predictions made elsewhere the record has none
+    pixels = next(filter(None, (row.record.get("pixels_sha256") for row in rows)), None)
+    return clean_card(
+        [(item.class_index, item.sha256) for item in images.items],
+        pixels,
+        CardInterval(kind="Wilson", level=0.95),
+        {row.name: card_model(row.record) for row in rows},
+        images.manifest_sha256,
+    )
 
 
 def _model(row: MeasuredModel) -> dict[str, Any]:
@@ -141,10 +158,6 @@ def _accuracy(accuracy: Accuracy) -> dict[str, Any]:
     }
 
 
-RESULTS = "results.json"
-"""File with the output of --json, in the folder of the predictions."""
-
-
 @dataclass(frozen=True, slots=True)
 class ModelsToRun:
     """The models of a request, how to compute, and the roles of the edition."""
@@ -168,6 +181,7 @@ class Wanted:
     out: Path | None = None
     predictions: Sequence[str] = ()
     report: Path | None = None
+    hub: Path | None = None
 
     def models_to_run(self, edition: Edition) -> ModelsToRun:
         """The models by their specs. Checks names, options and `out`, and imports no torch; raises CleansetError."""
@@ -183,11 +197,13 @@ class Wanted:
         for folder in (self.out, self.report):
             if folder is not None and folder.exists() and not folder.is_dir():
                 raise CleansetError(f"{folder}: a file; expected a folder, new or of an earlier evaluation")
+        if self.hub is not None:
+            check_hub(self.hub, [*self.models, *self.predictions])
         return ModelsToRun(specs, score, list(roles))
 
 
 def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredModel]]:
-    """Measure the models, then the predictions, in their order; write what `out` and `report` ask for.
+    """Measure the models, then the predictions, in their order; write what `out`, `report` and `hub` ask for.
 
     Names and predictions are checked and all images are read before torch is imported, which predictions made
     elsewhere do without. Raises CleansetError that says what to do.
@@ -206,6 +222,10 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
         write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")
     if wanted.report is not None:
         write_page(wanted.report, images, rows)
+    if wanted.hub is not None:
+        names = [row.name for row in rows]
+        stems = dict(zip(names, file_stems(names), strict=True))
+        write_hub(wanted.hub, parse_results(content(images, rows), images.name), stems)
     return images, rows
 
 

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cleanset.comparability import images_digest
 from cleanset.errors import CleansetError
 from cleanset.evaluation.prediction_tables import scored_table
 from cleanset.evaluation.predictions import NAMED_SCORES, read_finished, write_predictions
-from cleanset.evaluation.sets import EvaluationSet
+from cleanset.evaluation.sets import EvaluationSet, Item
 from cleanset.evaluation.specs import ModuleModel, Spec, ZooModel, file_stems
 from cleanset.evaluation.user_model import CheckedNetwork, NetworkError, callable_of, load_module, random_image
-from cleanset.files import remove_abandoned
-from cleanset.progress import print_notice, rate_bar
+from cleanset.files import remove_abandoned, sha256
+from cleanset.images.codec import decode, pixels_sha256
+from cleanset.images.preprocessing import Preprocessing
+from cleanset.machine import available_cores
+from cleanset.progress import print_notice, rate_bar, tracked
 from cleanset.scoring.decoding import Batch
 from cleanset.scoring.engine import Settings, against_float64, score_few, score_shards
 from cleanset.scoring.models import LoadedModel, load_model, preprocessing_of, weights_at_hand
@@ -122,14 +128,35 @@ def evaluate(
     if out is not None:
         remove_abandoned(out)
     paths = [None if out is None else out / f"{stem}.parquet" for stem in file_stems([spec.text for spec in specs])]
-    return [_evaluated(load(spec, settings), images, settings, path) for spec, path in zip(specs, paths, strict=True)]
+    pixels = cache(partial(pixels_digest, images))
+    return [
+        _evaluated(load(spec, settings), images, settings, path, pixels)
+        for spec, path in zip(specs, paths, strict=True)
+    ]
 
 
-def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None) -> ModelPredictions:
+def pixels_digest(images: EvaluationSet) -> str:
+    """The digest of what the images of a set are decoded to here, before any preprocessing."""
+
+    def digest(item: Item) -> tuple[int, str]:
+        image = images.read(item.file)
+        return item.class_index, pixels_sha256(decode(image) if isinstance(image, bytes) else image)
+
+    # Pillow decodes without Python's lock
+    with ThreadPoolExecutor(available_cores()) as pool:
+        return images_digest(tracked(pool.map(digest, images.items), len(images.items), "digests of the images"))
+
+
+def _evaluated(
+    model: NamedModel, images: EvaluationSet, settings: Settings, path: Path | None, pixels: Callable[[], str]
+) -> ModelPredictions:
     record = _record(model, images, settings)
     done = read_finished(path, record["fingerprint"]) if path is not None else None
+    card_facts = {"preprocessing_sha256": preprocessing_digest(model.loaded.preprocessing)}
     if done is not None:
-        return ModelPredictions(model.name, *done, path)
+        # records of earlier versions lack what the card needs
+        earlier = {"pixels_sha256": pixels()} if "pixels_sha256" not in done[1] else {}
+        return ModelPredictions(model.name, done[0], done[1] | card_facts | earlier, path)
     try:
         record["deterministic"] = is_deterministic(model, images, settings)
         scores = _scores(model, images, settings, path, record["fingerprint"])
@@ -139,6 +166,7 @@ def _evaluated(model: NamedModel, images: EvaluationSet, settings: Settings, pat
         text = str(error)
         # an error of a network or preprocessing of one's own begins with its name already
         raise CleansetError(text if text.startswith(model.name) else f"{model.name}: {text}") from None
+    record |= card_facts | {"pixels_sha256": pixels()}
     table = scored_table(images.items, scores)
     if path is not None:
         write_predictions(path, table, record)
@@ -204,6 +232,11 @@ def _record(model: NamedModel, images: EvaluationSet, settings: Settings) -> dic
         "code": scoring_code(),
     }
     return facts | {"fingerprint": fingerprint(json.dumps(facts), below_float64(settings)), "against_float64": None}
+
+
+def preprocessing_digest(preprocessing: Preprocessing) -> str:
+    """A digest of what a preprocessing makes of the image of `random_image`: it changes where its code does."""
+    return sha256(preprocessing(random_image()).tobytes())
 
 
 def _index(images: EvaluationSet) -> pd.DataFrame:

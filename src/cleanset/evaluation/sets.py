@@ -49,7 +49,7 @@ class EvaluationSet:
 
     `checked` says against what the bytes of the images were checked; None: against nothing. `notes` are what a reader
     of the accuracies has to know. `order` has the files in the order of the set: that of the manifest, as
-    `cleanset.load` gives them; sorted where there is no manifest.
+    `cleanset.load` gives them; sorted where there is no manifest. `manifest_sha256`: that of an export's manifest.
     """
 
     name: str
@@ -59,6 +59,7 @@ class EvaluationSet:
     checked: str | None
     notes: Sequence[str] = ()
     order: Sequence[str] = ()
+    manifest_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,9 @@ def _export(name: str, folder: Path) -> EvaluationSet:
     items = _each(check, entries)
     read = FolderImages(folder, {item.file: item.sha256 for item in items})
     note = f"chosen among the images that {entries[0].model} classifies correctly"
-    return EvaluationSet(name, "export", items, read, "the manifest", [note], [entry.file for entry in listed])
+    order = [entry.file for entry in listed]
+    manifest = sha256(read_regular_file(folder / MANIFEST))
+    return EvaluationSet(name, "export", items, read, "the manifest", [note], order, manifest)
 
 
 def _image_folder(name: str, folder: Path) -> EvaluationSet:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from cleanset.dataset.class_names import class_names
 from cleanset.dataset.ilsvrc import wnids
-from cleanset.evaluation.command import MeasuredModel, by_accuracy, pairs
+from cleanset.evaluation.command import MeasuredModel, by_accuracy, card, pairs
 from cleanset.evaluation.pairs import Pair
 from cleanset.evaluation.sets import EvaluationSet
 
@@ -36,7 +36,7 @@ def as_text(images: EvaluationSet, rows: Sequence[MeasuredModel], most: int) -> 
     if hardest:
         parts += [Text(), _classes(order, hardest)]
         parts += [Text(), _confusions(order, most)]
-    return Group(*parts, Text(), *map(Text, meanings(order)))
+    return Group(*parts, Text(), *map(Text, meanings(order)), Text(card(images, rows).line))
 
 
 def notes_of(rows: Sequence[MeasuredModel]) -> list[str]:

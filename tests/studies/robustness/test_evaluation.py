@@ -15,19 +15,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from huggingface_hub import ModelCard
 from PIL import Image
 from rich.console import Console
 
+from cleanset.compare.result_files import read_results
 from cleanset.edition.params import Score
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.evaluation.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness import evaluation, pages, predicting
-from cleanset.studies.robustness import image_sets as images
-from cleanset.studies.robustness import measuring as measure
-from cleanset.studies.robustness import predicting as answering
+from cleanset.studies.robustness import evaluation, image_sets, measuring, pages, predicting, shown_pixels
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.params import Corruptions
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
@@ -74,9 +73,9 @@ def edition(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Editio
     models = yaml.safe_load(edition.params_yaml.read_text())["models"]
     study = Study(clone.folder / "studies" / "robustness")
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"further_models": {OTHER: models["norm_robust"]}}))
-    images.run(study)
-    answering.run(study, "standard", "corruptions")
-    answering.run(study, OTHER)
+    image_sets.run(study)
+    predicting.run(study, "standard", "corruptions")
+    predicting.run(study, OTHER)
     for family in (each.name for each in FAMILIES):
         files = study.answers
         for role in ("norm_robust", "corruption_robust", "standard"):
@@ -124,7 +123,7 @@ def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated
     record = json.loads((out / "corruptions" / "standard.json").read_text())
     assert record["changes"] == {"contrast": "2", "pixelate": "2"}
     assert record["images"] == 71
-    measure.run(study_of(edition))
+    measuring.run(study_of(edition))
     both = [pd.read_csv(folder / "corruptions.csv") for folder in (study_of(edition).measures, out / "measures")]
     expected, given = (table[table["model"] == "standard"].reset_index(drop=True) for table in both)
     pd.testing.assert_frame_equal(expected, given)
@@ -132,6 +131,35 @@ def test_it_is_what_the_study_finds(edition: Edition, evaluated: tuple[Evaluated
     metrics = json.loads((out / "metrics" / "corruptions" / "mean_error.json").read_text())
     lines = found.lines["corruptions"]
     assert metrics["norm_robust"] == pytest.approx(values(lines, "union", "norm_robust")["mean_error", ""], abs=1e-6)
+
+
+def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, Path], tmp_path: Path) -> None:
+    """The numbers of the metrics; the digests of the images that models were shown; and a model card for the Hub."""
+    found, out = evaluated
+    results = read_results(out)
+    (measured,) = results.measured.values()
+    assert measured.card == found.cards["corruptions"]
+    metrics = json.loads((out / "metrics" / "corruptions" / "mean_error.json").read_text())
+    assert {name: round(each["mean_error"].value or 0, 6) for name, each in measured.models.items()} == metrics
+    assert measured.card.images.count == 71
+    assert measured.model("standard").weights_sha256 != measured.model("norm_robust").weights_sha256
+    lines = (out / "digests" / "corruptions.txt").read_text().splitlines()[1:]
+    assert len(lines) == 71 * 3
+    found_lines = [line.split("  ", 1)[1] for line in lines]
+    assert found_lines == sorted(found_lines)
+    # an earlier version kept no digests: they are made without the models, and are the same
+    again = tmp_path / "again"
+    shutil.copytree(out, again)
+    (again / "digests" / "corruptions.txt").unlink()
+    wanted = Wanted(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "predict", None)
+        patch.setattr(shown_pixels, "available_cores", lambda: 1)
+        evaluation.run(edition, wanted, again, params_file(tmp_path))
+    for name in ("results.json", "digests/corruptions.txt"):
+        assert (again / name).read_bytes() == (out / name).read_bytes(), name
+    (card,) = getattr(ModelCard.load(tmp_path / "hub" / "standard.md").data, "eval_results", [])
+    assert (card.metric_type, card.dataset_revision) == ("mean_error", measured.card.digest)
 
 
 def test_what_is_finished_is_not_computed_again(
@@ -232,7 +260,7 @@ def test_a_further_model_is_measured(edition: Edition, evaluated: tuple[Evaluate
     study = study_of(edition)
     answers = study.answers.predictions("corruptions", OTHER)
     assert answers.read_bytes() == (evaluated[1] / "corruptions" / "norm_robust.parquet").read_bytes()
-    measure.run(study)
+    measuring.run(study)
     table = pd.read_csv(study.measures / "corruptions.csv")
     assert set(table[table["model"] == OTHER]["selection"]) == {"union", "common"}
     assert table[table["selection"] == "common"]["images"].unique().tolist() == [9]
@@ -356,9 +384,9 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
     one, three = studies = [Study(edition.folder / "studies" / name) for name in ("one", "three")]
     one.folder.mkdir()
     one.params_yaml.write_text(yaml.safe_dump(params))
-    images.run(one)
+    image_sets.run(one)
     shutil.copytree(one.folder, three.folder)
-    answering.run(one, "standard", "perturbations")
+    predicting.run(one, "standard", "perturbations")
     names, settings_for = ChangePlan.names, engine.settings_for
     used: list[engine.Settings] = []
 
@@ -367,10 +395,10 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
         return used[-1]
 
     monkeypatch.setattr(engine, "available_cores", lambda: 3)
-    monkeypatch.setattr(answering, "settings_for", settings)
+    monkeypatch.setattr(predicting, "settings_for", settings)
     monkeypatch.setattr(ChangePlan, "names", lambda self: names(self)[::-1])
     monkeypatch.setattr(predicting, "Shards", partial(Shards, min_images=40))
-    answering.run(three, "standard", "perturbations")
+    predicting.run(three, "standard", "perturbations")
     assert [each.workers for each in used] == [3]
     for path_of in (AnswerFiles.predictions, AnswerFiles.record):
         found = [path_of(study.answers, "perturbations", "standard").read_bytes() for study in studies]
@@ -381,7 +409,7 @@ def answer_in_small_shards(study: Study) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predicting, "Shards", partial(Shards, min_images=64))
         patch.setattr(engine, "available_cores", lambda: 1)
-        answering.run(study, "standard", "corruptions")
+        predicting.run(study, "standard", "corruptions")
 
 
 def test_shards_of_other_code_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,7 +430,7 @@ def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pyte
     study, whole = Study(edition.folder / "studies" / "killed"), study_of(edition)
     study.folder.mkdir()
     shutil.copy(whole.params_yaml, study.params_yaml)
-    images.run(study)
+    image_sets.run(study)
     shards = study.answers.partial("corruptions", "standard")
 
     def finished() -> list[str]:
@@ -448,7 +476,7 @@ def test_answers_with_something_else_are_not_measured(edition: Edition, key: str
     before = path.read_text()
     path.write_text(json.dumps(json.loads(before) | {key: value}))
     with pytest.raises(CleansetError) as error:
-        measure.run(study)
+        measuring.run(study)
     path.write_text(before)
     assert f"{path}: {expected}" in str(error.value)
     assert "\n" not in str(error.value)
@@ -471,8 +499,8 @@ def test_published_images_give_the_answers_of_made_ones(
             changed(str(ChangeName(file, change, severity))).save(path, format="PNG")
     published = {"corruptions": PARAMS["corruptions"] | {"published": folder.name}, "jpeg": 85}  # type: ignore[operator]
     study.params_yaml.write_text(yaml.safe_dump(PARAMS | published))
-    images.run(study)
-    answering.run(study, "standard", "corruptions")
+    image_sets.run(study)
+    predicting.run(study, "standard", "corruptions")
     stored, found = (pd.read_parquet(each.answers.predictions("corruptions", "standard")) for each in (made, study))
     is_made = stored["file"].isin(whole["file"]) & (stored["change"] != "unchanged")
     is_read = found["change"] != "unchanged"  # which has the JPEG step
@@ -484,7 +512,7 @@ def test_published_images_give_the_answers_of_made_ones(
         shutil.copy(study.predictions("corruptions", "standard"), study.predictions("corruptions", role))
         models = yaml.safe_load(edition.params_yaml.read_text())["models"]
         copy_record(study, "corruptions", ("standard", role), models)
-    measure.run(study)
+    measuring.run(study)
     pages.run(study)
     notice = soup(study.report / "index.html").select_one(".notice").get_text()  # type: ignore[union-attr]
     left_out = len(table) - len(whole)

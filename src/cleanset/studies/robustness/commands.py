@@ -156,6 +156,12 @@ def evaluate(
         str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
     ] = None,
     device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
+    hub: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a model card with a model-index for the Hugging Face Hub: a new .md file, or a folder."
+        ),
+    ] = None,
     edition: Annotated[
         Path, typer.Option(help="Folder of the edition that the roles belong to.", show_default="the current one")
     ] = HERE,
@@ -163,7 +169,8 @@ def evaluate(
     """Measure any models on any images, outside DVC, as a study does.
 
     Every model sees all of the images. OUT has the answers by family, the CSV
-    files of a study in measures/, and its metrics in metrics/.
+    files of a study in measures/, its metrics in metrics/, and results.json,
+    which cleanset compare takes.
     """
     from rich.console import Console
 
@@ -171,7 +178,7 @@ def evaluate(
     from cleanset.evaluation.command import Wanted
     from cleanset.studies.robustness import evaluation
 
-    wanted = Wanted(images, model, architecture, precision=precision, device=device)
+    wanted = Wanted(images, model, architecture, precision=precision, device=device, hub=hub)
     Console().print(evaluation.as_text(evaluation.run(Edition(edition), wanted, out, params)), highlight=False)
 
 

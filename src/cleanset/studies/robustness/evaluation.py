@@ -1,7 +1,7 @@
 """The command `robustness evaluate`: any models on any images, outside DVC, by the code of a study's stages."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cleanset.comparability import CardModel, ComparabilityCard, card_model
+from cleanset.compare.model_index import write_hub
+from cleanset.compare.result_files import RESULTS, parse_results
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
 from cleanset.evaluation.command import Wanted
@@ -22,13 +25,17 @@ from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.measuring import Studied, measure
+from cleanset.studies.robustness.provenance import installed_versions
+from cleanset.studies.robustness.result_cards import family_card
 from cleanset.studies.robustness.results import MeasureLine
 from cleanset.studies.robustness.scenarios.image_masks import masks_found
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.shown_pixels import ShownPixels
 from cleanset.studies.robustness.study import AnswerFiles, Study
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings
+    from cleanset.studies.robustness.predicting import AnsweringModel
 
 
 DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} for family in FAMILIES}
@@ -37,16 +44,17 @@ DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
-    """The images, the params, and by family the lines and the notice beside them."""
+    """The images, the params, and by family the lines, the notice beside them and the comparability card."""
 
     images: OpenedImages
     params: StudyParams
     lines: dict[str, list[MeasureLine]]
     notices: dict[str, str]
+    cards: dict[str, ComparabilityCard]
 
 
 def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = None) -> Evaluated:
-    """Measure the models; write their answers, CSV files and metrics into the folder `out`.
+    """Measure the models; write their answers, CSV files, metrics and results into the folder `out`.
 
     `params_file`: as a study's params.yaml. What an earlier run has finished in `out` is not computed again. Names are
     checked and all images are read before torch is imported. Raises CleansetError that says what to do.
@@ -69,14 +77,55 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
     for spec in specs:
         check(spec)
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
-    for spec, stem in zip(specs, stems, strict=True):
-        _Answering(spec, stem, images, params, answers, edition).run(plans, settings)
+    shown = {each.name: ShownPixels(out / "digests" / f"{each.name}.txt", each, sources, params) for each in plans}
+    of_cards = {
+        spec.text: _Answering(spec, stem, images, params, answers, edition, shown).run(plans, settings)
+        for spec, stem in zip(specs, stems, strict=True)
+    }
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
     notices = {plan.name: notice(plan.family, params, images.images, is_official=plan.is_official) for plan in plans}
     official = [plan.name for plan in plans if plan.is_official]
     lines = measure(studied, notices, out / "measures", out / "metrics", official)
-    return Evaluated(images, params, lines, notices)
+    cards = {each.name: family_card(each, images, params, shown[each.name].finish(), of_cards) for each in plans}
+    evaluated = Evaluated(images, params, lines, notices, cards)
+    results = content(evaluated, official)
+    write_text(out / RESULTS, json.dumps(results, indent=2) + "\n")
+    if wanted.hub is not None:
+        write_hub(wanted.hub, parse_results(results, images.name), models)
+    return evaluated
+
+
+def content(evaluated: Evaluated, official: Collection[str]) -> dict[str, Any]:
+    """The content of the JSON file of results: by family the card, and every measure of each model.
+
+    Shares are between 0 and 1; a value that is missing is None, and `problem` has the reason.
+    """
+    images = evaluated.images
+    families = {
+        name: {
+            "comparability": evaluated.cards[name].as_json(),
+            "notice": evaluated.notices[name],
+            "official": name in official,
+            "selection": images.selections[0],
+            "models": _models(line for line in lines if line.selection == images.selections[0]),
+        }
+        for name, lines in evaluated.lines.items()
+    }
+    return {
+        "set": {"name": images.name, "images": len(images.images), "notes": list(images.notes)},
+        "families": families,
+    }
+
+
+def _models(lines: Iterable[MeasureLine]) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        numbers = (float(each) if np.isfinite(each) else None for each in (line.value, line.low, line.high))
+        value, *ends = numbers
+        measure = {"value": value, "interval": ends} | ({"problem": line.problem} if line.problem else {})
+        found.setdefault(line.model, {})["/".join(filter(None, (line.measure, line.change)))] = measure
+    return [{"model": model, "measures": measures} for model, measures in found.items()]
 
 
 def _params(path: Path | None, names: Sequence[str], roles: Sequence[str]) -> StudyParams:
@@ -101,10 +150,12 @@ class _Answering:
     params: StudyParams
     answers: AnswerFiles
     edition: Edition
+    shown: Mapping[str, ShownPixels]
 
-    def run(self, plans: Sequence[ChangePlan], settings: "Settings") -> None:
-        """Write the answers to each family that are not there yet."""
-        from cleanset.evaluation.run import load
+    def run(self, plans: Sequence[ChangePlan], settings: "Settings") -> CardModel:
+        """Write the answers to each family that are not there yet; the model's part of the cards."""
+        from cleanset.evaluation.run import load, preprocessing_digest
+        from cleanset.scoring.provenance import library_versions
         from cleanset.studies.robustness.predicting import AnsweringModel, predict
 
         loaded = load(self.spec, settings)
@@ -120,12 +171,29 @@ class _Answering:
             path = self.answers.predictions(plan.name, self.stem)
             if not _is_finished(path, record):
                 files = {file: self.images.files[file] for file in plan.images["file"]}
-                predict(target, self.params, plan, files)
+                predict(self._with_digests(target, plan), self.params, plan, files)
                 written = self.answers.record(plan.name, self.stem)
                 # below float64 it has more
                 record |= json.loads(written.read_bytes())
                 record["predictions_sha256"] = sha256(path.read_bytes())
                 write_text(written, json.dumps(record, indent=2) + "\n")
+
+        preprocessing = loaded.loaded.preprocessing
+        return card_model(
+            {
+                "weights_sha256": loaded.loaded.weights_sha256,
+                "preprocessing": preprocessing.name,
+                "preprocessing_sha256": preprocessing_digest(preprocessing),
+                "precision": settings.precision,
+                "versions": {**library_versions(), **installed_versions()},
+            }
+        )
+
+    def _with_digests(self, target: "AnsweringModel", plan: ChangePlan) -> "AnsweringModel":
+        """The target, of the first model with a file for the digests of the images that it is shown."""
+        shown = self.shown[plan.name]
+        shown.start()
+        return target if shown.is_complete() else replace(target, digests=shown.path)
 
     def _stored(self) -> "StoredScores | None":
         """The stored scores of a role on images of its own edition; None if none are stored."""
@@ -171,7 +239,7 @@ def as_text(evaluated: Evaluated) -> Group:
             parts += map(Text, dict.fromkeys(each.problem for each in chosen if _is_shown_missing(family, each)))
         else:  # the means need all changes
             parts += [Text(), Text(f"{name}: no measures over all changes; measures/{name}.csv has those of each")]
-        parts.append(Text(evaluated.notices[name]))
+        parts += [Text(evaluated.notices[name]), Text(evaluated.cards[name].line)]
     return Group(*parts, Text(), Text(MEANING))
 
 

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -24,6 +25,7 @@ from cleanset.studies.robustness.images import Sources, images_for
 from cleanset.studies.robustness.names import CLEAN
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
+from cleanset.studies.robustness.shown_pixels import RecordedImages
 from cleanset.studies.robustness.study import AnswerFiles, Study
 from cleanset.tables import write_table
 
@@ -38,7 +40,8 @@ class AnsweringModel:
 
     `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
     where there are stored ones. `identity`: what the answers depend on beside the weights, for a model of one's own.
-    `stem`: that of the files' names, where it is not the model's name.
+    `stem`: that of the files' names, where it is not the model's name. `digests`: a file that takes the digest of each
+    changed image that the model is shown.
     """
 
     name: str
@@ -49,6 +52,7 @@ class AnsweringModel:
     check: CheckClean | None = None
     identity: str = ""
     stem: str = ""
+    digests: Path | None = None
 
     def record(self, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
         """Everything that the answers depend on; nothing in it depends on the machine."""
@@ -91,9 +95,10 @@ def predict(target: AnsweringModel, wanted: StudyParams, plan: ChangePlan, files
     folder, texts = target.answers.partial(plan.name, stem), list(map(str, names))
     shards = Shards(folder, target.label(record), texts, settings.batch_size, table=NAMED_ANSWERS)
     changed = plan.changed_images(files, wanted)
+    shown = changed if target.digests is None else RecordedImages(changed, target.digests)
     with rate_bar(len(names), f"{plan.name} {target.name}") as done:
         done(shards.finished_images(), 0.0)
-        score_shards(_of_squares(target.model), changed, settings, shards, done, print_notice, read_off)
+        score_shards(_of_squares(target.model), shown, settings, shards, done, print_notice, read_off)
     if settings.precision != "float64" and names:
         record["against_float64"] = _against_float64(target, changed, settings, shards.table(), read_off)
         print_notice(f"{plan.name} {target.name}: {settings.precision} against float64: {record['against_float64']}")

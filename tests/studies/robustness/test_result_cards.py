@@ -1,0 +1,186 @@
+"""Comparability cards of changed images, and the digests that are kept while the images are made; no model."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from cleanset.comparability import CardModel, ComparabilityCard, first_difference
+from cleanset.errors import CleansetError
+from cleanset.studies.robustness import shown_pixels
+from cleanset.studies.robustness.changed_images import StudyFile
+from cleanset.studies.robustness.families import ChangePlan, change_plan, family_named
+from cleanset.studies.robustness.image_sets import OpenedImages
+from cleanset.studies.robustness.images import Sources
+from cleanset.studies.robustness.result_cards import family_card
+from cleanset.studies.robustness.settings import StudyParams
+from cleanset.studies.robustness.shown_pixels import RecordedImages, ShownPixels
+from cleanset.studies.robustness.study import Study
+from tests.studies.robustness.drawn import drawn
+
+pytestmark = pytest.mark.slow
+
+WANTED: dict[str, Any] = {
+    "corruptions": {"names": ["contrast", "impulse_noise"], "severities": [1]},
+    "perturbations": {"names": ["brightness"], "frames": "as_written"},
+}
+MODEL = CardModel(weights_sha256="a" * 64, preprocessing="keras256", preprocessing_sha256="b" * 64, precision="float64")
+
+
+@pytest.fixture(autouse=True)
+def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process to make images in takes seconds to start."""
+    monkeypatch.setattr(shown_pixels, "available_cores", lambda: 1)
+
+
+def sources_in(folder: Path, prefix: str = "", shift: int = 0) -> Sources:
+    """Two images of two classes."""
+    files, rows = {}, []
+    folder.mkdir(exist_ok=True)
+    for number in (1, 2):
+        path = folder / f"{prefix}{number}.png"
+        Image.fromarray(np.roll(drawn(), number + shift, axis=1)).save(path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        files[path.name] = StudyFile(path, digest, f"ILSVRC2012_val_{number:08}")
+        rows.append((path.name, files[path.name].image_id, number, None, digest, ["one"]))
+    images = pd.DataFrame(rows, columns=["file", "image_id", "class_index", "crop", "file_sha256", "sets"])
+    masks = pd.DataFrame({"file": images["file"], "left_out": ["no_mask"] * 2})
+    return Sources(images, masks, files, Study(folder))
+
+
+def plan_of(sources: Sources, params: StudyParams, name: str = "corruptions") -> ChangePlan:
+    return change_plan(family_named(name), sources, params)
+
+
+def digests_of(plan: ChangePlan, sources: Sources, params: StudyParams) -> dict[str, str]:
+    changed = plan.changed_images(sources.files, params)
+    names = map(str, plan.names())
+    return {name: hashlib.sha256(np.asarray(changed(name)).tobytes()).hexdigest() for name in names}
+
+
+def card_of(sources: Sources, name: str = "corruptions", /, **wanted: object) -> ComparabilityCard:
+    params = StudyParams.model_validate(WANTED | wanted)
+    plan = plan_of(sources, params, name)
+    images = OpenedImages("two", sources.images, sources.files, [1, 2], [], ["all"], None, [])
+    models = {"one": MODEL, "other": MODEL.model_copy(update={"weights_sha256": "c" * 64})}
+    return family_card(plan, images, params, digests_of(plan, sources, params), models)
+
+
+CORRUPTIONS = WANTED["corruptions"]
+ONE_AT_A_TIME: list[tuple[dict[str, object], tuple[str, str, str]]] = [
+    ({"jpeg": 90}, ("settings.jpeg", "85", "90")),
+    ({"jpeg": None}, ("settings.jpeg", "85", "none")),
+    ({"seed": 1}, ("settings.seed", "0", "1")),
+    ({"bootstrap": {"draws": 20}}, ("interval.draws", "1000", "20")),
+    ({"corruptions": CORRUPTIONS | {"severities": [1, 2]}}, ("changes.contrast", "1", "1 2")),
+    ({"corruptions": CORRUPTIONS | {"names": ["contrast"]}}, ("changes.impulse_noise", "1", "none")),
+    (
+        {"corruptions": CORRUPTIONS | {"names": ["contrast", "impulse_noise", "saturate"]}},
+        ("changes.saturate", "none", "1"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("wanted", "difference"), ONE_AT_A_TIME, ids=lambda each: str(each)[:40])
+def test_one_setting_at_a_time(wanted: dict[str, object], difference: tuple[str, str, str], tmp_path: Path) -> None:
+    """The setting is named, rather than the pixels that it changes."""
+    sources = sources_in(tmp_path)
+    assert first_difference(card_of(sources), card_of(sources, "corruptions", **wanted)) == difference
+
+
+def test_the_reference(tmp_path: Path) -> None:
+    """The published table, or a model by its weights, whatever it is called."""
+    sources = sources_in(tmp_path)
+    published, one, other = (
+        card_of(sources, measures={"corruptions": {"reference": name}}) for name in ("alexnet", "one", "other")
+    )
+    name, value, expected = first_difference(published, one) or ("", "", "")
+    assert (name, value[:20], expected[:5]) == ("reference", "alexnet, published (", "one (")
+    assert first_difference(one, other) is not None
+    assert first_difference(published, card_of(sources)) is None
+
+
+def test_the_difficulty_of_perturbations(tmp_path: Path) -> None:
+    """The frames of brightness are the same, but they are compared with others."""
+    sources = sources_in(tmp_path)
+    harder = {"perturbations": WANTED["perturbations"] | {"difficulty": 2}}
+    easy, hard = card_of(sources, "perturbations"), card_of(sources, "perturbations", **harder)
+    assert first_difference(easy, hard) == ("settings.difficulty", "1", "2")
+    assert easy.pixels_sha256 == hard.pixels_sha256
+    assert easy.reference is None
+    assert easy.changes == {"brightness": " ".join(map(str, range(30)))}
+
+
+def test_other_images_and_other_names(tmp_path: Path) -> None:
+    """Names of files do not matter; pixels do, also where only the code of a change is another."""
+    card = card_of(sources_in(tmp_path / "a"))
+    assert first_difference(card, card_of(sources_in(tmp_path / "b", "img"))) is None
+    shifted = card_of(sources_in(tmp_path / "c", shift=1))
+    assert (first_difference(card, shifted) or ("",))[0] == "images"
+    other = card.model_copy(update={"pixels_sha256": shifted.pixels_sha256})
+    assert (first_difference(card, other) or ("",))[0] == "pixels"
+    trained = card_of(sources_in(tmp_path / "d"), measures={"corruptions": {"trained_on": {"one": ["noise"]}}})
+    assert trained.models["one"].trained_on == ["noise"]
+    assert first_difference(card, trained) is None
+
+
+def shown_in(folder: Path, **wanted: object) -> ShownPixels:
+    sources, params = sources_in(folder), StudyParams.model_validate(WANTED | wanted)
+    return ShownPixels(folder / "digests.txt", plan_of(sources, params), sources, params)
+
+
+def test_digests_are_kept_while_images_are_made(tmp_path: Path) -> None:
+    """The same as those of the images made once more; a torn line is no line, and what is missing is made."""
+    shown = shown_in(tmp_path)
+    expected = digests_of(shown.plan, shown.sources, shown.params)
+    shown.start()
+    recorded = RecordedImages(shown.plan.changed_images(shown.sources.files, shown.params), shown.path)
+    names = list(expected)
+    for name in (names[3], names[0], names[3]):
+        recorded(name)
+    assert shown.found() == {name: expected[name] for name in (names[3], names[0])}
+    assert not shown.is_complete()
+    with shown.path.open("a") as file:
+        file.write(expected[names[1]][:20])
+    recorded(names[2])  # is appended to the torn line
+    shown.start()
+    assert names[2] not in shown.found()
+    assert shown.finish() == expected
+    assert shown.is_complete()
+    label, *lines = shown.path.read_text().splitlines()
+    assert lines == [f"{expected[name]}  {name}" for name in sorted(names)]
+    before = shown.path.read_bytes()
+    shown.start()
+    shown.finish()
+    assert shown.path.read_bytes() == before
+    assert shown_in(tmp_path, seed=1).found() == expected  # until it is started
+    other = shown_in(tmp_path, seed=1)
+    other.start()
+    assert other.found() == {}
+    assert other.path.read_text() != f"{label}\n"
+
+
+def test_digests_of_images_that_nobody_recorded(tmp_path: Path) -> None:
+    """Answers of an earlier version have none."""
+    shown = shown_in(tmp_path)
+    assert shown.finish() == digests_of(shown.plan, shown.sources, shown.params)
+    assert shown.found() == shown.finish()
+
+
+def test_an_image_that_is_made_differently_each_time(tmp_path: Path) -> None:
+    shown = shown_in(tmp_path)
+    shown.start()
+    with shown.path.open("a") as file:
+        file.write(f"{'a' * 64}  1.png contrast 01\n{'b' * 64}  1.png contrast 01\n")
+    with pytest.raises(CleansetError, match=r"1\.png contrast 01 has digest a+ and, made again, b+; expected the same"):
+        shown.finish()
+
+
+def test_a_card_is_json(tmp_path: Path) -> None:
+    card = card_of(sources_in(tmp_path))
+    assert ComparabilityCard.from_json(json.loads(json.dumps(card.as_json()))) == card
