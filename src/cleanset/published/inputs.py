@@ -69,7 +69,8 @@ def published_candidates(model: str, verdicts: Votes) -> pd.DataFrame:
     Those of PUBLISHED_MODEL include the images with a verdict from beyond its list, whose confidence is NaN. As
     published, the model's own images make up tier top5 (`protocol: as_published`).
     """
-    top5 = pd.read_csv(TOP5, float_precision="round_trip").astype({"confidence": "float32"})
+    # float, because pandas' own parser may be off by one digit
+    top5 = pd.read_csv(TOP5, converters={"confidence": float}).astype({"confidence": "float32"})
     listed = top5.loc[top5["model"] == model, ["class_index", "image_id", "confidence"]]
     known = set(listed["image_id"])
     beyond = sorted(key for key in verdicts if key[1] not in known) if model == PUBLISHED_MODEL else []
