@@ -25,8 +25,8 @@ CODE = "src/cleanset/"
 def relock(project: Path) -> list[str]:
     """Rewrite dvc.lock for the stages that dvc.yaml has today and return the names of those that changed.
 
-    Code gets the digests of the files as they are. Outputs, all other dependencies and the params keep what is
-    locked, so that a stage that was out of date stays so. What a stage has not named before gets the digest that the
+    Code gets the digests of the files as they are. Outputs, VERSION files, all other dependencies and the params keep
+    what is locked, so that a stage that was out of date stays so. What a stage has not named before gets the digest that the
     lock has of it elsewhere, a param the value in its file. Stages that are no longer in dvc.yaml are left out.
 
     Raises CleansetError for a stage that the lock lacks, and for a dependency whose digest it does not know.
@@ -64,7 +64,8 @@ def _entry(
         path = str(dep.def_path)
         if isinstance(dep, ParamsDependency):
             params[path] = _values(dep, before.get("params", {}).get(path, {}))
-        elif CODE in path:
+        # a VERSION that was raised says that the outputs change: the stage has to run
+        elif CODE in path and not (path.endswith("/VERSION") and path in digests):
             deps.append(_digest(dep))
         elif path in digests:
             deps.append(dict(digests[path]))
