@@ -17,7 +17,7 @@ from cleanset.edition.versions import check_versions
 from cleanset.errors import CleansetError
 from cleanset.files import sha256
 from cleanset.images.codec import inspect
-from cleanset.machine import available_cores
+from cleanset.machine import available_cores, keep_freed_memory
 from cleanset.progress import tracked
 from cleanset.tables import INDEX, LOCATIONS, write_table
 
@@ -119,6 +119,7 @@ def reassessed_labels(
 
 def measure(locations: Mapping[str, Location]) -> pd.DataFrame:
     """Size, SHA-256, width, height, mode and pixels' SHA-256 of every image; every pixel is decoded."""
+    keep_freed_memory()
     # threads suffice: Pillow and hashlib release the lock
     with ThreadPoolExecutor(available_cores()) as pool:
         rows = tracked(pool.map(_measure_one, locations.items()), len(locations), "preprocess")
