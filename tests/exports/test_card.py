@@ -430,7 +430,7 @@ def test_scores_of_an_older_version_or_none(tmp_path: Path) -> None:
             path.read_text(),
             r"standard.json: versions: Field required; expected what stage score of this version writes: run dvc repro",
         ),
-        ("{", r"standard.json: Invalid JSON: EOF while parsing an object.*: run dvc repro"),
+        ("{", r"standard.json, line 1: not JSON .*; expected what stage score of this version writes: run dvc repro"),
         (None, r"standard.json: missing; run dvc repro, or dvc pull to fetch it"),
     ):
         path.unlink() if content is None else path.write_text(content)
@@ -446,7 +446,10 @@ def test_the_manifest_is_its_source_for_datasets(export_folder: Path) -> None:
         "source_sha256,source_check,file_sha256,pixels_sha256,encoder"
     )
     assert lines == (export_folder / "manifest.csv").read_text().splitlines()[1:]
-    assert json.loads((export_folder / "croissant.json").read_text())["conformsTo"].endswith("/croissant/1.1")
+    assert json.loads((export_folder / "croissant.json").read_text())["conformsTo"] == [
+        "http://mlcommons.org/croissant/1.1",
+        "http://mlcommons.org/croissant/RAI/1.0",
+    ]
 
 
 def test_the_citation_file(repository: Path) -> None:

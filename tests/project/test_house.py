@@ -66,7 +66,9 @@ def test_the_page_in_data_names_every_output(edition: str, repository: Path) -> 
         if isinstance(out, str) and out.startswith("data/")
     }
     assert {(name.rstrip("/"), stage) for name, stage in named} == outs
-    assert page == read(repository, "data/README.md")
+    # made from lists: other archives, other scores
+    if edition != "imagenet-published":
+        assert page == read(repository, "data/README.md")
 
 
 def test_git_takes_that_page_and_nothing_else_there(pristine: Checkout) -> None:

@@ -31,7 +31,8 @@ class TestParams:
                 f"{BASE}{MODEL}scores: {{}}\n",
             ),
             (
-                "models.standard: unknown key 'tag'; expected source, name, threat_model, weights, sha256",
+                "models.standard: unknown key 'tag'; expected source, name, threat_model, "
+                "weights, file, beyond, sha256, beyond_sha256",
                 f"{BASE}models:\n  standard: {{source: timm, name: resnet18, tag: a1}}\n",
             ),
             (

@@ -26,8 +26,8 @@ def relock(project: Path) -> list[str]:
     """Rewrite dvc.lock for the stages that dvc.yaml has today and return the names of those that changed.
 
     Code gets the digests of the files as they are. Outputs, VERSION files, all other dependencies and the params keep
-    what is locked, so that a stage that was out of date stays so. What a stage has not named before gets the digest that the
-    lock has of it elsewhere, a param the value in its file. Stages that are no longer in dvc.yaml are left out.
+    what is locked, so that a stage that was out of date stays so. What a stage has not named before gets the digest
+    that the lock has of it elsewhere, a param the value in its file. Stages no longer in dvc.yaml are left out.
 
     Raises CleansetError for a stage that the lock lacks, and for a dependency whose digest it does not know.
     """
