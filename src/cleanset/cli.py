@@ -179,7 +179,7 @@ def published(
         typer.Option(help="A table of cleanset digests, to verify every image.", show_default="the package's"),
     ] = None,
 ) -> None:
-    """Write the published set of source 000, from your own copy of ImageNet.
+    """Write the published set of SCOOTER, from your own copy of ImageNet.
 
     Compares the tar with the MD5 of the official archive. The images of a
     folder are verified by a table of digests, if there is one.
@@ -219,7 +219,7 @@ def cite(
 def replay(
     out: Annotated[Path, typer.Argument(help="A new folder, or that of an earlier replay.")] = Path("build/published"),
 ) -> None:
-    """Repeat source 000's procedure on its published lists and verdicts; exit code 1 unless it gives the set.
+    """Repeat SCOOTER's procedure on its published lists and verdicts; exit code 1 unless it gives the set.
 
     Needs a checkout and DVC, but no images; cleanset published writes the
     set itself.
