@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import yaml
 from huggingface_hub import ModelCard
 from PIL import Image
@@ -376,6 +377,28 @@ def test_below_float64_the_record_says_how_far(
     assert found["largest_difference"] < 1e-3
     monkeypatch.setattr(predicting, "predict", None)
     evaluation.run(edition, *wanted)
+
+
+class _SinglePrecision(torch.nn.Module):
+    """Logits by a constant of float32 that is no buffer, so that the network runs in float32 alone."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean((2, 3)) @ torch.eye(3, 1000)
+
+
+def single_precision() -> tuple[torch.nn.Module, str]:
+    return _SinglePrecision(), "timm-bilinear-8-8"
+
+
+def test_a_network_that_runs_in_float32_alone(
+    edition: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"{__name__}:single_precision"
+    wanted = Wanted("standard", [name], precision="float32"), tmp_path / "out", params_file(tmp_path)
+    evaluation.run(edition, *wanted)
+    (record,) = (tmp_path / "out" / "corruptions").glob("*.json")
+    assert json.loads(record.read_text())["against_float64"] is None
+    assert "float32 against float64: not compared, as the network does not run in it" in capsys.readouterr().err
 
 
 def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from cleanset.edition.params import read_params
+from cleanset.evaluation.user_model import NetworkError
 from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.progress import print_notice, rate_bar
@@ -101,13 +102,13 @@ def predict(target: AnsweringModel, wanted: StudyParams, plan: ChangePlan, files
         score_shards(_of_squares(target.model), shown, settings, shards, done, print_notice, read_off)
     if settings.precision != "float64" and names:
         record["against_float64"] = _against_float64(target, changed, settings, shards.table(), read_off)
-        print_notice(f"{plan.name} {target.name}: {settings.precision} against float64: {record['against_float64']}")
+        against = record["against_float64"] or "not compared, as the network does not run in it"
+        print_notice(f"{plan.name} {target.name}: {settings.precision} against float64: {against}")
     table = predictions_table(plan.family)
     clean_names = [ChangeName(file, CLEAN, 0) for file in clean["image_id"]]
     by_text, scored = dict(zip(texts, names, strict=True)), shards.table()
-    scored_names = [
-        by_text[text] for text in scored["image_id"]
-    ]  # shards are sorted by text, whatever order they ran in
+    # shards are sorted by text, whatever order they ran in
+    scored_names = [by_text[text] for text in scored["image_id"]]
     answers = with_keys(pd.concat([clean, scored]), [*clean_names, *scored_names], table)
     write_table(target.answers.predictions(plan.name, stem), answers, table)
     write_text(target.answers.record(plan.name, stem), json.dumps(record, indent=2) + "\n")
@@ -116,13 +117,19 @@ def predict(target: AnsweringModel, wanted: StudyParams, plan: ChangePlan, files
 
 def _against_float64(
     target: AnsweringModel, changed: ChangedImages, settings: Settings, answers: pd.DataFrame, read_off: ReadAnswers
-) -> dict[str, Any]:
-    """The differences of answers to changed images from float64, on a sample drawn with a fixed seed."""
+) -> dict[str, Any] | None:
+    """The differences of answers to changed images from float64, on a sample drawn with a fixed seed.
+
+    None for a network that does not run in float64, as it has a constant of float32 outside its parameters and buffers.
+    """
     names = answers["image_id"].tolist()
     # a fixed seed, so that two precisions are compared with float64 on the same images
     drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
     exact_settings = replace(settings, precision="float64")
-    exact = score_few(_of_squares(target.model), changed, exact_settings, drawn, read_off=read_off)
+    try:
+        exact = score_few(_of_squares(target.model), changed, exact_settings, drawn, read_off=read_off)
+    except NetworkError:
+        return None
     found = compare_scores(exact, answers[answers["image_id"].isin(drawn)])
     return {
         "images": found.images,
