@@ -68,6 +68,9 @@ class Tab:
         else:
             self.cursor.class_index = next(iter(classes))
             self._go_on(-1)
+        if not self.session.hints.finds_text and not self.session.told_about_text:
+            self.session.told_about_text = True
+            self.notice = self.notice or Notice("Hints do not look for text: pip install 'cleanset[text]' adds that.")
 
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""
