@@ -33,7 +33,7 @@ KINDS = ("border", "collage", "filter", "blur", "noise", "text", "artificial_bac
 LABELLED = ("text", "border", "collage", "filter", "drawing", "artificial_background", "too_small", "blur", "noise")
 """Reasons that the photographs are labelled with, or that a hint may name."""
 REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
-MILLISECONDS = 25.0
+MILLISECONDS = 15.0
 TEXT_MILLISECONDS = 600.0
 SEED = 20_11
 

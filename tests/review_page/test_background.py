@@ -4,6 +4,7 @@ import io
 import os
 import signal
 import subprocess
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -11,10 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from cleanset.hints import background
 from cleanset.hints.background import BackgroundHints
+from cleanset.hints.text import can_read_text
 from tests.browser_tab import INSTALLED
 
 
@@ -60,6 +62,41 @@ def test_only_the_last_ones_are_kept(jpeg: bytes, monkeypatch: pytest.MonkeyPatc
     wait_until(lambda: names[0] in hints.of(names))
     assert len(hints.of(names)) == 3
     hints.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_read_text(), reason="the extra text is not installed")
+def test_text_is_read_in_the_process() -> None:
+    image = Image.new("RGB", (320, 240), (90, 120, 90))
+    ImageDraw.Draw(image).text((10, 215), "picture of the week", fill="white", font=ImageFont.load_default(16))
+    out = io.BytesIO()
+    image.save(out, format="JPEG", quality=95)
+    hints = BackgroundHints(lambda _: out.getvalue())
+    hints.request(["a"])
+    wait_until(lambda: any(hint.kind == "text" for hint in hints.of(["a"]).get("a", [])))
+    assert [hint.text for hint in hints.of(["a"])["a"] if hint.kind == "text"] == ["“picture of the week”, bottom left"]
+    hints.close()
+
+
+def test_the_last_request_comes_first() -> None:
+    """What a reviewer looks at now, before what an earlier class asked for; each once."""
+    done: list[str] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work(name: str) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        done.append(name)
+
+    queue = background._Queue(work)
+    queue.put("a")
+    assert begun.wait(60)
+    queue.put("bc")
+    queue.put("dcae")
+    go_on.set()
+    wait_until(lambda: len(done) >= 5)
+    queue.close()
+    assert done == ["a", "d", "c", "e", "b"]
 
 
 @pytest.mark.slow
