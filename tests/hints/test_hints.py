@@ -127,7 +127,7 @@ def test_plain_levels() -> None:
     levels = np.repeat(np.arange(16, dtype=np.uint8) * 16, 100).reshape(40, 40)
     assert measured(levels).plain_levels == 0.5
     assert measured(levels // 32 * 32).plain_levels == 1
-    assert "artificial_background" in kinds(levels // 32 * 32)
+    assert "few levels of brightness" in filters(Image.fromarray(levels // 32 * 32))
 
 
 def placed(background: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
@@ -194,9 +194,12 @@ PLAIN = Measures(
         (replace(PLAIN, saturation=16, tint=1), [Hint("filter", "nearly without colour")]),
         (replace(PLAIN, saturation=17, tint=2.5), [Hint("filter", "a single tint")]),
         (replace(PLAIN, saturation=17, tint=2.6), []),
-        (replace(PLAIN, plain_levels=0.55), [Hint("artificial_background", "a plain background")]),
+        (replace(PLAIN, plain_levels=0.55), [Hint("filter", "few levels of brightness")]),
         (replace(PLAIN, background=0.5), [Hint("artificial_background", "a plain background")]),
-        (replace(PLAIN, background=0.5, saturation=16), [Hint("artificial_background", "a plain background")]),
+        (
+            replace(PLAIN, background=0.5, saturation=16, plain_levels=0.9),
+            [Hint("artificial_background", "a plain background")],
+        ),
         (replace(PLAIN, background=0.49, plain_levels=0.54), []),
         (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
         (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),

@@ -68,18 +68,24 @@ def _hints(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
     for seam, course in zip(measures.seams, ("from top to bottom", "from left to right"), strict=True):
         if seam >= limits.seam:
             yield Hint("collage", f"a straight edge {course}")
-    # few levels are those of a background, too: all of ten such photographs were cut out or had a plain one
-    if measures.background >= limits.background or measures.plain_levels >= limits.plain_levels:
+    if measures.background >= limits.background:
+        # what stands before a plain background is often grey or black by nature, and the background has few levels
         yield Hint("artificial_background", "a plain background")
-    # what stands before a plain background is often grey or black by nature
-    elif measures.saturation <= limits.saturation:
-        yield Hint("filter", "nearly without colour")
-    elif measures.tint <= limits.tint:
-        yield Hint("filter", "a single tint")
+    else:
+        yield from _filters(measures, limits)
     if measures.sharpness <= limits.sharpness:
         yield Hint("blur", "no sharp edge anywhere")
     if measures.noise >= limits.noise:
         yield Hint("noise", f"noise of {measures.noise:.0f} grey levels")
+
+
+def _filters(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
+    if measures.saturation <= limits.saturation:
+        yield Hint("filter", "nearly without colour")
+    elif measures.tint <= limits.tint:
+        yield Hint("filter", "a single tint")
+    if measures.plain_levels >= limits.plain_levels:
+        yield Hint("filter", "few levels of brightness")
 
 
 MAX_TEXT = 40
