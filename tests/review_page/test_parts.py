@@ -38,6 +38,12 @@ from .reviewing import reviews
 GOLDFISH = "n01443537"
 
 
+@pytest.fixture(autouse=True)
+def _no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tabs of this module ask for hints and are left open: reading text for each would keep the processor busy."""
+    monkeypatch.setattr(BackgroundHints, "_read_text", lambda self, image_id: self._lines.setdefault(image_id, ()))
+
+
 @pytest.fixture
 def library(edition: Path) -> Library:
     return open_library(Edition(edition))
