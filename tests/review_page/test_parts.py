@@ -38,12 +38,6 @@ from .reviewing import reviews
 GOLDFISH = "n01443537"
 
 
-@pytest.fixture(autouse=True)
-def _no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tabs of this module ask for hints and are left open: reading text for each would keep the processor busy."""
-    monkeypatch.setattr(BackgroundHints, "_read_text", lambda self, image_id: self._lines.setdefault(image_id, ()))
-
-
 @pytest.fixture
 def library(edition: Path) -> Library:
     return open_library(Edition(edition))
@@ -351,8 +345,7 @@ def test_one_tab_says_that_text_is_not_looked_for(
     edition: Path, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = open_session(Edition(edition), library, "ada")
-    monkeypatch.setattr("cleanset.hints.background.can_read_text", lambda: False)
-    session.hints = BackgroundHints(library.photos.read)
+    monkeypatch.setattr("cleanset.review_page.tab.can_read_text", lambda: False)
     notices = []
     for _ in range(2):
         tab = Tab(session)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # they import SciPy, which would delay the start
 
 _Result = TypeVar("_Result")
 
+NO_TEXT = "CLEANSET_NO_TEXT"
+"""Environment variable: if it is set, no text is read, which spares a slow machine half a second an image."""
 MAX_MEASURED = 300
 """Images whose measures are kept, the last ones shown, some 0.1 MB each."""
 
@@ -29,7 +31,8 @@ class BackgroundHints:
     """Hints by image id, for the images measured so far. They help people to look, and decide nothing.
 
     Images are measured in another process, so that the page never waits, and their text is read there, which takes
-    fifty times as long, where the extra `text` is installed. Lines of text are small, and kept for all images.
+    fifty times as long, where the extra `text` is installed and NO_TEXT is not set. Lines of text are small, and kept
+    for all images.
     """
 
     def __init__(self, read: Read) -> None:
@@ -37,14 +40,9 @@ class BackgroundHints:
         self._measured: OrderedDict[str, tuple[Measures, Fingerprint]] = OrderedDict()
         self._lines: dict[str, tuple[TextLine, ...]] = {}
         self._measuring = _Queue(self._measure)
-        self._reading = _Queue(self._read_text) if can_read_text() else None
+        self._reading = _Queue(self._read_text) if can_read_text() and not os.environ.get(NO_TEXT) else None
         self._process: Executor | None = None
         self._starting = threading.Lock()
-
-    @property
-    def finds_text(self) -> bool:
-        """Whether text is looked for."""
-        return self._reading is not None
 
     def request(self, image_ids: Iterable[str]) -> None:
         """Measure these images, in this order, before those requested earlier; known ones are not measured again."""
