@@ -1,13 +1,14 @@
-"""Precision and recall of the hints on the sample and on photographs with planted flaws, false alarms, time.
+"""Precision and recall of the hints on labelled photographs, on the sample and on planted flaws; time.
 
-Runs with sample/ on the path, for the flaws.
+Runs with sample/ on the path, for the flaws. Text is read where the extra `text` is installed.
 """
 
+import csv
 import io
 import json
 import os
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -20,6 +21,7 @@ from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
 from cleanset.hints.hints import hints_between_images, hints_of_image
 from cleanset.hints.measures import Fingerprint, measure
+from cleanset.hints.text import can_read_text, lines_of_text
 from cleanset.images.codec import decode
 from cleanset.tables import CANDIDATES, INDEX, read_table
 from flaws import PLANTERS
@@ -27,36 +29,50 @@ from measuring import PROJECT, print_machine, print_table
 
 FLAW_OF = {"text": ("text", "watermark")}
 """Which planted flaws a kind of hint is right on, where not only its own: a stamp with words is a line of letters."""
-KINDS = ("border", "collage", "filter", "blur", "noise", "text", "watermark", "duplicate")
+KINDS = ("border", "collage", "filter", "blur", "noise", "text", "artificial_background", "watermark", "duplicate")
+LABELLED = ("text", "border", "collage", "filter", "drawing", "artificial_background", "too_small", "blur", "noise")
+"""Reasons that the photographs are labelled with, or that a hint may name."""
+REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
 MILLISECONDS = 15.0
+TEXT_MILLISECONDS = 600.0
 SEED = 20_11
 
 
 def main() -> None:
-    photographs = read_photographs()
     print_machine()
-    print_sample()
-    if not photographs:
+    if (REAL / "photos").is_dir():
+        print_photographs()
+    else:
         print("\nNo photographs: set CLEANSET_REAL to the folder that holds photos/.")
-        return
-    seconds: list[float] = []
-    found = [kinds_in(image, seconds) for image in photographs]
-    print_false_alarms(found, photographs)
-    print_planted(found, photographs)
-    print_time(photographs, seconds)
+    print_sample()
 
 
-def read_photographs() -> list[Image.Image]:
-    folder = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real") / "photos"
-    return [decode(path.read_bytes()).convert("RGB") for path in sorted(folder.glob("*.JPEG"))]
+def print_photographs() -> None:
+    seconds: dict[str, list[float]] = {"measures": [], "text": []}
+    further = read_photographs("photos_more")
+    print_labelled(further, PROJECT / "bench" / "photos_more.csv", seconds)
+    photographs = read_photographs("photos")
+    found = print_labelled(photographs, REAL / "flaws.csv", seconds)
+    images = list(photographs.values())
+    print_time(images, seconds)
+    print_copies({**photographs, **further})
+    print_false_alarms(found, images)
+    print_planted(found, images)
 
 
-def kinds_in(image: Image.Image, seconds: list[float] | None = None) -> set[str]:
+def read_photographs(folder: str) -> dict[str, Image.Image]:
+    return {path.name: decode(path.read_bytes()).convert("RGB") for path in sorted((REAL / folder).glob("*.JPEG"))}
+
+
+def kinds_in(image: Image.Image, seconds: Mapping[str, list[float]] | None = None, text: bool = True) -> set[str]:
     start = process_time()
     measures, _ = measure(image)
+    middle = process_time()
+    lines = lines_of_text(image) if text and can_read_text() else ()
     if seconds is not None:
-        seconds.append(process_time() - start)
-    return {hint.kind for hint in hints_of_image(measures)}
+        seconds["measures"].append(middle - start)
+        seconds["text"].append(process_time() - middle)
+    return {hint.kind for hint in hints_of_image(measures, lines)}
 
 
 def kinds_between(fingerprints: Mapping[str, Fingerprint]) -> dict[str, set[str]]:
@@ -78,21 +94,25 @@ def print_sample() -> None:
     found: dict[str, set[str]] = {}
     fingerprints: dict[int, dict[str, Fingerprint]] = {}
     for image_id, class_index in zip(index["image_id"], index["ilsvrc_class"], strict=True):
-        measures, fingerprint = measure(decode(read(image_id)))
-        found[image_id] = {hint.kind for hint in hints_of_image(measures)}
-        fingerprints.setdefault(class_index, {})[image_id] = fingerprint
+        image = decode(read(image_id))
+        found[image_id] = kinds_in(image)
+        fingerprints.setdefault(class_index, {})[image_id] = measure(image)[1]
     for of_class in fingerprints.values():
         for image_id, kinds in kinds_between(of_class).items():
             found[image_id] |= kinds
     flaws = {image_id: of_image["flaw"] for image_id, of_image in truth.items()}
     for title, ids in (("all images", set(truth)), ("candidates of any model", seen)):
-        rows = [sample_row(kind, {image_id: (flaws[image_id], found[image_id]) for image_id in ids}) for kind in KINDS]
-        header = ("hint", "flawed so", "hinted", "right", "precision", "recall")
-        print_table(f"The sample's planted flaws, {title}: {len(ids)}", header, rows)
+        images = {image_id: ({str(flaws[image_id])}, found[image_id]) for image_id in ids}
+        rows = [row(kind, FLAW_OF.get(kind, (kind,)), images) for kind in KINDS]
+        print_table(f"The sample's planted flaws, {title}: {len(ids)}", HEADER, rows)
 
 
-def sample_row(kind: str, images: Mapping[str, tuple[str | None, set[str]]]) -> tuple[str, ...]:
-    flawed = {name for name, (flaw, _) in images.items() if flaw in FLAW_OF.get(kind, (kind,))}
+HEADER = ("hint", "flawed so", "hinted", "right", "precision", "recall")
+
+
+def row(kind: str, flaws: Iterable[str], images: Mapping[str, tuple[set[str], set[str]]]) -> tuple[str, ...]:
+    """One hint's counts over images with their flaws and their hints."""
+    flawed = {name for name, (of_one, _) in images.items() if of_one.intersection(flaws)}
     hinted = {name for name, (_, kinds) in images.items() if kind in kinds}
     right = len(flawed & hinted)
     shares = (f"{right / len(of):.2f}" if of else "" for of in (hinted, flawed))
@@ -102,15 +122,54 @@ def sample_row(kind: str, images: Mapping[str, tuple[str | None, set[str]]]) -> 
 # Photographs
 
 
+def print_labelled(
+    photographs: Mapping[str, Image.Image], labels: Path, seconds: Mapping[str, list[float]]
+) -> list[set[str]]:
+    """Precision and recall by reason, on every other photograph apart: thresholds were set on the even ones of 350."""
+    flaws: dict[str, set[str]] = defaultdict(set)
+    with labels.open(encoding="utf-8", newline="") as lines:
+        for line in csv.DictReader(lines):
+            flaws[line["file"]].add(line["reason"])
+    unknown = flaws.keys() - photographs.keys()
+    assert not unknown, f"{labels}: no photograph {min(unknown)}"
+    found = {name: kinds_in(image, seconds) for name, image in photographs.items()}
+    names = list(photographs)
+    halves = {"even": names[::2], "odd": names[1::2]} if labels.parent != REAL else {"all": names}
+    for title, some in halves.items():
+        rows = [row(kind, (kind,), {name: (flaws[name], found[name]) for name in some}) for kind in LABELLED]
+        print_table(f"Photographs of {labels.name}, {title}: {len(some)}", HEADER, rows)
+    return list(found.values())
+
+
+def print_copies(photographs: Mapping[str, Image.Image]) -> None:
+    """Count the pairs of different photographs, and of copies, that hint at a duplicate."""
+    fingerprints = {name: measure(image)[1] for name, image in photographs.items()}
+    pairs = sum(
+        len(hint.others)
+        for hints in hints_between_images(fingerprints).values()
+        for hint in hints
+        if hint.kind == "duplicate"
+    )
+    count = len(photographs)
+    rows = [("different photographs", str(count * (count - 1) // 2), str(pairs // 2))]
+    for title, change in COPIES.items():
+        same = sum(
+            "duplicate" in kinds_between({"": fingerprints[name], "copy": measure(saved(change(image)))[1]})[""]
+            for name, image in photographs.items()
+        )
+        rows.append((title, str(count), str(same)))
+    print_table("Pairs", ("of", "pairs", "hinted as duplicates"), rows)
+
+
 def print_false_alarms(found: Sequence[set[str]], photographs: Sequence[Image.Image]) -> None:
-    """Count the unmodified photographs that get a hint; the thresholds were set on the even ones."""
+    """Count the photographs that get a hint, comparisons with each other included."""
     others = kinds_between({str(place): measure(image)[1] for place, image in enumerate(photographs)})
     every = [kinds | others[str(place)] for place, kinds in enumerate(found)]
     halves = Counter((kind, place % 2) for place, kinds in enumerate(every) for kind in kinds)
     rows: list[tuple[str, ...]] = [(kind, str(halves[kind, 0]), str(halves[kind, 1])) for kind in KINDS]
     rows.append(("any", *(str(sum(map(bool, every[half::2]))) for half in (0, 1))))
     rows.append(("of", *(str(len(every[half::2])) for half in (0, 1))))
-    print_table("Photographs as they are", ("hint", "seen when setting thresholds", "not seen"), rows)
+    print_table("Photographs as they are", ("hint", "even", "odd"), rows)
 
 
 def print_planted(found: Sequence[set[str]], photographs: Sequence[Image.Image]) -> None:
@@ -124,7 +183,7 @@ def print_planted(found: Sequence[set[str]], photographs: Sequence[Image.Image])
             rng = Random(SEED + place)
             photograph, other = photographs[place], photographs[place - 1].resize(photographs[place].size)
             flawed, _ = plant(photograph.copy(), rng, lambda other=other: other)  # type: ignore[misc]
-            count += kind in kinds_in(saved(flawed))
+            count += kind in kinds_in(saved(flawed), text=kind == "text")
         rows.append((name, kind, str(len(clean)), str(count), f"{count / len(clean):.2f}"))
     rows += [related_row(*case, photographs) for case in RELATED]
     print_table("Photographs with a planted flaw", ("flaw", "hint", "planted", "found", "recall"), rows)
@@ -148,6 +207,12 @@ def stamped(image: Image.Image) -> Image.Image:
 
 
 Change = Callable[[Image.Image], Image.Image]
+COPIES: dict[str, Change] = {
+    "mirrored": ImageOps.mirror,
+    "upside down": ImageOps.flip,
+    "turned by 90 degrees": lambda image: image.transpose(Image.Transpose.ROTATE_90),
+    "half the size, mirrored": lambda image: ImageOps.mirror(image.reduce(2)),
+}
 RELATED: tuple[tuple[str, str, Change, Change], ...] = (
     ("same small stamp in two images", "watermark", stamped, stamped),
     ("copy at half the size, quality 40", "duplicate", lambda i: i, lambda i: saved(i.reduce(2), 40)),
@@ -173,13 +238,14 @@ def related_row(
     return name, kind, str(len(photographs)), str(count), f"{count / len(photographs):.2f}"
 
 
-def print_time(photographs: Iterable[Image.Image], seconds: Sequence[float]) -> None:
+def print_time(photographs: Iterable[Image.Image], seconds: Mapping[str, Sequence[float]]) -> None:
     class_of_60 = {str(place): measure(image)[1] for place, image in zip(range(60), photographs, strict=False)}
     start = process_time()
     hints_between_images(class_of_60)
     rows = [
-        ("one image, median", 1000 * statistics.median(seconds), MILLISECONDS),
-        ("one image, 95th of 100", 1000 * statistics.quantiles(seconds, n=20)[-1], MILLISECONDS),
+        ("one image, median", 1000 * statistics.median(seconds["measures"]), MILLISECONDS),
+        ("one image, 95th of 100", 1000 * statistics.quantiles(seconds["measures"], n=20)[-1], MILLISECONDS),
+        ("text of one image, median", 1000 * statistics.median(seconds["text"]), TEXT_MILLISECONDS),
         ("between 60 images of a class", 1000 * (process_time() - start), MILLISECONDS),
     ]
     print_table(

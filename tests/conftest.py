@@ -11,12 +11,15 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 
+from cleanset.hints.background import NO_TEXT
 from tests.checkouts import Checkout, copy_checkout, holds_data
 from tests.once import once
 from tests.properties import FAST
 from tests.small_edition import small_checkout
 from tests.ten_images import FORK_SERVER, PRELOADED, PRELOADED_WITH_TORCH, Made
 
+# pages read text in every image that they show, which takes longer than the tests; those of text unset it
+os.environ[NO_TEXT] = "1"
 CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",

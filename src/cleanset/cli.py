@@ -627,7 +627,8 @@ app.add_typer(study_cli.app, name="study", rich_help_panel=TOOLS)
 
 
 EXTRAS = {
-    "review": ("fastapi", "nicegui", "starlette", "uvicorn"),
+    "review": ("fastapi", "nicegui", "pdqhash", "starlette", "uvicorn"),
+    "text": ("onnxruntime", "rapidocr"),
     "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
     "attacks": ("eagerpy", "foolbox", "lpips"),
 }

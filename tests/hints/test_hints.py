@@ -130,6 +130,35 @@ def test_plain_levels() -> None:
     assert "few levels of brightness" in filters(Image.fromarray(levels // 32 * 32))
 
 
+def placed(background: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
+    """A textured ellipse in front of a background."""
+    mask = Image.new("L", background.size)
+    ImageDraw.Draw(mask).ellipse(box, fill=255)
+    background.paste(Image.fromarray(texture(*background.size)), (0, 0), mask)
+    return background
+
+
+def test_background() -> None:
+    assert measured(texture(200, 160)).background == 0
+    assert measured(placed(flat(200, 160, 250), (40, 40, 160, 120))).background == 1
+    # the lower side cuts the ellipse where it is widest, at half of the width; its neighbours do not count as plain
+    assert measured(placed(flat(200, 160, 250), (50, 40, 150, 280))).background == pytest.approx(0.47, abs=0.02)
+    assert measured(placed(flat(200, 160, 250), (-60, 40, 260, 280))).background == 0
+
+
+def test_a_gradient_is_plain_and_noise_is_not() -> None:
+    across = Image.fromarray(np.tile(np.arange(200, dtype=np.uint8), (160, 1)))
+    assert measured(placed(across.convert("RGB"), (40, 40, 160, 120))).background == 1
+    noisy = np.random.default_rng(3).normal(200, 8, (160, 200)).round().astype(np.uint8)
+    assert measured(noisy).background < 0.1
+
+
+def test_the_background_is_measured_inside_plain_margins() -> None:
+    image = Image.fromarray(framed(20, 16, 20, 16)).convert("RGB")
+    assert measured(image).background == 0
+    assert "artificial_background" not in kinds(image)
+
+
 # Detail
 
 
@@ -148,47 +177,11 @@ def test_noise(sigma: int) -> None:
     assert ("noise" in kinds(noisy)) == (sigma == 24)
 
 
-def lettered(count: int, gap: int = 4, top: int = 130, ink: int = 20) -> Grey:
-    """Blocks of 6 x 10 pixels in a line on light grey, as tall as small letters."""
-    image = np.full((160, 240), 200, np.uint8)
-    for place in range(count):
-        left = 20 + place * (6 + gap)
-        image[top : top + 10, left : left + 6] = ink
-    return image
-
-
-def test_letters() -> None:
-    assert measured(lettered(0)).letters == 0
-    ten = measured(lettered(10))
-    assert (ten.letters, ten.letters_at) == (10, ((20 + 116) / 480, 135 / 160))
-    assert [hint.text for hint in hints_of_image(ten) if hint.kind == "text"] == [
-        "10 shapes like letters in a line, bottom left"
-    ]
-    assert measured(lettered(10, ink=250)).letters == 10
-    assert measured(lettered(7, gap=24)).letters == 1
-    assert "text" not in kinds(lettered(8))
-
-
-def test_shapes_of_other_heights_and_lines_do_not_count_together() -> None:
-    two_lines = np.minimum(lettered(6, top=130), lettered(6, top=110))
-    assert measured(two_lines).letters == 6
-    tall = np.pad(lettered(10), ((140, 0), (0, 0)), constant_values=200)
-    tall[256:280, 50:56] = 20  # the fourth is 24 pixels tall
-    assert measured(tall).letters == 6
-
-
-def test_real_letters() -> None:
-    image = Image.fromarray(texture(320, 240, 3))
-    ImageDraw.Draw(image).text((10, 215), "picture of the week", fill=255, font=ImageFont.load_default(16))
-    assert measured(image).letters >= 9
-    assert measured(texture(320, 240, 3)).letters < 9
-
-
 # What follows
 
 PLAIN = Measures(
     margins=(0, 0, 0, 0), seams=(0.5, 0.5), saturation=80, tint=10, plain_levels=0.2, sharpness=0.7, noise=2,
-    letters=3, letters_at=(0.5, 0.5), size=(500, 150),
+    background=0.1, size=(500, 150),
 )  # fmt: skip
 
 
@@ -202,20 +195,18 @@ PLAIN = Measures(
         (replace(PLAIN, saturation=17, tint=2.5), [Hint("filter", "a single tint")]),
         (replace(PLAIN, saturation=17, tint=2.6), []),
         (replace(PLAIN, plain_levels=0.55), [Hint("filter", "few levels of brightness")]),
+        (replace(PLAIN, background=0.5), [Hint("artificial_background", "a plain background")]),
+        (
+            replace(PLAIN, background=0.5, saturation=16, plain_levels=0.9),
+            [Hint("artificial_background", "a plain background")],
+        ),
+        (replace(PLAIN, background=0.49, plain_levels=0.54), []),
         (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
         (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),
         (replace(PLAIN, size=(149, 500)), [Hint("too_small", "149 × 500 pixels")]),
         (
-            replace(PLAIN, letters=9, letters_at=(1, 0)),
-            [Hint("text", "9 shapes like letters in a line, top right")],
-        ),
-        (
-            replace(PLAIN, sharpness=0.1, noise=20, letters=12),
-            [
-                Hint("blur", "no sharp edge anywhere"),
-                Hint("noise", "noise of 20 grey levels"),
-                Hint("text", "12 shapes like letters in a line, middle centre"),
-            ],
+            replace(PLAIN, sharpness=0.1, noise=20),
+            [Hint("blur", "no sharp edge anywhere"), Hint("noise", "noise of 20 grey levels")],
         ),
     ],
 )
@@ -234,14 +225,28 @@ def test_near_duplicates() -> None:
     first, second = (Image.fromarray(texture(320, 240, seed)) for seed in (1, 2))
     found = hints_between(d=first.point(lambda value: value * 9 // 10), c=first.resize((200, 150)), b=second, a=first)
     assert found == {
-        "a": [Hint("duplicate", "nearly the same as c and 1 more")],
+        "a": [Hint("duplicate", "nearly the same as c and 1 more", ("c", "d"))],
         "b": [],
-        "c": [Hint("duplicate", "nearly the same as a and 1 more")],
-        "d": [Hint("duplicate", "nearly the same as a and 1 more")],
+        "c": [Hint("duplicate", "nearly the same as a and 1 more", ("a", "d"))],
+        "d": [Hint("duplicate", "nearly the same as a and 1 more", ("a", "c"))],
     }
     assert hints_between(a=first, b=second) == {"a": [], "b": []}
     assert hints_between(a=first) == {"a": []}
     assert hints_between() == {}
+
+
+@pytest.mark.parametrize("turn", list(Image.Transpose))
+def test_turned_and_mirrored_copies(turn: Image.Transpose) -> None:
+    """Either of the two may be the one that was turned, and smaller."""
+    image = Image.fromarray(texture(320, 240, 1))
+    copy = image.transpose(turn).resize((120, 120))
+    other = Image.fromarray(texture(320, 240, 2))
+    found = hints_between(a=image, b=copy, c=other)
+    assert {name: [hint.others for hint in hints] for name, hints in found.items()} == {
+        "a": [("b",)],
+        "b": [("a",)],
+        "c": [],
+    }
 
 
 def stamped(seed: int, right: int, bottom: int) -> Image.Image:
@@ -254,8 +259,8 @@ def stamped(seed: int, right: int, bottom: int) -> Image.Image:
 def test_the_same_stamp_in_the_same_corner() -> None:
     found = hints_between(a=stamped(1, 5, 5), b=stamped(2, 5, 5), c=stamped(3, 180, 180), d=stamped(4, 30, 20))
     assert found == {
-        "a": [Hint("watermark", "the same detail bottom right as in b")],
-        "b": [Hint("watermark", "the same detail bottom right as in a")],
+        "a": [Hint("watermark", "the same detail bottom right as in b", ("b",))],
+        "b": [Hint("watermark", "the same detail bottom right as in a", ("a",))],
         "c": [],
         "d": [],
     }
@@ -298,8 +303,8 @@ def test_any_size_and_mode(size: tuple[int, int], mode: str) -> None:
     image = Image.new(mode, size)
     before = image.tobytes()
     measures, fingerprint = measure(image)
-    assert measures.noise == measures.letters == 0
+    assert measures.noise == 0
     assert hints_between_images({"a": fingerprint, "b": fingerprint})["a"] == [
-        Hint("duplicate", "nearly the same as b")
+        Hint("duplicate", "nearly the same as b", ("b",))
     ]
     assert image.tobytes() == before

@@ -45,6 +45,7 @@ NOT_RUN = {
     "cleanset evaluate --edition imagenet --images build/published/selection.csv --role standard "
     "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluation reads such a list",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
+    'pip install "cleanset[review,text]"': "downloads RapidOCR: requirements.txt has what tests/hints runs",
     'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",
     "cleanset study plan --set data/export/standard --attacked attacked --out build/study": "needs attacked images: "
     "tests/study draws some",

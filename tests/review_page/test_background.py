@@ -4,6 +4,7 @@ import io
 import os
 import signal
 import subprocess
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -11,10 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from cleanset.hints import background
 from cleanset.hints.background import BackgroundHints
+from cleanset.hints.text import can_read_text
 from tests.browser_tab import INSTALLED
 
 
@@ -63,6 +65,42 @@ def test_only_the_last_ones_are_kept(jpeg: bytes, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not can_read_text(), reason="the extra text is not installed")
+def test_text_is_read_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(background.NO_TEXT)
+    image = Image.new("RGB", (320, 240), (90, 120, 90))
+    ImageDraw.Draw(image).text((10, 215), "picture of the week", fill="white", font=ImageFont.load_default(16))
+    out = io.BytesIO()
+    image.save(out, format="JPEG", quality=95)
+    hints = BackgroundHints(lambda _: out.getvalue())
+    hints.request(["a"])
+    wait_until(lambda: any(hint.kind == "text" for hint in hints.of(["a"]).get("a", [])))
+    assert [hint.text for hint in hints.of(["a"])["a"] if hint.kind == "text"] == ["“picture of the week”, bottom left"]
+    hints.close()
+
+
+def test_the_last_request_comes_first() -> None:
+    """What a reviewer looks at now, before what an earlier class asked for; each once."""
+    done: list[str] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work(name: str) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        done.append(name)
+
+    queue = background._Queue(work)
+    queue.put("a")
+    assert begun.wait(60)
+    queue.put("bc")
+    queue.put("dcae")
+    go_on.set()
+    wait_until(lambda: len(done) >= 5)
+    queue.close()
+    assert done == ["a", "d", "c", "e", "b"]
+
+
+@pytest.mark.slow
 def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
     wait_until(lambda: spawned(os.getpid()) == [])  # those of other tests end soon after they are closed
     hints = BackgroundHints(lambda _: jpeg)
@@ -71,8 +109,8 @@ def test_a_killed_process_is_replaced(jpeg: bytes) -> None:
     (measuring,) = spawned(os.getpid())
     os.kill(measuring, signal.SIGKILL)
     time.sleep(0.5)
-    hints.request(["b"])  # the one that notices goes without hints
-    hints.request(["c"])
+    # the one that notices goes without hints
+    hints.request(["b", "c"])
     wait_until(lambda: "c" in hints.of(["c"]))
     hints.close()
 

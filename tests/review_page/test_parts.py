@@ -330,9 +330,28 @@ def test_hints_name_cards(edition: Path, library: Library) -> None:
     while len(tab.session.hints.of([first, second])) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)
     html = render(tab)["view"]
-    tab.session.hints.close()
     assert "nearly the same as card 2" in html
     assert "nearly the same as card 1" in html
+    # looked at closely, it stands beside the other
+    tab.press("Enter", tab.cursor.images())
+    closely = render(tab)["overlay"]
+    tab.session.hints.close()
+    assert closely.count("/image/full/") == 2
+    assert f"/image/full/{second}" in closely
+    assert "<figcaption>card 2</figcaption>" in closely
+
+
+def test_one_tab_says_that_text_is_not_looked_for(
+    edition: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session(Edition(edition), library, "ada")
+    monkeypatch.setattr("cleanset.review_page.tab.can_read_text", lambda: False)
+    notices = []
+    for _ in range(2):
+        tab = Tab(session)
+        tab.start()
+        notices.append(tab.notice.text if tab.notice else None)
+    assert notices == ["Hints do not look for text: pip install 'cleanset[text]' adds that.", None]
 
 
 @pytest.mark.parametrize(

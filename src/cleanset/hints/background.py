@@ -4,20 +4,25 @@ import os
 import signal
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing import get_context, parent_process
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cleanset.errors import CleansetError
+from cleanset.hints.text import TextLine, can_read_text, lines_of_jpeg
 from cleanset.images.codec import Read
 
 if TYPE_CHECKING:  # they import SciPy, which would delay the start
     from cleanset.hints.hints import Hint
     from cleanset.hints.measures import Fingerprint, Measures
 
+_Result = TypeVar("_Result")
+
+NO_TEXT = "CLEANSET_NO_TEXT"
+"""Environment variable: if it is set, no text is read, which spares a slow machine half a second an image."""
 MAX_MEASURED = 300
 """Images whose measures are kept, the last ones shown, some 0.1 MB each."""
 
@@ -25,24 +30,29 @@ MAX_MEASURED = 300
 class BackgroundHints:
     """Hints by image id, for the images measured so far. They help people to look, and decide nothing.
 
-    Images are measured in another process, so that the page never waits.
+    Images are measured in another process, so that the page never waits, and their text is read there, which takes
+    fifty times as long, where the extra `text` is installed and NO_TEXT is not set. Lines of text are small, and kept
+    for all images.
     """
 
     def __init__(self, read: Read) -> None:
         self._read = read
         self._measured: OrderedDict[str, tuple[Measures, Fingerprint]] = OrderedDict()
-        self._requested: set[str] = set()
-        self._queue = ThreadPoolExecutor(1, "hints")
+        self._lines: dict[str, tuple[TextLine, ...]] = {}
+        self._measuring = _Queue(self._measure)
+        self._reading = _Queue(self._read_text) if can_read_text() and not os.environ.get(NO_TEXT) else None
         self._process: Executor | None = None
+        self._starting = threading.Lock()
 
     def request(self, image_ids: Iterable[str]) -> None:
-        """Queue these images for measuring, in this order, unless they are measured already."""
+        """Measure these images, in this order, before those requested earlier; known ones are not measured again."""
+        image_ids = list(image_ids)
         for image_id in image_ids:
             if image_id in self._measured:
                 self._measured.move_to_end(image_id)
-            elif image_id not in self._requested:
-                self._requested.add(image_id)
-                self._queue.submit(self._measure, image_id)
+        self._measuring.put(image_id for image_id in image_ids if image_id not in self._measured)
+        if self._reading is not None:
+            self._reading.put(image_id for image_id in image_ids if image_id not in self._lines)
 
     def of(self, image_ids: Iterable[str]) -> "Mapping[str, list[Hint]]":
         """The hints on each of these images, and between them."""
@@ -54,30 +64,77 @@ class BackgroundHints:
 
         others = hints_between_images({image_id: fingerprint for image_id, (_, fingerprint) in measured.items()})
         return {
-            image_id: [*hints_of_image(measures), *others[image_id]] for image_id, (measures, _) in measured.items()
+            image_id: [*hints_of_image(measures, self._lines.get(image_id, ())), *others[image_id]]
+            for image_id, (measures, _) in measured.items()
         }
 
     def close(self) -> None:
         """Stop measuring."""
-        self._queue.shutdown(wait=False, cancel_futures=True)
+        self._measuring.close()
+        if self._reading is not None:
+            self._reading.close()
         if self._process is not None:
             self._process.shutdown(wait=False, cancel_futures=True)
 
     def _measure(self, image_id: str) -> None:
         from cleanset.hints.measures import measure_jpeg
 
-        if self._process is None:
-            self._process = _start_process()
-        # an image that cannot be read is reported where it is shown
-        with suppress(CleansetError, OSError, ValueError):
-            try:
-                self._measured[image_id] = self._process.submit(measure_jpeg, self._read(image_id)).result()
-            except BrokenProcessPool:  # killed from outside: the next image gets a new process
-                self._process = None
+        measured = self._in_process(measure_jpeg, image_id)
+        if measured is not None:
+            self._measured[image_id] = measured
         while len(self._measured) > MAX_MEASURED:
             # the first is the one that was asked for longest ago
             self._measured.popitem(last=False)
-        self._requested.discard(image_id)
+
+    def _read_text(self, image_id: str) -> None:
+        lines = self._in_process(lines_of_jpeg, image_id)
+        # an image that fails is not tried again
+        self._lines[image_id] = lines or ()
+
+    def _in_process(self, function: Callable[[bytes], _Result], image_id: str) -> _Result | None:
+        """Call a function with the bytes of an image in the other process; None for one that cannot be read."""
+        with self._starting:
+            process = self._process = self._process or _start_process()
+        # an image that cannot be read is reported where it is shown
+        with suppress(CleansetError, OSError, ValueError):
+            try:
+                return process.submit(function, self._read(image_id)).result()
+            except BrokenProcessPool:  # killed from outside: the next image gets a new process
+                with self._starting:
+                    if self._process is process:
+                        self._process = None
+        return None
+
+
+class _Queue:
+    """Calls a function with image ids in a thread of its own, in the order of the last request."""
+
+    def __init__(self, function: Callable[[str], None]) -> None:
+        self._function = function
+        self._wanted: dict[str, None] = {}
+        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "hints")
+
+    def put(self, image_ids: Iterable[str]) -> None:
+        """Add these in front; each is done once, however often it is added."""
+        first = dict.fromkeys(image_ids)
+        with self._lock:
+            new = first.keys() - self._wanted.keys()
+            self._wanted = first | {each: None for each in self._wanted if each not in first}
+        for _ in new:
+            self._thread.submit(self._do_next)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _do_next(self) -> None:
+        with self._lock:
+            image_id = next(iter(self._wanted))
+        try:
+            self._function(image_id)
+        finally:
+            with self._lock:  # only now, so that it is not added again meanwhile
+                del self._wanted[image_id]
 
 
 def _start_process() -> Executor:

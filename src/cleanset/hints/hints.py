@@ -1,9 +1,8 @@
 """Hints that an image may have been modified, shown beside it. People decide.
 
 A hint never counts as a verdict, and an image without one may be as flawed as any. No hint finds
-several objects, a wrong class, a drawing, an artificial background, a small object in a large image, large
-lettering, a faint or wordless watermark that only one image has, or a filter that leaves colours and many
-levels of brightness.
+several objects, a wrong class, a drawing, a small object in a large image, text away from the edges or
+written upwards, a wordless watermark that only one image has, or a filter that leaves colours.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,41 +12,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanset.hints.measures import Fingerprint, Measures
+from cleanset.hints.text import TextLine, added_line
 from cleanset.vocabulary import Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A possible reason to reject an image, and the sign of it in words."""
+    """A possible reason to reject an image, and the sign of it in words. `others`: the images that it compares with."""
 
     kind: Reason
     text: str
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Values from which a measure counts as a sign: round numbers, chosen on 75 photographs and half of the sample."""
+    """Values from which a measure counts as a sign: round numbers, chosen on half of the photographs."""
 
     seam: float = 0.95
     saturation: float = 16.0
     tint: float = 2.5
     plain_levels: float = 0.55
+    background: float = 0.5
     sharpness: float = 0.4
     noise: float = 15.0
-    letters: int = 9
     short_side: int = 150
     """Short side in pixels; smaller images are enlarged by more than half for the models."""
-    hash_distance: int = 8
-    """Number of differing bits, of 64."""
+    hash_distance: int = 60
+    """Number of differing bits, of 256, in the most similar orientation."""
     corner_correlation: float = 0.3
 
 
 THRESHOLDS = Thresholds()
 
 
-def hints_of_image(measures: Measures, thresholds: Thresholds = THRESHOLDS) -> list[Hint]:
-    """The hints from one image alone."""
+def hints_of_image(
+    measures: Measures, lines: Sequence[TextLine] = (), thresholds: Thresholds = THRESHOLDS
+) -> list[Hint]:
+    """The hints from one image alone, and from the lines of text that were read in it."""
     found = list(_hints(measures, thresholds))
+    line = added_line(lines, measures.size)
+    if line is not None:
+        found.append(Hint("text", f"“{_shortened(line.text)}”, {_position(line, measures.size)}"))
     if min(measures.size) < thresholds.short_side:
         found.append(Hint("too_small", f"{measures.size[0]} × {measures.size[1]} pixels"))
     return found
@@ -62,24 +68,39 @@ def _hints(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
     for seam, course in zip(measures.seams, ("from top to bottom", "from left to right"), strict=True):
         if seam >= limits.seam:
             yield Hint("collage", f"a straight edge {course}")
+    if measures.background >= limits.background:
+        # what stands before a plain background is often grey or black by nature, and the background has few levels
+        yield Hint("artificial_background", "a plain background")
+    else:
+        yield from _filters(measures, limits)
+    if measures.sharpness <= limits.sharpness:
+        yield Hint("blur", "no sharp edge anywhere")
+    if measures.noise >= limits.noise:
+        yield Hint("noise", f"noise of {measures.noise:.0f} grey levels")
+
+
+def _filters(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
     if measures.saturation <= limits.saturation:
         yield Hint("filter", "nearly without colour")
     elif measures.tint <= limits.tint:
         yield Hint("filter", "a single tint")
     if measures.plain_levels >= limits.plain_levels:
         yield Hint("filter", "few levels of brightness")
-    if measures.sharpness <= limits.sharpness:
-        yield Hint("blur", "no sharp edge anywhere")
-    if measures.noise >= limits.noise:
-        yield Hint("noise", f"noise of {measures.noise:.0f} grey levels")
-    if measures.letters >= limits.letters:
-        yield Hint("text", f"{measures.letters} shapes like letters in a line, {_position(*measures.letters_at)}")
 
 
-def _position(x: float, y: float) -> str:
-    """The place of a point, given in shares of width and height, in words."""
-    row = ("top", "middle", "bottom")[min(int(3 * y), 2)]
-    return f"{row} {('left', 'centre', 'right')[min(int(3 * x), 2)]}"
+MAX_TEXT = 40
+"""Characters of a line of text that a hint shows."""
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+
+
+def _position(line: TextLine, size: tuple[int, int]) -> str:
+    """The place of the middle of a line in an image of this size, in words."""
+    (left, top, right, bottom), (width, height) = line.box, size
+    row = ("top", "middle", "bottom")[min(3 * (top + bottom) // (2 * height), 2)]
+    return f"{row} {('left', 'centre', 'right')[min(3 * (left + right) // (2 * width), 2)]}"
 
 
 # Between images
@@ -95,10 +116,9 @@ def hints_between_images(
     found: dict[str, list[Hint]] = {name: [] for name in names}
     if len(names) < 2:
         return found
-    hashes = np.stack([fingerprints[name].hash for name in names])
-    is_same = (hashes[:, None] != hashes[None]).sum(axis=2) <= thresholds.hash_distance
+    is_same = _distances([fingerprints[name].hashes for name in names]) <= thresholds.hash_distance
     for name, others in _others(names, is_same):
-        found[name].append(Hint("duplicate", f"nearly the same as {others}"))
+        found[name].append(Hint("duplicate", f"nearly the same as {_in_words(others)}", others))
     measured = [place for place, name in enumerate(names) if fingerprints[name].corners]
     with_corners = [names[place] for place in measured]
     for corner, place in enumerate(CORNERS):
@@ -107,14 +127,27 @@ def hints_between_images(
             is_repeated = details @ details.T >= thresholds.corner_correlation
             is_repeated &= ~is_same[np.ix_(measured, measured)]  # for a duplicate no further hint is needed
             for name, others in _others(with_corners, is_repeated):
-                found[name].append(Hint("watermark", f"the same detail {place} as in {others}"))
+                found[name].append(Hint("watermark", f"the same detail {place} as in {_in_words(others)}", others))
     return found
 
 
-def _others(names: Sequence[str], related: NDArray[np.bool_]) -> Iterator[tuple[str, str]]:
-    """Yield each name that is related to others, with these in words."""
+def _distances(hashes: Sequence[NDArray[np.bool_]]) -> NDArray[np.float32]:
+    """Number of differing bits of every pair of images, one of them turned or mirrored so that it is smallest."""
+    signs = 2 * np.stack(hashes).astype(np.float32) - 1
+    stored = signs[:, 0]
+    # the product of signs is the number of equal bits less that of different ones
+    differing = (signs.shape[2] - np.einsum("ib,job->ijo", stored, signs, optimize=True).max(axis=2)) / 2
+    return np.asarray(np.minimum(differing, differing.T), np.float32)
+
+
+def _others(names: Sequence[str], related: NDArray[np.bool_]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each name that is related to others, with these, sorted."""
     for place, name in enumerate(names):
         others = sorted(other for other, is_related in zip(names, related[place], strict=True) if is_related)
         others = [other for other in others if other != name]
         if others:
-            yield name, others[0] if len(others) == 1 else f"{others[0]} and {len(others) - 1} more"
+            yield name, tuple(others)
+
+
+def _in_words(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -7,8 +7,8 @@ full size of a larger image is missed.
 
 from dataclasses import dataclass
 
-import imagehash
 import numpy as np
+import pdqhash
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 from scipy import ndimage
@@ -34,8 +34,8 @@ class Measures:
     `plain_levels`: the share of pixels on the eight commonest grey levels.
     `sharpness`: the steepest edges between neighbours by those over four pixels: 0.25 for ramps, 1 for steps.
     `noise`: standard deviation of the noise, in grey levels (Immerkaer 1996, with the median).
-    `letters`: the most shapes like letters in one line, and `letters_at` the middle of that line: shares
-    of width and height.
+    `background`: how far one plain region reaches around the image, inside plain margins: the smallest share
+    of a side that lies in it.
     `size`: width and height in stored pixels.
     """
 
@@ -46,16 +46,18 @@ class Measures:
     plain_levels: float
     sharpness: float
     noise: float
-    letters: int
-    letters_at: tuple[float, float]
+    background: float
     size: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprint:
-    """A perceptual hash of 64 bits and the fine detail of the four corners, for comparing images."""
+    """Perceptual hashes and the fine detail of the four corners, for comparing images.
 
-    hash: NDArray[np.bool_]
+    `hashes`: PDQ (Facebook 2019), 256 bits for each of eight orientations: as stored, then turned and mirrored.
+    """
+
+    hashes: NDArray[np.bool_]
     corners: tuple[NDArray[np.float32], ...]
 
 
@@ -67,24 +69,20 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     luma = small.convert("L")
     # signed, so that differences of neighbours do not wrap around
     grey = np.asarray(luma).astype(np.int16)
-    detail = _detail(luma, max(luma.size) // 40)
     saturation, tint = _colours(small)
-    letters, letters_at = max(
-        _longest_line(detail >= _MIN_LETTER_CONTRAST), _longest_line(detail <= -_MIN_LETTER_CONTRAST)
-    )
+    margins = _margins(grey)
     measures = Measures(
-        margins=_margins(grey),
+        margins=margins,
         seams=_seams(grey),
         saturation=saturation,
         tint=tint,
         plain_levels=_plain_levels(luma),
         sharpness=_sharpness(grey),
         noise=_noise(grey),
-        letters=letters,
-        letters_at=letters_at,
+        background=_background(small, margins),
         size=image.size,
     )
-    return measures, Fingerprint(imagehash.phash(luma).hash.ravel(), _corners(luma))
+    return measures, Fingerprint(_hashes(small), _corners(luma))
 
 
 def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
@@ -157,6 +155,32 @@ def _plain_levels(luma: Image.Image) -> float:
     return float(np.sort(histogram)[-8:].sum() / histogram.sum())
 
 
+_MAX_PLAIN_STEP = 3
+"""Largest difference of neighbours in a plain region, in levels of each colour; photographs have more noise."""
+
+
+def _background(small: Image.Image, margins: tuple[float, float, float, float]) -> float:
+    """`background`, of the image reduced by two more: without the noise of JPEG."""
+    left, top, right, bottom = (round(share * side) for share, side in zip(margins, small.size * 2, strict=True))
+    if (left and right) or (top and bottom):
+        small = small.crop((left, top, small.width - right, small.height - bottom))
+    pixels = np.asarray(small.reduce(2)).astype(np.int16)
+    if min(pixels.shape[:2]) < 4:
+        return 0.0
+    plain = np.ones(pixels.shape[:2], np.bool_)
+    for of_axis, steps in ((plain, np.diff(pixels, axis=0)), (plain.T, np.diff(pixels, axis=1).swapaxes(0, 1))):
+        is_even = np.abs(steps).max(axis=2) <= _MAX_PLAIN_STEP
+        of_axis[1:] &= is_even
+        of_axis[:-1] &= is_even
+    labels, count = ndimage.label(plain)
+    # one pixel inside: the outermost is often a remainder of a frame
+    sides = (labels[1], labels[-2], labels[:, 1], labels[:, -2])
+    around = np.bincount(np.concatenate(sides), minlength=count + 1)
+    # label 0 is all that is not plain
+    around[0] = 0
+    return float(min((side == around.argmax()).mean() for side in sides)) if around.any() else 0.0
+
+
 # Detail
 
 
@@ -180,45 +204,12 @@ def _noise(grey: _Grey) -> float:
     return float(np.median(np.abs(both[::2, ::2]))) / (6 * 0.6745) if both.size else 0.0
 
 
-_MIN_LETTER_CONTRAST = 28
-"""Grey levels between a letter and its surroundings."""
-_MIN_LETTER_PIXELS = 6
-"""Height of the smallest letter."""
-
-
-def _longest_line(marked: NDArray[np.bool_]) -> tuple[int, tuple[float, float]]:
-    """Number and middle of the longest row of shapes that are close together and of similar height."""
-    labels, count = ndimage.label(marked)
-    large = np.bincount(labels.ravel(), minlength=count + 1) >= _MIN_LETTER_PIXELS**2 // 3
-    # label 0 is all that is not marked
-    large[0] = False
-    boxes = ndimage.find_objects(np.where(large, np.cumsum(large), 0).astype(np.int32)[labels])
-    found = [
-        (columns.start, columns.stop, rows.start, rows.stop)
-        for rows, columns in boxes
-        if _MIN_LETTER_PIXELS <= rows.stop - rows.start <= marked.shape[0] // 10
-        and columns.stop - columns.start <= 2 * (rows.stop - rows.start)
-    ]
-    if not found:
-        return 0, (0.5, 0.5)
-    left, right, top, bottom = np.array(sorted(found)).T
-    height = bottom - top
-    gap, ratio = left - right[:, None], height / height[:, None]
-    follows = (gap >= -1) & (gap <= height) & (np.abs(bottom - bottom[:, None]) <= 0.3 * height)
-    follows &= (ratio >= 0.6) & (ratio <= 1.7)
-    lengths, starts = np.ones(len(found), np.int64), left.copy()
-    for place in range(1, len(found)):  # from left to right, so that what it follows is already counted
-        before = np.where(follows[:place, place], lengths[:place], 0)
-        last = before.argmax()
-        if before[last]:
-            lengths[place] += before[last]
-            starts[place] = starts[last]
-    end = int(lengths.argmax())
-    middle = (starts[end] + right[end]) / (2 * marked.shape[1]), (top[end] + bottom[end]) / (2 * marked.shape[0])
-    return int(lengths[end]), (float(middle[0]), float(middle[1]))
-
-
 # For comparing images
+
+
+def _hashes(small: Image.Image) -> NDArray[np.bool_]:
+    hashes, _ = pdqhash.compute_dihedral(np.asarray(small))
+    return np.array(hashes, np.bool_)
 
 
 def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
@@ -228,7 +219,7 @@ def _corners(luma: Image.Image) -> tuple[NDArray[np.float32], ...]:
     """
     if luma.height < 2 * CORNER_HEIGHT or luma.width < 2 * CORNER_WIDTH:
         return ()
-    detail = _detail(luma, 2).astype(np.float32)
+    detail = _detail(luma).astype(np.float32)
     return tuple(
         _unit(detail[rows, columns])
         for rows in (slice(CORNER_HEIGHT), slice(-CORNER_HEIGHT, None))
@@ -248,7 +239,7 @@ def _unit(patch: NDArray[np.float32]) -> NDArray[np.float32]:
     return (patch / length if length >= _MIN_CORNER_DETAIL * patch.size**0.5 else np.zeros_like(patch)).ravel()
 
 
-def _detail(luma: Image.Image, radius: int) -> NDArray[np.int16]:
-    """The brightness of each pixel above that of its surroundings, a square of `radius` pixels to each side."""
-    around = np.asarray(luma.filter(ImageFilter.BoxBlur(radius))).astype(np.int16)
+def _detail(luma: Image.Image) -> NDArray[np.int16]:
+    """The brightness of each pixel above that of its surroundings, a square of 5 x 5 pixels."""
+    around = np.asarray(luma.filter(ImageFilter.BoxBlur(2))).astype(np.int16)
     return np.asarray(luma).astype(np.int16) - around

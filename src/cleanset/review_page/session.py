@@ -73,7 +73,8 @@ def in_words(seconds: float) -> str:
 class Session:
     """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
 
-    `notes`: notes without a verdict yet, by class index and image id; kept in memory only.
+    `notes`: notes without a verdict yet, by class index and image id; kept in memory only. `told_about_text`: a tab
+    has said that text is not looked for.
     """
 
     library: Library
@@ -85,6 +86,7 @@ class Session:
     statuses: dict[int, ReviewerClassStatus] = field(default_factory=dict)
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
+    told_about_text: bool = False
 
     def refresh(self, classes: Iterable[int] | None = None) -> None:
         """Read the changed review files of these classes, or of all: if None, or if scores of crops changed."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
+from cleanset.hints.text import can_read_text
 from cleanset.images.boxes import Box
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
@@ -68,6 +69,9 @@ class Tab:
         else:
             self.cursor.class_index = next(iter(classes))
             self._go_on(-1)
+        if not can_read_text() and not self.session.told_about_text:
+            self.session.told_about_text = True
+            self.notice = self.notice or Notice("Hints do not look for text: pip install 'cleanset[text]' adds that.")
 
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""

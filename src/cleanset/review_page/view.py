@@ -134,6 +134,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "cards": shown,
         "columns": _COLUMNS.get(len(shown), 3),
         "focus": next((card for card in shown if card.in_focus), None),
+        "beside": _beside(shown),
         "examples": [(image, url_of(image)) for image in _examples(tab.cursor)],
         "roles": list(library.params.models),
         "count": library.params.export.images_per_class,
@@ -149,6 +150,12 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "help": HELP,
         "url_of": url_of,
     }
+
+
+def _beside(shown: Sequence[Card]) -> Card | None:
+    """The card that a hint on the image in focus compares it with, such as a near-duplicate."""
+    others = {other for card in shown if card.in_focus for hint in card.hints for other in hint.others}
+    return next((card for card in shown if card.image.image_id in others), None)
 
 
 def _examples(cursor: Cursor) -> list[IndexedImage]:
@@ -177,14 +184,16 @@ def _progress(tab: Tab) -> dict[str, Any]:
 def _ahead(tab: Tab) -> Iterator[str]:
     """The addresses of the images of the classes that come next; their hints are measured meanwhile."""
     session = tab.session
-    session.hints.request(tab.cursor.images())
+    images = [*tab.cursor.images()]
     for class_index in tab.order.upcoming(tab.cursor.class_index):
         there = Cursor(session)
         session.refresh_class(class_index)
         there.go_to(class_index)
-        session.hints.request(there.images())
+        images += there.images()
         yield from (url_of(session.library.images[image_id]) for image_id in there.images())
         yield from (url_of(image) for image in _examples(there))
+    # one request, so that the class on the screen comes first
+    session.hints.request(images)
 
 
 def _distinct_views(library: Library) -> list[tuple[str, str, int]]:
