@@ -34,7 +34,7 @@ def test_importing_it_imports_next_to_nothing() -> None:
     imported = set(done.stdout.split())
     assert {name for name in imported if name.startswith("cleanset")} == {"cleanset"}
     assert imported.isdisjoint({"torch", "numpy", "pandas", "PIL", "dvc", "pydantic", "yaml", "typer"})
-    assert cleanset.__all__ == ["CleansetError", "load", "table"]
+    assert cleanset.__all__ == ["CleansetError", "Results", "evaluate", "load", "table"]
     assert cleanset.__version__ == importlib.metadata.version("cleanset")
     with pytest.raises(AttributeError, match="module 'cleanset' has no attribute 'lod'"):
         cleanset.lod  # noqa: B018

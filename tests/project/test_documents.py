@@ -337,8 +337,8 @@ def test_predictions_made_elsewhere(repository: Path, checkout: Checkout) -> Non
     (program,) = blocks(repository, "python", "docs/evaluate.md")
     done = checkout.run("python", "-c", program)
     assert (done.returncode, done.stderr) == (0, "")
-    (mine,) = [" ".join(line.split()) for line in done.stdout.splitlines() if line.startswith("1 mine 1")][:1]
-    assert mine.startswith("1 mine 100.00 % 89.85 – 100.00 100.00 ")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert [line for line in lines if line.startswith("1 mine 100.00 % 89.85 – 100.00 100.00 ")]
     done = shell(checkout, block(repository, PREDICTIONS), COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]

@@ -182,7 +182,7 @@ def test_the_set_of_the_sample(
 def test_what_the_core_cannot_do_is_said(core: Environment) -> None:
     done = core.run("cleanset", "count")
     assert (done.returncode, done.stdout) == (1, "")
-    needed = r"error: \w+: not installed, and this command needs it: pip install 'cleanset\[build\]' .*\n"
+    needed = r"error: \w+: not installed, and this command needs it: pip install 'cleanset\[build\] @ file:.*' .*\n"
     assert re.fullmatch(needed, done.stderr)
     assert "Traceback" not in core.run("cleanset", "--help").stderr
 

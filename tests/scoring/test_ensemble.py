@@ -97,7 +97,7 @@ def test_every_state(folder: Path) -> None:
     assert members(Edition(folder))[0].state == "not weights"
     (scores / "standard.json").write_text("{")
     with pytest.raises(
-        CleansetError, match=r"standard\.json: Invalid JSON: .*; expected what stage score of this version writes"
+        CleansetError, match=r"standard\.json, line 1: not JSON .*; expected what stage score of this version writes"
     ):
         members(Edition(folder))
 

@@ -9,6 +9,7 @@ import pytest
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.scoring import shards
 from cleanset.scoring.shards import Shards
 from cleanset.stages import score
 from cleanset.tables import INDEX, read_table, write_table
@@ -33,7 +34,7 @@ def taken_over(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> list[int]:
             super().__init__(*arguments)  # type: ignore[arg-type]
             missing.extend(self.missing)
 
-    monkeypatch.setattr(score, "Shards", Watched)
+    monkeypatch.setattr(shards, "Shards", Watched)
     score.run(edition, "standard")
     return [number for number in range(2) if number not in missing]
 
