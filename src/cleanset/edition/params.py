@@ -145,6 +145,7 @@ class ReviewPolicy(Section):
     `unknown_boxes`: whether a crop whose box is not known stays open until it is drawn, or is kept for counting only,
     and never exported.
     `accept`: the bases of the verdicts that count; of any other the image is asked again.
+    `seconds_per_image`: how long the review page shows an image at least before it can be taken as clean with others.
     """
 
     policy: Literal["single", "majority", "unanimous"] = "single"
@@ -156,6 +157,7 @@ class ReviewPolicy(Section):
     crops: Literal["last", "in_rank"] = "last"
     unknown_boxes: Literal["open", "count"] = "open"
     accept: list[str] = Field(default_factory=lambda: list(BASES))
+    seconds_per_image: Annotated[float, Field(ge=0, le=60)] = 0.4
 
     @field_validator("accept")
     @classmethod
