@@ -10,9 +10,9 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop
-from cleanset.review.save import save
+from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import Votes, check_reviews, read_file, review_file, reviewer_folders
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Vote
 from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.tables import CROP_SCORES, read_table
 
@@ -82,12 +82,12 @@ class StoredVotes:
             self._checked[class_index] = votes
         return self._checked[class_index]
 
-    def save(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
-        """Write this reviewer's verdict (None: remove it) in place of `expected`; it is on disk on return.
+    def save(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
+        """Write this reviewer's verdicts on images of a class, by image id; they are on disk on return.
 
-        Raises CleansetError or OSError as `review.save.save` does.
+        Raises CleansetError or OSError as `save_all` does.
         """
-        save(self._folder, self._reviewer, wnids()[class_index], image_id, review, expected)
+        save_all(self._folder, self._reviewer, wnids()[class_index], changes)
 
     def _read(self, class_index: int) -> Votes:
         of_class = self._cache.votes_on_class(wnids()[class_index])

@@ -1,0 +1,315 @@
+"""Key presses of a review at the page, in Chromium: the published verdicts again, and the sample with all clean.
+
+Each class is reviewed with the fewest presses that the page offers: exceptions first, then one key for the rest.
+Whether the page guesses the reason of an exception depends on its hints, so that every replay is made without any, and
+with hints drawn at the recall that bench/hints.py measured on photographs.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+
+import pandas as pd
+import yaml
+from playwright.sync_api import Page
+
+import effort
+import page as page_bench
+import simulation
+from cleanset.dataset.ilsvrc import CLASSES, wnids
+from cleanset.edition.params import ReviewPolicy
+from cleanset.edition.paths import Edition
+from cleanset.hints.background import BackgroundHints
+from cleanset.hints.hints import Hint
+from cleanset.published.edition import real_labels
+from cleanset.published.lists import read_top5
+from cleanset.review.decisions import decisions_under
+from cleanset.review.store import read_reviews
+from cleanset.review_page import server
+from cleanset.review_page.keys import REASONS
+from cleanset.tables import CANDIDATES, INDEX, write_table
+from measuring import PROJECT, print_machine, print_table, scratch, share
+
+GOALS = {("norm_robust",): 2.5, simulation.ROLES: 4.8}
+"""Presses a class."""
+TODAY = {("norm_robust",): 5.06, simulation.ROLES: 11.0}
+"""Presses a class with one key for each image, by bench/effort.py."""
+SAMPLE_GOAL, SAMPLE_TODAY = 12, 70
+RECALL = {
+    "watermark": ("text", 32 / 41), "text": ("text", 32 / 41), "border": ("border", 18 / 25),
+    "filter": ("filter", 12 / 18), "collage": ("collage", 3 / 4), "too_small": ("too_small", 1.0),
+    "artificial_background": ("artificial_background", 8 / 21),
+}  # fmt: skip
+"""By reason: the kind of hint, and its recall on the photographs that set no threshold. Others are never hinted at."""
+FALSE = {"text": 7 / 284, "border": 2 / 300, "filter": 6 / 307, "collage": 6 / 321, "noise": 3 / 325}
+"""By kind of hint: how many of the photographs without the flaw have it."""
+SEED = 20_11
+KEY_OF = {reason: key for key, reason in REASONS.items()}
+
+CARDS = """
+() => { const view = document.querySelector("#view");
+  const cards = [...view.querySelectorAll("[data-card]")].map((card, place) => ({
+    number: place + 1, id: card.dataset.card, queued: "queued" in card.dataset, reason: card.dataset.likeliest,
+    focus: card.classList.contains("focus") }));
+  return { wnid: view.dataset.wnid, cards } }
+"""
+SHOWN = """
+async (before) => { const { whole } = await import("/static/looks.js");
+  const isDone = () => { const view = document.querySelector("#view");
+    return view.dataset.pressed !== before && [...view.querySelectorAll("img")].every((each) => each.complete); };
+  const start = performance.now();
+  while (!isDone()) await new Promise((wait) => setTimeout(wait, 5));
+  const queued = document.querySelectorAll("#view [data-queued]").length;
+  const isShown = () => whole().length >= queued || performance.now() - start > 20000;
+  while (!isShown()) await new Promise((wait) => setTimeout(wait, 10)); }
+"""
+"""Wait until a key is answered and the images are on the screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The reviewer's decision on an image."""
+
+    verdict: str
+    reason: str | None
+
+
+Truth = Mapping[str, Verdict]
+
+
+@dataclass
+class Count:
+    """Presses by what they were for, and what came of them."""
+
+    presses: Counter[str] = field(default_factory=Counter)
+    classes: int = 0
+    guessed: int = 0
+    rejected: int = 0
+    cropped: int = 0
+
+
+def main(classes: int = CLASSES) -> None:
+    """Print the table; `classes`: the number of classes to review."""
+    print_machine()
+    rows = [] if classes < CLASSES else [sample_row()]
+    with scratch() as folder:
+        tables, truth = published(Edition(PROJECT / "imagenet"))
+        for roles in GOALS:
+            for hinted in (False, True):
+                edition = folder / f"{len(roles)}-{hinted}"
+                make_edition(edition, roles, tables, classes)
+                (edition / "truth.json").write_text(json.dumps({i: [v.verdict, v.reason] for i, v in truth.items()}))
+                rows.append(row(roles, hinted, replay(edition, truth, hinted)))
+                shutil.rmtree(edition)
+                print(rows[-1], file=sys.stderr, flush=True)
+    header = ("for", "classes", "presses", "all clean", "exceptions", "reasons", "crops", "other", "a class", "before",
+              "goal", "of the goal", "reasons guessed")  # fmt: skip
+    print_table("Key presses, by what they are for", header, rows)
+
+
+def row(roles: Sequence[str], hinted: bool, count: Count) -> tuple[str, ...]:
+    name = "norm_robust alone" if len(roles) == 1 else "all three models"
+    key = tuple(roles)
+    each = count.presses.total() / count.classes
+    return (
+        f"{name}, {'hints as measured' if hinted else 'no hints'}", *counted(count), f"{each:.2f}",
+        f"{TODAY[key]:.2f}", f"{GOALS[key]}", share(each, GOALS[key]), f"{count.guessed} of {count.rejected}",
+    )  # fmt: skip
+
+
+def counted(count: Count) -> tuple[str, ...]:
+    kinds = ("all", "exception", "reason", "crop", "other")
+    return (f"{count.classes:,}", f"{count.presses.total():,}", *(f"{count.presses[kind]:,}" for kind in kinds))
+
+
+def sample_row() -> tuple[str, ...]:
+    """The sample, every image clean, with the page's own hints and its usual time for each image."""
+    with scratch() as folder:
+        shutil.copy(PROJECT / "params.yaml", folder)
+        (folder / "data").symlink_to(PROJECT / "data")
+        (folder / "reviews").mkdir()
+        with page_bench.server(folder) as (_, address), page_bench.opened(address) as page:
+            count = review_all(page, {})
+    presses = count.presses.total()
+    return (
+        "sample, all clean", *counted(count), f"{presses / count.classes:.2f}", f"{SAMPLE_TODAY / 12:.2f}",
+        f"{SAMPLE_GOAL / 12:.0f}", share(presses, SAMPLE_GOAL), "",
+    )  # fmt: skip
+
+
+def published(imagenet: Edition) -> tuple[Mapping[str, pd.DataFrame], dict[str, Verdict]]:
+    """The candidates of each model, and the verdict on every image: the published one, else drawn as effort.py does.
+
+    A reason that is not published is drawn by the frequencies of those that are, of the same verdict.
+    """
+    labels: dict[str, Sequence[int]] = dict(real_labels())
+    votes = read_reviews(imagenet.reviews)
+    decided = decisions_under(ReviewPolicy(unknown_boxes="open", crops="in_rank"), votes)
+    lists = read_top5(imagenet.published_lists, labels)
+    tables = effort.candidates_of_models(lists, labels, decided)
+    rates = effort.rates_by_rank(decided, effort.ranks_of(lists[lists["model"] == effort.ROLE]))
+    decisions = effort.verdicts(tables, decided, effort.ranks_of(lists), rates)
+    listed = set(lists["class_index"]) - {effort.LEFT_OUT}
+    reviews = {key: next(iter(by_reviewer.values())).review for key, by_reviewer in votes.items()}
+    reasons = {
+        verdict: [str(review.reason) for review in reviews.values() if review.verdict == verdict]
+        for verdict in ("reject", "crop")
+    }
+    rng = Random(SEED)
+    truth = {}
+    for key, decision in sorted(decisions.items()):
+        verdict = effort.verdict_of(decision)
+        drawn = rng.choice(reasons[verdict]) if verdict in reasons else None
+        truth[key[1]] = Verdict(verdict, str(reviews[key].reason) if drawn and key in reviews else drawn)
+    return {role: table[table["class_index"].isin(listed)] for role, table in tables.items()}, truth
+
+
+def make_edition(folder: Path, roles: Sequence[str], tables: Mapping[str, pd.DataFrame], classes: int) -> None:
+    """The candidates as published; drawn images under their ids. The time for each image is 0: presses are counted."""
+    folder.mkdir()
+    listed = sorted(set().union(*(tables[role]["class_index"].tolist() for role in roles)))[:classes]
+    simulation.write_params(
+        folder,
+        dataset={"images": "data/raw/images.bin", "classes": [wnids()[index] for index in listed]},
+        review={"seconds_per_image": 0, "crops": "in_rank"},
+    )
+    params = yaml.safe_load((folder / "params.yaml").read_text(encoding="utf-8"))
+    params["models"] = {role: params["models"][role] for role in roles}
+    params.pop("count")  # of all models
+    (folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
+    edition = Edition(folder)
+    edition.reviews.mkdir()
+    write_table(edition.index, simulation.index_of([labels for _, labels in sorted(real_labels().items())]), INDEX)
+    page_bench.write_images(folder)
+    for role in roles:
+        write_table(edition.candidates(role), tables[role].assign(log_odds=0.0), CANDIDATES)
+
+
+class DrawnHints(BackgroundHints):
+    """Hints at the flaws of the verdicts, with the recall and the false alarms that were measured; or none."""
+
+    truth: ClassVar[Truth] = {}
+
+    def request(self, image_ids: Collection[str]) -> None:  # type: ignore[override]  # nothing is measured
+        pass
+
+    def of(self, image_ids: Collection[str]) -> Mapping[str, list[Hint]]:  # type: ignore[override]
+        return {image_id: self._drawn(image_id) for image_id in image_ids}
+
+    def _drawn(self, image_id: str) -> list[Hint]:
+        if not self.truth:
+            return []
+        rng = Random(f"{SEED} {image_id}")
+        known = self.truth[image_id]
+        kind, recall = RECALL.get(known.reason or "", ("", 0.0)) if known.verdict != "clean" else ("", 0.0)
+        found = [each for each, rate in FALSE.items() if rng.random() < rate]
+        return [Hint(each, "") for each in ([kind] if rng.random() < recall else []) + found]  # type: ignore[arg-type]
+
+
+def serve(folder: Path, hinted: bool) -> None:
+    """The review page of an edition with drawn hints, as a process of its own."""
+    if hinted:
+        DrawnHints.truth = {i: Verdict(*each) for i, each in json.loads((folder / "truth.json").read_text()).items()}
+    vars(server)["BackgroundHints"] = DrawnHints
+    server.run(Edition(folder), "bench", "127.0.0.1", 0, browser=False)
+
+
+@contextmanager
+def served(folder: Path, hinted: bool) -> Iterator[str]:
+    command = [sys.executable, __file__, "--serve", str(folder), *(["--hinted"] if hinted else [])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+    assert process.stdout is not None
+    address = re.search(r"http://\S+", process.stdout.readline())
+    if address is None:
+        sys.exit(f"the server of {folder}: exit code {process.wait()}")
+    try:
+        yield address[0]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def replay(folder: Path, truth: Truth, hinted: bool) -> Count:
+    with served(folder, hinted) as address, page_bench.opened(address) as page:
+        count = review_all(page, truth)
+    found = {
+        image_id: Verdict(entry["verdict"], entry.get("reason"))
+        for path in (folder / "reviews" / "bench").glob("*.yaml")
+        for entries in yaml.load(path.read_text(), yaml.CSafeLoader).values()
+        for image_id, entry in entries.items()
+    }
+    wrong = [image_id for image_id, verdict in found.items() if verdict != truth[image_id]]
+    print(f"{len(found):,} verdicts on the disk, {len(wrong)} other than replayed", flush=True)
+    return count
+
+
+def review_all(page: Page, truth: Truth) -> Count:
+    """Review every class with the fewest presses; an image that is not in `truth` is clean."""
+    count, wnid = Count(), ""
+    page.evaluate(SHOWN, "")
+    while True:
+        state = page.evaluate(CARDS)
+        if not state["wnid"]:
+            return count
+        count.classes += state["wnid"] != wnid
+        wnid = state["wnid"]
+        queued = [card for card in state["cards"] if card["queued"]]
+        for kind, key in next_presses(queued, truth, count):
+            press(page, key)
+            count.presses[kind] += kind != "mouse"
+
+
+def press(page: Page, key: str) -> None:
+    before = page.get_attribute("#view", "data-pressed")
+    page.keyboard.press(key)
+    if "Control+" not in key:  # the box is the browser's own
+        page.evaluate(SHOWN, before)
+
+
+def next_presses(queued: Sequence[Mapping[str, Any]], truth: Truth, count: Count) -> list[tuple[str, str]]:
+    """The next keys with what they are for; `mouse` is what a person does with the mouse, or what is proposed."""
+    clean = Verdict("clean", None)
+    flawed = [
+        (card, truth.get(card["id"], clean)) for card in queued if truth.get(card["id"], clean).verdict != "clean"
+    ]
+    if not flawed:
+        return [("all", "a")]
+    card, known = next((each for each in flawed if each[0]["focus"]), flawed[0])
+    letter = KEY_OF[known.reason or ""]
+    if known.verdict == "crop":
+        count.cropped += 1
+        # the box and its reason are proposed; here an arrow and the reason's key stand for the proposal
+        draw = [("mouse", "Control+ArrowRight"), ("mouse", letter)]
+        return [*focus_on(card), ("crop", "x"), *draw, ("crop", "v"), ("crop", "Enter")]
+    count.rejected += 1
+    is_guessed = card["reason"] == known.reason
+    count.guessed += is_guessed
+    if card["focus"]:
+        return [("exception", f"Shift+Key{letter.upper()}")]
+    if card["number"] > 9:
+        return [*focus_on(card), ("exception", f"Shift+Key{letter.upper()}")]
+    guess = ("exception", f"Shift+Digit{card['number']}")
+    return [guess] if is_guessed else [guess, ("reason", f"Shift+Key{letter.upper()}")]
+
+
+def focus_on(card: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if card["focus"]:
+        return []
+    return [("other", str(card["number"]))] if card["number"] < 10 else [("other", "ArrowLeft")]
+
+
+if __name__ == "__main__":
+    if "--serve" in sys.argv:
+        serve(Path(sys.argv[2]), "--hinted" in sys.argv)
+    else:
+        main(*map(int, sys.argv[1:]))
