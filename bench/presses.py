@@ -2,7 +2,9 @@
 
 Each class is reviewed with the fewest presses that the page offers: exceptions first, then one key for the rest.
 Whether the page guesses the reason of an exception depends on its hints, so that every replay is made without any, and
-with hints drawn at the recall that bench/hints.py measured on photographs.
+with hints drawn at the recall that bench/hints.py measured on photographs. `without-browser` gives the same keys to the
+tab on the server, which takes a tenth of the time; a number of classes limits each replay to the first of
+them, a second number to one model or three.
 """
 
 import json
@@ -14,10 +16,10 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import pandas as pd
 import yaml
@@ -31,12 +33,16 @@ from cleanset.edition.params import ReviewPolicy
 from cleanset.edition.paths import Edition
 from cleanset.hints.background import BackgroundHints
 from cleanset.hints.hints import Hint
+from cleanset.images.boxes import Box
 from cleanset.published.edition import real_labels
 from cleanset.published.lists import read_top5
 from cleanset.review.decisions import decisions_under
 from cleanset.review.store import read_reviews
 from cleanset.review_page import server
-from cleanset.review_page.keys import REASONS
+from cleanset.review_page.keys import REASONS, Screen
+from cleanset.review_page.library import open_library
+from cleanset.review_page.tab import Tab
+from cleanset.review_page.view import Card, cards
 from cleanset.tables import CANDIDATES, INDEX, write_table
 from measuring import PROJECT, print_machine, print_table, scratch, share
 
@@ -54,6 +60,9 @@ RECALL = {
 FALSE = {"text": 7 / 284, "border": 2 / 300, "filter": 6 / 307, "collage": 6 / 321, "noise": 3 / 325}
 """By kind of hint: how many of the photographs without the flaw have it."""
 SEED = 20_11
+DRAW = "Control+ArrowRight"
+"""Begins a box by moving its left edge."""
+
 KEY_OF = {reason: key for key, reason in REASONS.items()}
 
 CARDS = """
@@ -98,18 +107,18 @@ class Count:
     cropped: int = 0
 
 
-def main(classes: int = CLASSES) -> None:
-    """Print the table; `classes`: the number of classes to review."""
+def main(classes: int, models: int | None, in_browser: bool) -> None:
+    """Print the table; `classes`: the number of classes to review; `models`: 1 or 3 (None: both)."""
     print_machine()
-    rows = [] if classes < CLASSES else [sample_row()]
+    rows = [sample_row()] if in_browser else []
     with scratch() as folder:
         tables, truth = published(Edition(PROJECT / "imagenet"))
-        for roles in GOALS:
+        for roles in (each for each in GOALS if models in (None, len(each))):
             for hinted in (False, True):
                 edition = folder / f"{len(roles)}-{hinted}"
                 make_edition(edition, roles, tables, classes)
                 (edition / "truth.json").write_text(json.dumps({i: [v.verdict, v.reason] for i, v in truth.items()}))
-                rows.append(row(roles, hinted, replay(edition, truth, hinted)))
+                rows.append(row(roles, hinted, replay(edition, truth, hinted, in_browser)))
                 shutil.rmtree(edition)
                 print(rows[-1], file=sys.stderr, flush=True)
     header = ("for", "classes", "presses", "all clean", "exceptions", "reasons", "crops", "other", "a class", "before",
@@ -139,7 +148,7 @@ def sample_row() -> tuple[str, ...]:
         (folder / "data").symlink_to(PROJECT / "data")
         (folder / "reviews").mkdir()
         with page_bench.server(folder) as (_, address), page_bench.opened(address) as page:
-            count = review_all(page, {})
+            count = review_all(InBrowser(page), {})
     presses = count.presses.total()
     return (
         "sample, all clean", *counted(count), f"{presses / count.classes:.2f}", f"{SAMPLE_TODAY / 12:.2f}",
@@ -239,9 +248,12 @@ def served(folder: Path, hinted: bool) -> Iterator[str]:
         process.wait()
 
 
-def replay(folder: Path, truth: Truth, hinted: bool) -> Count:
-    with served(folder, hinted) as address, page_bench.opened(address) as page:
-        count = review_all(page, truth)
+def replay(folder: Path, truth: Truth, hinted: bool, in_browser: bool) -> Count:
+    if in_browser:
+        with served(folder, hinted) as address, page_bench.opened(address) as page:
+            count = review_all(InBrowser(page), truth)
+    else:
+        count = review_all(OnServer(folder, truth if hinted else {}), truth)
     found = {
         image_id: Verdict(entry["verdict"], entry.get("reason"))
         for path in (folder / "reviews" / "bench").glob("*.yaml")
@@ -253,27 +265,90 @@ def replay(folder: Path, truth: Truth, hinted: bool) -> Count:
     return count
 
 
-def review_all(page: Page, truth: Truth) -> Count:
+Cards = Sequence[Mapping[str, Any]]
+"""The cards of a class: number, image id, whether it is in the queue and in focus, and its likeliest reason."""
+
+
+class Reviewed(Protocol):
+    """A review page: the class on it with its cards, and its keys."""
+
+    def state(self) -> tuple[str, Cards]: ...
+    def press(self, key: str) -> None: ...
+
+
+class InBrowser:
+    """The page in Chromium."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        page.evaluate(SHOWN, "")
+
+    def state(self) -> tuple[str, Cards]:
+        found = self._page.evaluate(CARDS)
+        return found["wnid"], found["cards"]
+
+    def press(self, key: str) -> None:
+        before = self._page.get_attribute("#view", "data-pressed")
+        self._page.keyboard.press(key)
+        if key != DRAW:  # the box is the browser's own
+            self._page.evaluate(SHOWN, before)
+
+
+class OnServer:
+    """The same tab without a browser: every image of the class is on the screen."""
+
+    def __init__(self, folder: Path, hinted: Truth) -> None:
+        DrawnHints.truth = hinted
+        vars(server)["BackgroundHints"] = DrawnHints
+        self._tab = Tab(server.open_session(Edition(folder), open_library(Edition(folder)), "bench"))
+        self._tab.start()
+        self._box: Box | None = None
+        self._show()
+
+    def _show(self) -> None:
+        self._cards: list[Card] = cards(self._tab)
+        self._tab.history.shown = {card.image.image_id: card.own for card in self._cards}
+
+    def state(self) -> tuple[str, Cards]:
+        return self._tab.wnid, [
+            {
+                "number": card.number, "id": card.image.image_id, "queued": card.queued and not card.box_asked,
+                "reason": card.likeliest, "focus": card.in_focus,
+            }
+            for card in self._cards
+        ]  # fmt: skip
+
+    def press(self, key: str) -> None:
+        ids = [card.image.image_id for card in self._cards]
+        if key == DRAW:
+            self._box = simulation.BOX
+            return
+        modifier, _, name = key.rpartition("+")
+        card, screen = None, Screen(self._tab.wnid, dict.fromkeys(ids, 0.0))
+        if modifier and name.startswith("Digit"):
+            place = int(name[-1]) - 1
+            key, card, screen = "guess", ids[place], replace(screen, reason=self._cards[place].likeliest)
+        elif modifier:
+            key, screen = "reason", replace(screen, reason=name[-1].lower())
+        self._tab.press(key, ids, self._box, card, screen)
+        if key == "Enter":
+            self._box = None
+        self._show()
+
+
+def review_all(page: Reviewed, truth: Truth) -> Count:
     """Review every class with the fewest presses; an image that is not in `truth` is clean."""
     count, wnid = Count(), ""
-    page.evaluate(SHOWN, "")
     while True:
-        state = page.evaluate(CARDS)
-        if not state["wnid"]:
+        shown, cards_of_class = page.state()
+        if not shown:
             return count
-        count.classes += state["wnid"] != wnid
-        wnid = state["wnid"]
-        queued = [card for card in state["cards"] if card["queued"]]
+        count.classes += shown != wnid
+        wnid = shown
+        queued = [card for card in cards_of_class if card["queued"]]
         for kind, key in next_presses(queued, truth, count):
-            press(page, key)
+            page.press(key)
             count.presses[kind] += kind != "mouse"
-
-
-def press(page: Page, key: str) -> None:
-    before = page.get_attribute("#view", "data-pressed")
-    page.keyboard.press(key)
-    if "Control+" not in key:  # the box is the browser's own
-        page.evaluate(SHOWN, before)
 
 
 def next_presses(queued: Sequence[Mapping[str, Any]], truth: Truth, count: Count) -> list[tuple[str, str]]:
@@ -289,7 +364,7 @@ def next_presses(queued: Sequence[Mapping[str, Any]], truth: Truth, count: Count
     if known.verdict == "crop":
         count.cropped += 1
         # the box and its reason are proposed; here an arrow and the reason's key stand for the proposal
-        draw = [("mouse", "Control+ArrowRight"), ("mouse", letter)]
+        draw = [("mouse", DRAW), ("mouse", letter)]
         return [*focus_on(card), ("crop", "x"), *draw, ("crop", "v"), ("crop", "Enter")]
     count.rejected += 1
     is_guessed = card["reason"] == known.reason
@@ -312,4 +387,5 @@ if __name__ == "__main__":
     if "--serve" in sys.argv:
         serve(Path(sys.argv[2]), "--hinted" in sys.argv)
     else:
-        main(*map(int, sys.argv[1:]))
+        limits = [int(each) for each in sys.argv[1:] if each.isdecimal()]
+        main(limits[0] if limits else CLASSES, limits[1] if limits[1:] else None, "without-browser" not in sys.argv)

@@ -49,6 +49,7 @@ class Tab:
         self.draft: Draft | None = None
         self.notice: Notice | None = None
         self.unread = UnreadNotices()
+        self.likeliest = LikeliestReasons(session)
         self.mode: Mode = "class"
         self.ended = self.zoomed = False
         self.pressed = 0
@@ -345,7 +346,7 @@ class Tab:
         assert self.cursor.focus is not None
         self._check_seen(seen)
         left, focus = self.cursor.class_index, self.cursor.focus
-        reason = self._screen.reason or LikeliestReasons(self.session, left).of([focus])[focus]
+        reason = self._screen.reason or self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
         self._save_draft(go_on=False)
         if self.mode != "note" and self.cursor.class_index != left:

@@ -15,7 +15,6 @@ from cleanset.review.verdicts import Review
 from cleanset.review_page.cursor import Cursor
 from cleanset.review_page.keys import FILTERS, HELP, REASONS
 from cleanset.review_page.library import IndexedImage, Library
-from cleanset.review_page.likeliest import LikeliestReasons
 from cleanset.review_page.rest_of_class import MIN_PIXELS
 from cleanset.review_page.session import in_words
 from cleanset.review_page.tab import Tab
@@ -72,7 +71,7 @@ def cards(tab: Tab) -> list[Card]:
     numbers = {image_id: number for number, image_id in enumerate(tab.cursor.images(), start=1)}
     hints = session.hints.of(numbers)
     queued = tab.cursor.queued()
-    likeliest = LikeliestReasons(session, tab.cursor.class_index).of(numbers)
+    likeliest = tab.likeliest.of(tab.cursor.class_index, numbers)
     made = []
     for image_id, number in numbers.items():
         votes = status.votes.get((tab.cursor.class_index, image_id), {})
