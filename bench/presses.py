@@ -289,7 +289,12 @@ class InBrowser:
 
     def press(self, key: str) -> None:
         before = self._page.get_attribute("#view", "data-pressed")
-        self._page.keyboard.press(key)
+        shift, _, click = key.rpartition("Click")
+        if click.isdecimal():
+            card = self._page.locator("[data-card]").nth(int(click) - 1)
+            card.click(modifiers=["Shift"] if shift else [])
+        else:
+            self._page.keyboard.press(key)
         if key != DRAW:  # the box is the browser's own
             self._page.evaluate(SHOWN, before)
 
@@ -325,9 +330,10 @@ class OnServer:
             return
         modifier, _, name = key.rpartition("+")
         card, screen = None, Screen(self._tab.wnid, dict.fromkeys(ids, 0.0))
-        if modifier and name.startswith("Digit"):
-            place = int(name[-1]) - 1
+        if name.startswith(("Digit", "Click")):
+            place = int(name[5:]) - 1
             key, card, screen = "guess", ids[place], replace(screen, reason=self._cards[place].likeliest)
+            key = key if modifier else "focus"
         elif modifier:
             key, screen = "reason", replace(screen, reason=name[-1].lower())
         self._tab.press(key, ids, self._box, card, screen)
@@ -371,16 +377,17 @@ def next_presses(queued: Sequence[Mapping[str, Any]], truth: Truth, count: Count
     count.guessed += is_guessed
     if card["focus"]:
         return [("exception", f"Shift+Key{letter.upper()}")]
-    if card["number"] > 9:
-        return [*focus_on(card), ("exception", f"Shift+Key{letter.upper()}")]
-    guess = ("exception", f"Shift+Digit{card['number']}")
+    guess = ("exception", f"Shift+{digit_of(card)}")
     return [guess] if is_guessed else [guess, ("reason", f"Shift+Key{letter.upper()}")]
 
 
 def focus_on(card: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if card["focus"]:
-        return []
-    return [("other", str(card["number"]))] if card["number"] < 10 else [("other", "ArrowLeft")]
+    return [] if card["focus"] else [("other", digit_of(card))]
+
+
+def digit_of(card: Mapping[str, Any]) -> str:
+    """The key of a card, or a click on one that has none: Digit3, Click12."""
+    return f"{'Digit' if card['number'] < 10 else 'Click'}{card['number']}"
 
 
 if __name__ == "__main__":
