@@ -145,6 +145,8 @@ class ReviewPolicy(Section):
     `unknown_boxes`: whether a crop whose box is not known stays open until it is drawn, or is kept for counting only,
     and never exported.
     `accept`: the bases of the verdicts that count; of any other the image is asked again.
+    `opinions`: CSV files, relative to the edition's folder, of what others found on images; the page shows them, and
+    they decide nothing.
     """
 
     policy: Literal["single", "majority", "unanimous"] = "single"
@@ -156,6 +158,14 @@ class ReviewPolicy(Section):
     crops: Literal["last", "in_rank"] = "last"
     unknown_boxes: Literal["open", "count"] = "open"
     accept: list[str] = Field(default_factory=lambda: list(BASES))
+    opinions: list[str] = Field(default_factory=list)
+
+    @field_validator("opinions")
+    @classmethod
+    def _distinct_files(cls, opinions: list[str]) -> list[str]:
+        if not all(name.strip() for name in opinions) or len(set(opinions)) != len(opinions):
+            raise ValueError("expected names of CSV files, each once")
+        return opinions
 
     @field_validator("accept")
     @classmethod
