@@ -134,6 +134,16 @@ class Select(Section):
         return tiers
 
 
+class Gold(Section):
+    """Images with a known verdict that are mixed in unseen.
+
+    `folder`: of the images that `cleanset review gold` makes, relative to the edition. `share`: of the images shown.
+    """
+
+    folder: str
+    share: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+
+
 class ReviewPolicy(Section):
     """The policy that makes one verdict of several reviewers' and decides about unreviewed images.
 
@@ -145,6 +155,7 @@ class ReviewPolicy(Section):
     `unknown_boxes`: whether a crop whose box is not known stays open until it is drawn, or is kept for counting only,
     and never exported.
     `accept`: the bases of the verdicts that count; of any other the image is asked again.
+    `gold`: the gold items that are mixed in; they decide nothing.
     """
 
     policy: Literal["single", "majority", "unanimous"] = "single"
@@ -156,6 +167,7 @@ class ReviewPolicy(Section):
     crops: Literal["last", "in_rank"] = "last"
     unknown_boxes: Literal["open", "count"] = "open"
     accept: list[str] = Field(default_factory=lambda: list(BASES))
+    gold: Gold | None = None
 
     @field_validator("accept")
     @classmethod
