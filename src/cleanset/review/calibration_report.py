@@ -57,17 +57,19 @@ def as_table(found: Sequence[Calibration]) -> Group:
     for heading in ("correct", "of", "share"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("finding")
     for each in found:
-        finding = each.finding
-        if finding != "not known yet":
-            evidence = each.against if finding == "misses many" else each.in_favour
-            finding = f"{finding} (evidence {min(evidence, 1e6):,.0f})"  # type: ignore[assignment]
-        table.add_row(each.reviewer, "flawed: sensitivity", *_cells(each.sensitivity), finding)
+        table.add_row(each.reviewer, "flawed: sensitivity", *_cells(each.sensitivity))
         for reason, share in each.by_reason.items():
-            table.add_row("", f"  {reason.replace('_', ' ')}", *_cells(share), "")
-        table.add_row("", "clean: specificity", *_cells(each.specificity), "")
-    return Group(table, _NOTE)
+            table.add_row("", f"  {reason.replace('_', ' ')}", *_cells(share))
+        table.add_row("", "clean: specificity", *_cells(each.specificity))
+    return Group(table, *map(_finding, found), "", _NOTE)
+
+
+def _finding(found: Calibration) -> str:
+    if found.finding == "not known yet":
+        return f"{found.reviewer}: too few gold items for a finding"
+    evidence = found.against if found.finding == "misses many" else found.in_favour
+    return f"{found.reviewer}: {found.finding} (evidence {min(evidence, 1e6):,.0f})"
 
 
 def _cells(share: Share) -> tuple[str, str, str, str]:
@@ -78,7 +80,7 @@ def _cells(share: Share) -> tuple[str, str, str, str]:
 
 
 _NOTE = (
-    f"Misses many: {100 * MANY_MISSES:.0f} % of flaws missed is {ALARM:.0f} times likelier than "
-    f"{100 * ACCEPTABLE_MISSES:.0f} %; careful: the reverse. Either is wrong in 1 of 100 cases at most, however often "
-    "one looks."
+    f"Misses many: the answers are {ALARM:.0f} times likelier of somebody who misses {100 * MANY_MISSES:.0f} % than of "
+    f"one who misses {100 * ACCEPTABLE_MISSES:.0f} %; careful: the reverse. Either is wrong in 1 of 100 cases at most, "
+    "however often one looks."
 )

@@ -83,6 +83,7 @@ def read_gold_key(reviews: Path) -> dict[Key, GoldItem]:
 def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
     """The gold items in the text of a gold.csv. Raises CleansetError, naming `where` and the line."""
     found: dict[Key, GoldItem] = {}
+    seen: set[str] = set()
     for number, row in parse_csv(text, COLUMNS, where):
         place = f"{where}, line {number}"
         class_index = class_indices().get(row["wnid"])
@@ -97,8 +98,9 @@ def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
                 f"for a clean image, and one of {', '.join(SOURCES)}"
             )
         item = GoldItem(class_index, row["image_id"], row["sha256"], row["reason"] or None, row["source"])
-        if item.key in found:
+        if item.image_id in seen:
             raise CleansetError(f"{place}: {item.image_id} a second time; expected an image once: remove the line")
+        seen.add(item.image_id)
         found[item.key] = item
     return found
 

@@ -3,7 +3,7 @@
 import hashlib
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 
@@ -16,7 +16,7 @@ from cleanset.files import replacing, sha256, write_text
 from cleanset.images.codec import Read, decode
 from cleanset.review.gold import GOLD_KEY, GoldItem, Key, gold_key_text, read_gold_key
 from cleanset.review.planting import PLANTERS, Planter
-from cleanset.review.queue import ByRole, candidates_by_class, order_in_class
+from cleanset.review.queue import ByRole, Candidate, candidates_by_class, order_in_class
 from cleanset.review.store import BOARD, Votes, basis_of, checked_reviews
 from cleanset.review.verdicts import Review
 from cleanset.tables import CANDIDATES, INDEX, read_table
@@ -88,8 +88,15 @@ def _bases(
     source: str, is_flawed: bool, votes: Votes, classes: Mapping[int, ByRole], taken: Mapping[Key, object]
 ) -> Iterator[tuple[Key, str | None, str]]:
     """The images that items of a source can be made from, with reason and source; each class in turn."""
+    # of images that are candidates of several classes, one class would show the item, another the image
+    several = Counter(
+        name
+        for by_role in classes.values()
+        for name in {each.image_id for of_role in by_role.values() for each in of_role}
+    )
     candidates = {
-        index: {each.image_id for of_role in by_role.values() for each in of_role} for index, by_role in classes.items()
+        index: {each.image_id for of_role in by_role.values() for each in of_role if several[each.image_id] == 1}
+        for index, by_role in classes.items()
     }
     of_class: dict[int, list[tuple[Key, str | None, str]]] = {}
     for key, by_reviewer in votes.items():
@@ -98,7 +105,7 @@ def _bases(
             of_class.setdefault(key[0], []).append((key, *known))
     if source == "planted":
         for index, by_role in classes.items():
-            last = _last_candidate(by_role)
+            last = _last_candidate(by_role, candidates[index])
             if last is not None:
                 of_class.setdefault(index, []).append(((index, last), None, source))
     ordered = {index: [each for each in found if each[0] not in taken] for index, found in of_class.items()}
@@ -128,15 +135,16 @@ def _known(source: str, is_flawed: bool, reviews: Mapping[str, Review]) -> tuple
     return None
 
 
-def _last_candidate(by_role: ByRole) -> str | None:
+def _last_candidate(by_role: ByRole, among: Collection[str]) -> str | None:
     """The candidate of a class that is least likely to be asked for; None where there are few."""
-    models: dict[str, list[object]] = {}
+    models: dict[str, list[Candidate]] = {}
     for of_role in by_role.values():
         for each in of_role:
             models.setdefault(each.image_id, []).append(each)
     if len(models) <= ENOUGH * 2:
         return None
-    return max(models, key=lambda image_id: (*order_in_class(models[image_id]), image_id))  # type: ignore[arg-type]
+    alone = [image_id for image_id in models if image_id in among]
+    return max(alone, key=lambda image_id: (order_in_class(models[image_id]), image_id), default=None)
 
 
 def _in_turn(lists: Iterable[list[tuple[Key, str | None, str]]]) -> Iterator[tuple[Key, str | None, str]]:

@@ -12,6 +12,9 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 STAMPS = ("© photostock", "SAMPLE", "www.photos.example", "© 2009 J. Miller", "PREVIEW")
 CAPTIONS = ("Holiday 2007", "Lot 214", "www.my-blog.example", "Fig. 3", "12/08/2006 14:31")
 
+MIN_COLOUR = 16
+"""Mean difference of the largest and the smallest of red, green and blue, from which on missing colours show."""
+
 Planter = Callable[[Image.Image, Random], Image.Image]
 
 
@@ -41,9 +44,10 @@ def border(image: Image.Image, rng: Random) -> Image.Image:
 
 
 def filtered(image: Image.Image, rng: Random) -> Image.Image:
-    """Sepia, no colours, or far too much of them."""
+    """Sepia, no colours, or far too much of them; sepia where there are few to begin with."""
     kind = rng.randrange(3)
-    if kind == 0:
+    values = np.asarray(image).astype(np.int64)
+    if kind == 0 or (values.max(axis=2) - values.min(axis=2)).mean() < MIN_COLOUR:
         return ImageOps.colorize(ImageOps.grayscale(image), (40, 24, 10), (255, 238, 200), (170, 125, 80))
     return ImageEnhance.Color(image).enhance(0.0 if kind == 1 else 3.0)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from cleanset.edition.params import Params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
@@ -28,10 +27,10 @@ from cleanset.review.gold import (
 )
 from cleanset.review.queue import ByRole, Candidate
 from cleanset.review.store import BOARD, Votes
+from cleanset.review.verdicts import Review
 from cleanset.review_page.audit_session import AuditSession
 from cleanset.review_page.library import IndexedImage, Library
 from cleanset.review_page.session import ReviewerClassStatus, Session
-from cleanset.vocabulary import TIERS
 from cleanset.web.images import Photos
 
 
@@ -107,6 +106,14 @@ class GoldSession(Session):
     def refresh(self, classes: Iterable[int] | None = None) -> None:
         """Read as Session does, and stop counting the gold items once nothing else is asked."""
         super().refresh(classes)
+        self._end_counting()
+
+    def save_verdict(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
+        """Write a verdict as Session does; the last one may bring back the classes that had a gold item."""
+        super().save_verdict(class_index, image_id, review, expected)
+        self._end_counting()
+
+    def _end_counting(self) -> None:
         if self.counting and not self.unsettled():
             self.counting = False
             with_one = {class_index for class_index, _ in self.golds}
@@ -114,7 +121,13 @@ class GoldSession(Session):
 
     def candidates_asked(self, class_index: int) -> ByRole:
         """The candidates of a class that questions come from."""
-        return (self.library if self.counting else self.plain).classes[class_index]
+        if self.counting:
+            return self.library.classes[class_index]
+        # never the image of an item: this reviewer has its answer under the same id
+        return {
+            role: [each for each in candidates if (class_index, each.image_id) not in self.golds]
+            for role, candidates in self.plain.classes[class_index].items()
+        }
 
     def _status_of(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
         shown = self._votes_shown(votes)
@@ -135,9 +148,8 @@ class GoldSession(Session):
 class GoldAuditSession(GoldSession, AuditSession):
     """An auditor's session with gold items, each of which is asked for like a draw."""
 
-    def refresh(self, classes: Iterable[int] | None = None) -> None:
-        """Read as Session does: each gold item is looked at once, whatever is found."""
-        Session.refresh(self, classes)
+    def _end_counting(self) -> None:
+        """Change nothing: each gold item is looked at once, like each draw, whatever is found."""
 
 
 def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> Library:
@@ -145,13 +157,9 @@ def gold_library(library: Library, items: Sequence[GoldItem], folder: Path) -> L
     images = {item.image_id: _indexed(item, folder) for item in items}
     classes = dict(library.classes)
     for item in items:
-        classes[item.class_index] = _inserted(classes[item.class_index], item, library.params)
-    rows = library.index["image_id"].isin(set(images))
-    index = library.index.copy()
-    for column in ("sha256", "width", "height"):
-        index.loc[rows, column] = [getattr(images[name], column) for name in index.loc[rows, "image_id"]]
+        classes[item.class_index] = _inserted(classes[item.class_index], item, library.params.export.images_per_class)
     photos = Photos(_reading(library.photos.read, items, folder), ("JPEG", "PNG"))
-    return replace(library, index=index, classes=classes, images={**library.images, **images}, photos=photos)
+    return replace(library, classes=classes, images={**library.images, **images}, photos=photos)
 
 
 def _indexed(item: GoldItem, folder: Path) -> IndexedImage:
@@ -181,40 +189,46 @@ def _reading(read: Read, items: Sequence[GoldItem], folder: Path) -> Read:
     return lambda image_id: _read_item(by_id[image_id], folder) if image_id in by_id else read(image_id)
 
 
-def _inserted(by_role: ByRole, item: GoldItem, params: Params) -> dict[str, list[Candidate]]:
-    """The candidates of a class with a gold item at an early place, those behind it one rank further on.
+def _inserted(by_role: ByRole, item: GoldItem, places: int) -> dict[str, list[Candidate]]:
+    """The candidates of a class with a gold item at one of the first places.
 
-    For each model that has the item's image among its candidates, or for all if none has.
+    For each model that has the item's image among its candidates: it leaves its own place, and those between the two
+    move by one. For an audit, whose draws do not have it, one place further on than another.
     """
-    has = [role for role, candidates in by_role.items() if any(each.image_id == item.image_id for each in candidates)]
     found = {}
+    is_candidate = any(each.image_id == item.image_id for candidates in by_role.values() for each in candidates)
     for role, candidates in by_role.items():
         others = [each for each in candidates if each.image_id != item.image_id]
-        if (has and role not in has) or not others:
+        place = place_among(item, min(places, len(others)))
+        if len(others) < len(candidates):
+            found[role] = _moved(candidates, others, item.image_id, place)
+        elif is_candidate:
             found[role] = others
-            continue
-        place = place_among(item, min(params.export.images_per_class, len(others)))
-        found[role] = _with_one_more(others, item.image_id, place, params)
+        else:
+            found[role] = _added(others, item.image_id, place)
     return found
 
 
-def _with_one_more(candidates: list[Candidate], image_id: str, place: int, params: Params) -> list[Candidate]:
-    """The candidates with another one in the tier and rank of the one at `place`.
-
-    Its confidence lies between its neighbours'. One too many in tier top5 goes to the head of the next tier.
-    """
+def _added(candidates: list[Candidate], image_id: str, place: int) -> list[Candidate]:
+    """The candidates and, behind the one at `place`, an image with the next rank that none of them has."""
     here = candidates[place]
-    before = candidates[place - 1].confidence if place else 1.0
-    new = replace(here, image_id=image_id, confidence=(here.confidence + before) / 2)
-    behind = [replace(each, rank=each.rank + (each.tier == here.tier)) for each in candidates[place:]]
-    every = [*candidates[:place], new, *behind]
-    first, second = TIERS[:2]
-    if second not in params.select.tiers or all(
-        each.tier != first or each.rank <= params.select.candidates for each in every
-    ):
-        return every
-    moved = [replace(each, rank=each.rank + 1) if each.tier == second else each for each in every]
-    return [
-        replace(each, tier=second, rank=1) if each.tier == first and each.rank > params.select.candidates else each
-        for each in moved
+    ranks = {each.rank for each in candidates}
+    rank = next(number for number in range(here.rank + 1, here.rank + len(ranks) + 2) if number not in ranks)
+    after = candidates[place + 1].confidence if place + 1 < len(candidates) else here.confidence * 0.99
+    new = replace(here, image_id=image_id, rank=rank, confidence=(here.confidence + after) / 2)
+    return [*candidates[: place + 1], new, *candidates[place + 1 :]]
+
+
+def _moved(candidates: Sequence[Candidate], others: list[Candidate], image_id: str, place: int) -> list[Candidate]:
+    """The other candidates with an image at `place`, each with the tier and rank of its new place.
+
+    The image's confidence lies between its neighbours', so that the order of confidences stays.
+    """
+    behind = others[place].confidence if others else 0.0
+    before = others[place - 1].confidence if place else 1.0
+    moved = [
+        *others[:place],
+        replace(candidates[0], image_id=image_id, confidence=(behind + before) / 2),
+        *others[place:],
     ]
+    return [replace(each, tier=here.tier, rank=here.rank) for each, here in zip(moved, candidates, strict=True)]
