@@ -590,6 +590,24 @@ def agreement(
         Console().print(agreement_report.as_table(report), highlight=False)
 
 
+@app.command(rich_help_panel=TOOLS)
+def audit(
+    model: Annotated[str | None, typer.Option(help="Only the audit of this model's set.")] = None,
+    edition: Folder = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the bounds that follow from audits: how much of a set is flawed at most."""
+    from rich.console import Console
+
+    from cleanset.review import audit_report
+
+    found = audit_report.run(Edition(edition), model)
+    if as_json:
+        print(audit_report.as_json(found))
+    else:
+        Console().print(audit_report.as_text(found), highlight=False)
+
+
 @app.command(rich_help_panel=DEVELOPMENT)
 def pipelines(
     repository: Annotated[

@@ -86,7 +86,7 @@ def told(reading: int, first: bytes = b"") -> list[tuple[Flat, list[str]]]:
     """The whole lines that a process wrote: the verdicts that it showed, and those that its next key changes."""
     with os.fdopen(reading, "rb") as pipe:
         lines = (first + pipe.read()).split(b"\n")[:-1]
-    return [tuple(json.loads(line)) for line in lines]  # type: ignore[misc]
+    return [tuple(json.loads(line)) for line in lines]
 
 
 def test_no_verdict_is_lost_in_kills_at_random_moments(edition: Path, library: Library) -> None:

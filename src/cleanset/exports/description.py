@@ -249,8 +249,8 @@ _DETERMINING: dict[str, Any] = {
 }
 """The parameters that decide what is in a set, beside those of the scores, which their record has."""
 
-_OF_THE_PAGE = {"review": {"seconds_per_image"}}
-"""Parameters of these sections that only the review page reads."""
+_DECIDES_NOTHING = {"review": {"gold", "opinions", "seconds_per_image"}}
+"""Parameters in these sections that only reviewing reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ class Provenance:
 
 def determining_params(params: "Params") -> dict[str, Any]:
     """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
-    found = params.model_dump(mode="json", include=_DETERMINING, exclude=_OF_THE_PAGE, exclude_unset=True)
+    found = params.model_dump(mode="json", include=_DETERMINING, exclude=_DECIDES_NOTHING, exclude_unset=True)
     return {name: values for name, values in found.items() if values}
 
 
