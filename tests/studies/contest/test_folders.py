@@ -8,6 +8,7 @@ import subprocess
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace as with_changes
 from pathlib import Path
 
 import pytest
@@ -161,7 +162,7 @@ def test_refused_images(data: bytes, message: str, made: OnDisk) -> None:
 
 def test_a_clean_image(made: OnDisk) -> None:
     """By its pixels: the file is another one."""
-    data = png(CLEAN, (9, 9), optimize=True)
+    data = png(CLEAN, (30, 30), optimize=True)
     replace(made, data, **named("x.png", data))
     refused(made, "x.png: an image of the clean set; expected another")
 
@@ -221,7 +222,7 @@ def test_refused_manifests(changed: dict[str, object], message: str, made: OnDis
 
 
 def test_a_submission_before_the_target_was_staked(made: OnDisk) -> None:
-    made.yaml("board/stakes.yaml", [stake_entry(date="2026-11-03")])
+    made.stake(date="2026-11-03")
     refused(made, "gold/wall is staked on 2026-11-03; expected a target that is staked by 2026-11-02", FIRST)
 
 
@@ -245,13 +246,17 @@ def test_a_date_in_the_future(made: OnDisk) -> None:
 def test_whatever_is_dated_in_the_future(on: str, message: str, made: OnDisk) -> None:
     defence = yaml.safe_load(made.path("defences/gold/wall/defence.yaml").read_text())
     made.yaml("defences/gold/moat/defence.yaml", defence | {"submitted": "2026-11-09"})
+    moat = {"defences": ["gold/moat"], "digests": {"gold/moat": made.digest("gold/moat")}}
     made.yaml(
-        "board/stakes.yaml", [stake_entry(), stake_entry(batch="second", date="2026-11-09", defences=["gold/moat"])]
+        "board/stakes.yaml",
+        [stake_entry(digests={"gold/wall": made.digest()}), stake_entry(batch="second", date="2026-11-09") | moat],
     )
     made.run("2026-11-11", {made.sha256: "bird"}, "gold/moat")
     assert run(made.folder, None, day("2026-11-11"))
     if "moat:" in message:
         made.yaml("defences/gold/moat/defence.yaml", defence | {"submitted": "2026-11-10"})
+        made.stake()
+        made.run("2026-11-11", {made.sha256: "bird"}, "gold/moat")
     refused(made, message, None, on)
 
 
@@ -559,7 +564,7 @@ def test_the_documented_files(repository: Path, tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     found = read_contest(tmp_path)
-    check_submissions(found)
+    check_submissions(with_changes(found, digests=found.board.stakes[0].digests))
     assert (len(found.board.appeals), len(found.board.decisions), len(found.board.accepted)) == (1, 1, 1)
     assert found.roster == {"3f9c2a71"}
     assert Counter(edition["dataset"]["classes"]) == Counter(BIRD_OR_BICYCLE["bird"] + BIRD_OR_BICYCLE["bicycle"])
