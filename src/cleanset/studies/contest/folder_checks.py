@@ -18,6 +18,8 @@ from cleanset.images.codec import decode, pixels_sha256
 from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
 from cleanset.studies.contest.entries import Defence, SubmissionManifest, SubmittedImage
 from cleanset.studies.contest.files import Submission
+from cleanset.studies.contest.near_copies import KnownImage, copied
+from cleanset.studies.contest.plain_images import problem_beside_pixels
 from cleanset.studies.contest.reading import (
     DEFENCE_YAML,
     IMAGES,
@@ -47,10 +49,13 @@ def clean_pixels(edition: Edition) -> frozenset[str]:
     return frozenset(entry.pixels_sha256 for folder in folders for entry in read_entries(folder))
 
 
-def check_submission(folder: Path, submission: Submission, rules: ContestRules, clean: Collection[str]) -> None:
-    """Check a submission's folder: all images of the manifest and no others, decodable, and none of the clean set.
+def check_submission(
+    folder: Path, submission: Submission, rules: ContestRules, clean: Collection[str], known: Sequence[KnownImage]
+) -> None:
+    """Check a submission's folder: all images of the manifest and no others, decodable, and new.
 
-    `clean`: digests of the clean set's pixels. Raises CleansetError for the first problem.
+    `clean`: digests of the clean set's pixels. `known`: images of which a copy is no new image. Raises CleansetError
+    for the first problem.
     """
     named = {image.file for image in submission.manifest.images}
     if len(named) < len(submission.manifest.images):
@@ -63,6 +68,9 @@ def check_submission(folder: Path, submission: Submission, rules: ContestRules, 
             raise CleansetError(f"{path}: not in the manifest; expected the images that it names only: remove it")
     for image in submission.manifest.images:
         _check_image(folder / IMAGES / image.file, image, rules.limits.max_side, clean)
+        copy = copied(folder / IMAGES / image.file, known)
+        if copy is not None:
+            raise CleansetError(f"{folder / IMAGES / image.file}: a copy of {copy}; expected a new image")
 
 
 def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collection[str]) -> None:
@@ -92,7 +100,8 @@ def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collec
 def decode_submitted(path: Path, data: bytes) -> Image.Image:
     """Decode an image that looks the same to people and models.
 
-    Raises CleansetError for transparency, a second frame, and an EXIF orientation.
+    Raises CleansetError for transparency, a second frame, an EXIF orientation, metadata on colors, and bytes after the
+    image.
     """
     try:
         found = decode(data, FORMATS)
@@ -104,6 +113,9 @@ def decode_submitted(path: Path, data: bytes) -> Image.Image:
         raise CleansetError(f"{path}: an animation; expected one image")
     if found.getexif().get(_ORIENTATION, 1) != 1:
         raise CleansetError(f"{path}: an EXIF orientation; expected none, since viewers turn the image, models do not")
+    beside = problem_beside_pixels(data)
+    if beside is not None:
+        raise CleansetError(f"{path}: {beside}; expected nothing but its pixels: save them alone")
     return found
 
 
