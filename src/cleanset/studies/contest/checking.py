@@ -9,16 +9,22 @@ from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import MANIFEST
 from cleanset.installation import install_command
+from cleanset.studies.contest import digest_log
 from cleanset.studies.contest.consistency import check_submissions
 from cleanset.studies.contest.entries import Board
 from cleanset.studies.contest.files import ContestFiles, Submission, last_day
 from cleanset.studies.contest.folder_checks import (
     check_defence,
-    check_none_removed,
     check_submission,
-    check_unchanged,
     clean_pixels,
 )
+from cleanset.studies.contest.history import (
+    check_entries,
+    check_none_removed,
+    check_submission_unchanged,
+    require_whole_history,
+)
+from cleanset.studies.contest.judge_rule import JudgeRecords
 from cleanset.studies.contest.judges_folder import check_judges_folder
 from cleanset.studies.contest.near_copies import KnownImage, can_hash, known_images, lookalikes
 from cleanset.studies.contest.reading import DEFENCE_YAML, IMAGES, MANIFEST_YAML, read_contest, visible
@@ -61,8 +67,11 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
         # computing the standing checks the files against each other
         standing(files, last_day(files))
         if files.rules.history == "git":
+            require_whole_history(contest)
             check_none_removed(contest, on or last_day(files))
+            check_entries(contest)
     _check_judges(files)
+    digest_log.check(contest, files)
     check_judges_folder(contest, files)
     for name in sorted(files.defences):
         check_defence(contest / "defences" / name, files.defences[name])
@@ -132,7 +141,8 @@ def _check_one(
     folder = contest / str(submission)
     check_submission(folder, submission, files.rules, clean, known.before(submission.day))
     if files.rules.history == "git":
-        check_unchanged(folder, submission, on or last_day(files))
+        require_whole_history(contest)
+        check_submission_unchanged(folder, submission, on or last_day(files))
 
 
 def _check_date(submission: Submission, on: datetime.date | None) -> None:
@@ -156,9 +166,12 @@ def _check_other_dates(files: ContestFiles, on: datetime.date | None) -> None:
 def _check_judges(files: ContestFiles) -> None:
     """Raise CleansetError for an image with some answers, but fewer judges than the rules ask for."""
     count: dict[str, int] = {}
+    records = JudgeRecords(files)
     for each in files.answers:
         for sha256 in each.answers:
-            count[sha256] = count.get(sha256, 0) + 1
+            count.setdefault(sha256, 0)
+        for sha256, _ in records.counted(each.judge, each.answers):
+            count[sha256] += 1
     for sha256, judges in sorted(count.items()):
         # control images are shown to some judges only, by the share that the rules ask for
         if judges < files.rules.judges.minimum and sha256 not in files.controls:

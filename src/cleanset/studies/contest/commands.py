@@ -94,6 +94,19 @@ def unpublished(
 
 
 @app.command()
+def log(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = HERE) -> None:
+    """Add a line to board/log: a digest of all that is dated up to a day.
+
+    Each line has the digest of the one before, so that whoever keeps one can
+    see later whether anything was changed. Publish it.
+    """
+    from cleanset.studies.contest.digest_log import append
+    from cleanset.studies.contest.reading import read_contest
+
+    typer.echo(append(contest, read_contest(contest), _day(on)))
+
+
+@app.command()
 def defend(
     on: Annotated[str, typer.Option("--on", help=DAY + " The date of the runs.")],
     defence: Annotated[
