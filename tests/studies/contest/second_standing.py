@@ -67,8 +67,8 @@ class Days:
     def live(self) -> None:
         for each in self.files.submissions:
             if each.week == self.today:
-                for image in each.manifest.images:
-                    self.images[image.sha256] = Image(each.team, each.manifest.target, each.day, each.week)
+                for one in each.manifest.images:
+                    self.images[one.sha256] = Image(each.team, each.manifest.target, each.day, each.week)
         for sha256, image in self.images.items():
             self.live_image(sha256, image)
         self.table = {name: self.look_at(name) for name in self.files.defences}

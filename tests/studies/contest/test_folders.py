@@ -510,10 +510,8 @@ def test_a_log_of_digests(made: OnDisk) -> None:
         append(made.folder, files, day("2026-11-14"))
     assert run(made.folder, None, None)
     before = made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml").read_text()
-    answered(made, UNSURE)
-    refused(
-        made, r"board/log, line 2: the files of 2026-11-14 have another digest today, .*; expected [0-9a-f]{64}: some"
-    )
+    answered(made, dict(UNSURE))
+    refused(made, r"board/log, line 2: the files of 2026-11-14 have another digest today, .*; expected [0-9a-f]{64}: s")
     made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml").write_text(before)
     decided = {"image": made.sha256, "date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "bird"}
     made.yaml("board/decisions.yaml", [decided])  # dated back

@@ -42,6 +42,7 @@ START, LAST = day(STAKED), day(STAKED) + datetime.timedelta(75)
 GOOD = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0}
 BAD = GOOD | {"correct": 7, "mistakes": 0}
 SEEN: Counter[str] = Counter()
+BOARD: dict[str, Any] = dict(RULES["board"])  # type: ignore[call-overload]
 
 
 def later(start: datetime.date, days: int) -> str:
@@ -75,7 +76,7 @@ def drawn(pick: random.Random) -> ContestFiles:
             decisions.append(decision(name, verdict, later(one.week, days), members=members, **more))
     answers += drawn_controls(pick, submissions)
     hidden = sha("list") if pick.random() < 0.3 else None
-    board = RULES["board"] | {"abe": {"teams": ["green"]}}
+    board = {**BOARD, "abe": {"teams": ["green"]}}
     ruled = rules(
         limits={"unbroken_days": 40}, board=board, unpublished=hidden, quorum=pick.choice((1,) * 9 + (2,)),
         judges={"min_controls": 2},

@@ -66,7 +66,7 @@ def test_a_later_run_moves_no_break_to_an_earlier_week() -> None:
     files = contest([early, late], answers, [*runs, run({"y": "bicycle", "x": "bicycle"}, date="2026-11-22")])
     assert (on(files, LATER).broken_in, on(files, LATER).shares) == (day("2026-11-13"), {"red": WHOLE})
     in_time = contest([early, late], answers, [*runs, run({"y": "bicycle", "x": "bicycle"}, date="2026-11-21")])
-    assert (on(in_time, LATER).broken_in, on(in_time, LATER).shares) == (day("2026-11-06"), {"blue": 1})
+    assert (on(in_time, LATER).broken_in, on(in_time, LATER).shares) == (day("2026-11-06"), {"blue": WHOLE})
 
 
 def test_the_board_takes_no_share_back() -> None:

@@ -86,7 +86,7 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
 
 
 class _Known:
-    """The images of which a copy is no new one: clean ones, the judges' own, and those of weeks that have ended."""
+    """The images that may not be submitted as copies: clean ones, the judges' own, and those of earlier weeks."""
 
     def __init__(self, contest: Path, files: ContestFiles) -> None:
         edition = _edition(contest)

@@ -50,8 +50,8 @@ def check_submission(
 ) -> None:
     """Check a submission's folder: all images of the manifest and no others, decodable, and new.
 
-    `clean`: digests of the clean set's pixels. `known`: images of which a copy is no new image. Raises CleansetError
-    for the first problem.
+    `clean`: digests of the clean set's pixels. `known`: images whose copies are refused. Raises CleansetError for the
+    first problem.
     """
     named = {image.file for image in submission.manifest.images}
     if len(named) < len(submission.manifest.images):

@@ -1,4 +1,4 @@
-"""What git's history shows of a contest: submissions, answers, runs and the board's entries changed after their day.
+"""Checks by git's history: submissions, answers, runs and the board's entries that were changed after their day.
 
 Merges are followed: every commit of every branch that was merged counts, and what counts is the content. Git cannot
 prove a date: whoever commits may set the clock back before anything is published (digest_log.py makes that visible).

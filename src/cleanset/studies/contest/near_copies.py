@@ -32,7 +32,7 @@ Pixels = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class KnownImage:
-    """An image that is no new one: what it is, its size, a small copy, and its PDQ hashes turned and mirrored."""
+    """An image whose copies are refused: its name, its size, a small copy, and its PDQ hashes turned and mirrored."""
 
     name: str
     path: Path
@@ -57,7 +57,7 @@ def known_images(paths: Mapping[str, Path]) -> list[KnownImage]:
 
 
 def copied(path: Path, known: Sequence[KnownImage]) -> str | None:
-    """The name of the known image of which a file is a copy, with what was found; None for a new image."""
+    """The known image that was copied into a file, by its name and with what was found; None for a new image."""
     data = read_bytes(path)
     image = decode(data, FORMATS).convert("RGB")
     small = _small(image)
@@ -108,7 +108,7 @@ def _change(one: Pixels, other: Pixels) -> float:
 
 
 def _jpeg_changes(data: bytes, image: Image.Image, original: Image.Image) -> Iterator[float]:
-    """How far an image is from each JPEG of the original, in a part of both that begins at a whole block."""
+    """The difference of an image from each JPEG of the original, in a part of both that begins at a whole block."""
     left, top = ((side - _PART) // 2 // 16 * 16 if side > _PART else 0 for side in image.size)
     box = (left, top, min(left + _PART, image.width), min(top + _PART, image.height))
     wanted, part = np.asarray(image.crop(box)), original.crop(box)
