@@ -134,10 +134,10 @@ class Days:
                 raise RefusedError
             image.needed, image.is_appealed, image.had_more, image.last_appeal = one.judges, False, True, None
             return
-        group = None if one.verdict == "invalid" else one.verdict
-        if image.is_final and image.group is not None and image.group != group:
+        ruled = None if one.verdict == "invalid" else one.verdict
+        if image.is_final and image.group is not None and image.group != ruled:
             raise RefusedError
-        image.is_final, image.group, image.is_confirmed = True, group, group is None
+        image.is_final, image.group, image.is_confirmed = True, ruled, ruled is None
 
     def runs(self, name: str) -> list[Any]:
         found = [each for each in self.files.runs if each.defence == name and each.date <= self.today]

@@ -1,6 +1,7 @@
 """What git's history shows: changes after publication, entries dated back, merges, shallow clones."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from copy import deepcopy
@@ -245,3 +246,54 @@ def test_a_made_up_history_is_not_looked_at(made: OnDisk) -> None:
     refused(made, "first committed on 2026-12-20", FIRST)
     made.changed("contest.yaml", history="made_up")
     assert run(made.folder, None, None)
+
+
+def key_of(made: OnDisk, name: str) -> str:
+    """A new key of somebody, whose line is added to allowed_signers; the options by which git signs with it."""
+    path = made.edition.parent / f"{made.edition.name} key of {name}"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(path)], check=True)
+    signers = made.path("allowed_signers")
+    before = signers.read_text() if signers.exists() else ""
+    signers.write_text(f"{before}{name} {path.with_name(f'{path.name}.pub').read_text()}")
+    return str(path)
+
+
+def commit_signed(made: OnDisk, date: str, key: str, *paths: str) -> None:
+    options = ["-c", "gpg.format=ssh", "-c", f"user.signingkey={key}"]
+    git(made.edition, "add", *(str(made.path(each)) for each in paths), date=date)
+    git(made.edition, *options, "commit", "-q", "-S", "-m", "signed", date=date)
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs OpenSSH")
+def test_signed_commits(made: OnDisk) -> None:
+    """Accepted and shown; who has a key has to use it."""
+    first = "2026-11-02T10:00:00Z"
+    git(made.edition, "init", "-q", date=first)
+    git(made.edition, "add", "-A", date=first)
+    git(made.edition, "rm", "-qr", "--cached", str(made.path("answers")), str(made.path("board")), date=first)
+    git(made.edition, "commit", "-qm", "all but answers and board", date=first)
+    ada, judge = key_of(made, "ada"), key_of(made, JUDGES[0])
+    commit_signed(made, "2026-11-02T11:00:00Z", ada, "board")
+    commit_signed(made, "2026-11-07T11:00:00Z", judge, f"answers/{JUDGES[0]}")
+    commit(made, "2026-11-07T12:00:00Z")
+    assert run(made.folder, None, None).splitlines()[1:] == [
+        f"answers/{JUDGES[0]}: 1 of 1 commits signed, by {JUDGES[0]}",
+        f"answers/{JUDGES[1]}: 0 of 1 commits signed",
+        f"answers/{JUDGES[2]}: 0 of 1 commits signed",
+        "board: 1 of 1 commits signed, by ada",
+    ]
+    made.judge(JUDGES[1], "2026-11-06", {made.sha256: UNSURE | {"date": "2026-11-07"}})
+    commit(made, "2026-11-07T13:00:00Z")
+    assert run(made.folder, None, None)
+    made.yaml("board/accepted.yaml", [])
+    commit_signed(made, "2026-11-07T14:00:00Z", judge, "board")
+    refused(
+        made, f"contest/board: commit [0-9a-f]{{12}} is signed by {JUDGES[0]}; expected a signature of ada, by a key in"
+    )
+    key_of(made, JUDGES[1])
+    refused(
+        made,
+        f"answers/{JUDGES[1]}: commit [0-9a-f]{{12}} is not signed by a known key; expected a signature of {JUDGES[1]}",
+    )
+    key_of(made, "mallory")
+    refused(made, "allowed_signers: mallory; expected the id of a judge in the roster, or a member of the board")

@@ -28,6 +28,7 @@ from cleanset.studies.contest.judge_rule import JudgeRecords
 from cleanset.studies.contest.judges_folder import check_judges_folder
 from cleanset.studies.contest.near_copies import KnownImage, can_hash, known_images, lookalikes
 from cleanset.studies.contest.reading import DEFENCE_YAML, IMAGES, MANIFEST_YAML, read_contest, visible
+from cleanset.studies.contest.signatures import check_signatures
 from cleanset.studies.contest.standing import standing
 
 
@@ -60,6 +61,7 @@ def _edition(contest: Path) -> Edition:
 
 
 def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> str:
+    signed: list[str] = []
     for submission in sorted(files.submissions, key=str):
         _check_date(submission, on)
     _check_other_dates(files, on)
@@ -70,6 +72,7 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
             require_whole_history(contest)
             check_none_removed(contest, on or last_day(files))
             check_entries(contest)
+            signed = check_signatures(contest, files)
     _check_judges(files)
     digest_log.check(contest, files)
     check_judges_folder(contest, files)
@@ -78,11 +81,11 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
     images = sum(len(each.manifest.images) for each in files.submissions)
     summary = f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images"
     if not files.submissions:
-        return summary
+        return "\n".join([summary, *signed])
     clean, known = clean_pixels(_edition(contest)), _Known(contest, files)
     for submission in sorted(files.submissions, key=str):
         _check_one(contest, submission, files, clean, known, on)
-    return "\n".join([summary, *_reported(contest, sorted(files.submissions, key=str), known)])
+    return "\n".join([summary, *signed, *_reported(contest, sorted(files.submissions, key=str), known)])
 
 
 class _Known:
