@@ -17,7 +17,6 @@ from tests.properties import examples
 from tests.studies.contest.made import (
     BIRD,
     JUDGES,
-    RULES,
     STAKED,
     UNSURE,
     answer,
@@ -42,7 +41,9 @@ START, LAST = day(STAKED), day(STAKED) + datetime.timedelta(75)
 GOOD = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0}
 BAD = GOOD | {"correct": 7, "mistakes": 0}
 SEEN: Counter[str] = Counter()
-BOARD: dict[str, Any] = dict(RULES["board"])  # type: ignore[call-overload]
+BOARD: dict[str, Any] = {
+    "ada": {}, "bob": {"teams": ["union"]}, "eve": {"conflicts": ["red"]}, "abe": {"teams": ["green"]},
+}  # fmt: skip
 
 
 def later(start: datetime.date, days: int) -> str:
@@ -76,9 +77,8 @@ def drawn(pick: random.Random) -> ContestFiles:
             decisions.append(decision(name, verdict, later(one.week, days), members=members, **more))
     answers += drawn_controls(pick, submissions)
     hidden = sha("list") if pick.random() < 0.3 else None
-    board = {**BOARD, "abe": {"teams": ["green"]}}
     ruled = rules(
-        limits={"unbroken_days": 40}, board=board, unpublished=hidden, quorum=pick.choice((1,) * 9 + (2,)),
+        limits={"unbroken_days": 40}, board=BOARD, unpublished=hidden, quorum=pick.choice((1,) * 9 + (2,)),
         judges={"min_controls": 2},
     )  # fmt: skip
     stakes = [stake(*NAMES)]
