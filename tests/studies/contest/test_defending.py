@@ -301,6 +301,9 @@ def test_a_second_list_that_is_not_published(tmp_path: Path) -> None:
         (hidden / group).mkdir(parents=True, exist_ok=True)
         (hidden / group / f"{name}.png").write_bytes(data[name])
     on = day("2026-11-09")
+    with pytest.raises(CleansetError, match=r"hidden: an unpublished list, but contest\.yaml names none; expected its"):
+        run_defence(made.folder, until(read_contest(made.folder), on), "gold/wall", on, hidden)
+    made.changed("contest.yaml", unpublished="0" * 64)
     with pytest.raises(
         CleansetError, match=r"hidden: a list with the digest .*; expected the one that contest.yaml na"
     ):

@@ -19,9 +19,11 @@ from cleanset.errors import CleansetError
 from cleanset.scoring.groups import BIRD_OR_BICYCLE
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.consistency import check_submissions
+from cleanset.studies.contest.defending import run_defence
 from cleanset.studies.contest.digest_log import append
 from cleanset.studies.contest.folder_checks import manifest_entry
 from cleanset.studies.contest.reading import read_contest
+from cleanset.studies.contest.stake_entry import stake_yaml
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
 from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
@@ -525,3 +527,43 @@ def test_a_log_of_digests(made: OnDisk) -> None:
     ):
         path.write_text(text)
         refused(made, f"board/log, {message}")
+
+
+def test_the_entry_of_a_stake(made: OnDisk) -> None:
+    """It is read as it is printed; only of defences whose files are as named."""
+    with_files(made, {"run.py": "print()"})
+    text = stake_yaml(made.folder, "first", day("2026-11-02"), "board", ["gold/wall"])
+    assert yaml.safe_load(text) == [stake_entry(digests={"gold/wall": made.digest()})]
+    made.path("board/stakes.yaml").write_text(text)
+    assert run(made.folder, None, None)
+    lines = {"run.py": "print()", "defence.yaml": made.path("defences/gold/wall/defence.yaml").read_text()}
+    whole = "".join(f"{digest(lines[name].encode())}  {name}\n" for name in sorted(lines))
+    assert made.digest() == digest(whole.encode())
+    for names, batch, message in (
+        (["gold/moat"], "first", "gold/moat: unknown defence; expected team/name of a folder in"),
+        (["gold/wall"], "The first", "stake: batch: String should match pattern"),
+    ):
+        with pytest.raises(CleansetError, match=message):
+            stake_yaml(made.folder, batch, day("2026-11-02"), "board", names)
+    made.text(made.path("defences/gold/wall/run.py"), "print(1)")
+    with pytest.raises(CleansetError, match=r"run\.py: SHA-256 .*; expected .* of defence.yaml: the file has changed"):
+        stake_yaml(made.folder, "first", day("2026-11-02"), "board", ["gold/wall"])
+
+
+def test_a_staked_defence_that_is_changed(made: OnDisk) -> None:
+    """Its defence.yaml or one of its files, with the SHA-256 entered anew; refused by name in every command."""
+    with_files(made, {"run.py": "print()"})
+    assert run(made.folder, None, None)
+    before = made.path("board/stakes.yaml").read_text()
+    with_files(made, {"run.py": "print('abstain')"})
+    made.path("board/stakes.yaml").write_text(before)
+    refused(
+        made, "defences/gold/wall: digest [0-9a-f]{64} of defence.yaml and its files; expected [0-9a-f]{64}, staked"
+    )
+    for date in ("2026-11-02", "2026-11-14"):
+        with pytest.raises(
+            CleansetError, match=r"defences/gold/wall: digest .*, staked on 2026-11-02: git checkout it"
+        ):
+            standing(read_contest(made.folder), day(date))
+    with pytest.raises(CleansetError, match=r"defences/gold/wall: digest .*, staked on 2026-11-02: git checkout it"):
+        run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))

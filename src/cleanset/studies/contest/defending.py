@@ -90,10 +90,15 @@ def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -
             "with --unpublished"
         )
     found = unpublished_list(folder, rules.groups())
+    if rules.unpublished is None:
+        raise CleansetError(
+            f"{folder}: an unpublished list, but contest.yaml names none; expected its line there before the contest "
+            "begins: cleanset contest unpublished prints it"
+        )
     if list_digest(found) != rules.unpublished:
         raise CleansetError(
             f"{folder}: a list with the digest {list_digest(found)}; expected the one that contest.yaml names as "
-            f"unpublished, {rules.unpublished or 'which names none'}: it is named before the contest begins"
+            f"unpublished, {rules.unpublished}: give that one"
         )
     return found
 

@@ -48,8 +48,10 @@ class Parties:
     def _groups(self, decision: BoardDecision) -> Collection[str]:
         if self._claimed is None:
             claimed: dict[str, list[tuple[datetime.date, str]]] = {}
+            decided = {each.image for each in self._files.board.decisions}
             for each in self._files.answers:
-                for sha256, answer in each.answers.items():
+                for sha256 in decided & each.answers.keys():
+                    answer = each.answers[sha256]
                     if answer.object_of is not None:
                         claimed.setdefault(sha256, []).append((answer.date, answer.object_of))
             self._claimed = claimed

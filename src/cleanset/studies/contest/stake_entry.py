@@ -22,6 +22,8 @@ def stake_yaml(contest: Path, batch: str, on: datetime.date, by: str, names: Seq
     digests = {}
     for name in names:
         folder = contest / "defences" / name
+        if not folder.is_dir():
+            raise CleansetError(f"{name}: unknown defence; expected team/name of a folder in {contest / 'defences'}")
         defence = read_defence(folder)
         check_defence(folder, defence)
         digests[name] = defence_digest(folder, defence)
