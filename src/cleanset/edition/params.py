@@ -134,6 +134,16 @@ class Select(Section):
         return tiers
 
 
+class Gold(Section):
+    """Images with a known verdict that are mixed in unseen.
+
+    `folder`: of the images that `cleanset review gold` makes, relative to the edition. `share`: of the images shown.
+    """
+
+    folder: str
+    share: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+
+
 class ReviewPolicy(Section):
     """The policy that makes one verdict of several reviewers' and decides about unreviewed images.
 
@@ -147,6 +157,7 @@ class ReviewPolicy(Section):
     `accept`: the bases of the verdicts that count; of any other the image is asked again.
     `opinions`: CSV files, relative to the edition's folder, of what others found on images; the page shows them, and
     they decide nothing.
+    `gold`: the gold items that are mixed in; they decide nothing.
     """
 
     policy: Literal["single", "majority", "unanimous"] = "single"
@@ -159,6 +170,7 @@ class ReviewPolicy(Section):
     unknown_boxes: Literal["open", "count"] = "open"
     accept: list[str] = Field(default_factory=lambda: list(BASES))
     opinions: list[str] = Field(default_factory=list)
+    gold: Gold | None = None
 
     @field_validator("opinions")
     @classmethod
