@@ -57,8 +57,9 @@ def review(
     if audit is not None:
         from cleanset.review import audit_report
 
-        wanted: audit_report.Kind | None = None if kind is None else "open" if kind else "fixed"
-        plan, is_new = audit_report.draw(Edition(edition), model, audit, wanted, seed)
+        plan, is_new = audit_report.draw(
+            Edition(edition), model, audit, None if kind is None else "open" if kind else "fixed", seed
+        )
         if is_new or reviewer is None:
             typer.echo(audit_report.outlook(plan))
         if reviewer is not None:
