@@ -199,7 +199,7 @@ def _inserted(by_role: ByRole, item: GoldItem, places: int) -> dict[str, list[Ca
     is_candidate = any(each.image_id == item.image_id for candidates in by_role.values() for each in candidates)
     for role, candidates in by_role.items():
         others = [each for each in candidates if each.image_id != item.image_id]
-        place = place_among(item, min(places, len(others)))
+        place = place_among(item, role, min(places, len(others)))
         if len(others) < len(candidates):
             found[role] = _moved(candidates, others, item.image_id, place)
         elif is_candidate:
