@@ -172,7 +172,7 @@ def published(
     ] = "pending",
     reviews: Annotated[
         list[Path] | None,
-        typer.Option(help="A folder of further reviewers, such as one who has drawn crop boxes; repeat it for each."),
+        typer.Option(help="A folder of further reviewers, for example with crop boxes; repeat it for each."),
     ] = None,
     digests: Annotated[
         Path | None,

@@ -15,11 +15,13 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
+from cleanset.hints.text_cache import usual_text_cache
 from cleanset.images.boxes import Box, check_box, parse_box
 from cleanset.review.audit import AuditPlan
 from cleanset.review.audit_files import verdicts_folder
 from cleanset.review.gold import read_gold_key
 from cleanset.review.look_again import read_look_again
+from cleanset.review.opinions import read_opinions
 from cleanset.review.store import review_file, reviewer_folders
 from cleanset.review_page import page
 from cleanset.review_page.audit_session import AuditSession, audit_library
@@ -82,7 +84,9 @@ def open_session(
     known = {index: library.candidates(index).keys() for index in library.classes}
     again = {} if look_again is None else read_look_again(look_again, known)
     session_type = Session if plan is None else AuditSession
-    session = session_type(library, stored, reviewer, crop_scores, BackgroundHints(library.photos.read), again)
+    hints = BackgroundHints(library.photos.read, usual_text_cache())
+    opinions = read_opinions(edition.folder / name for name in library.params.review.opinions)
+    session = session_type(library, stored, reviewer, crop_scores, hints, again, opinions)
     session.refresh()
     return with_golds(edition, session, golds)
 

@@ -8,6 +8,7 @@ from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
 from cleanset.review.decisions import decide_all
 from cleanset.review.look_again import LookAgain
+from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
 from cleanset.review.store import Votes, reviews_of_reviewer
 from cleanset.review.verdicts import Review
@@ -83,6 +84,7 @@ class Session:
     crop_scores: CropScores
     hints: BackgroundHints
     look_again: LookAgain = field(default_factory=dict)
+    opinions: Opinions = field(default_factory=dict)
     statuses: dict[int, ReviewerClassStatus] = field(default_factory=dict)
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
