@@ -13,6 +13,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
 from cleanset.hints.background import BackgroundHints
+from cleanset.hints.text_cache import usual_text_cache
 from cleanset.images.codec import Read, decode
 from cleanset.review.audit_files import judged_elsewhere
 from cleanset.review.gold import (
@@ -56,7 +57,7 @@ def with_golds(edition: Edition, session: Session, golds: GoldKey) -> Session:
     chosen = chosen_golds(golds, known - answered, open_classes, answered, wanted)
     library = gold_library(session.library, chosen, edition.path(policy.folder))
     values = {each.name: getattr(session, each.name) for each in fields(Session)}
-    changed = {"library": library, "hints": BackgroundHints(library.photos.read), "statuses": {}}
+    changed = {"library": library, "hints": BackgroundHints(library.photos.read, usual_text_cache()), "statuses": {}}
     kind = GoldAuditSession if is_audit else GoldSession
     mixed: Session = kind(
         **values | changed, plain=session.library, golds={item.key: item for item in chosen}, all_golds=golds
