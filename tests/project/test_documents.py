@@ -37,6 +37,11 @@ ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
     INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review_page starts the server",
+    "cleanset review --audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
+    "tests/review_page/test_gold_and_audit.py looks at the draws",
+    "cleanset review gold data/gold --planted 50 --published 50 --settled 20 --clean 30": "needs an edition with such "
+    "reviews: tests/review_page/test_gold_and_audit.py makes gold items of the sample",
+    "cleanset review --calibration": "needs answers to gold items: tests/review_page gives some",
     "make judge JUDGE=3f9c2a71": "serves a page until it is stopped: test_judge_page.py starts it",
     "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "
     "tests/edition/test_adding_a_model.py adds a small model",
