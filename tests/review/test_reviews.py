@@ -185,8 +185,8 @@ REFUSED = {
     # values
     "unknown key": (
         clean(vedict="crop"),
-        f"line 2, {IMAGE}: unknown key 'vedict'; expected verdict, reason, crop, object_fully_visible, basis, sha256, "
-        "note",
+        f"line 2, {IMAGE}: unknown key 'vedict'; expected verdict, reason, crop, object_fully_visible, basis, seen, "
+        "sha256, note",
     ),
     "no verdict": (entry(sha256=SHA), f"line 2, {IMAGE}: verdict: Field required"),
     "unknown verdict": (
@@ -238,6 +238,11 @@ REFUSED = {
     ),
     "crop of unknown box without reason": (crop(crop="unknown", reason="null"), "verdict crop without a reason"),
     "unknown basis": (clean(basis="guessed"), "basis: expected 'explicit', 'implied' or 'default'; found 'guessed'"),
+    "unknown way of seeing": (clean(seen="twice"), "seen: expected 'grid' or 'single'; found 'twice'"),
+    "rejected with others": (
+        entry(verdict="reject", reason="blur", seen="grid", sha256=SHA),
+        "seen grid with verdict reject; only clean is given to several images at once",
+    ),
     "another word for a sha256": (entry(verdict="clean", sha256="Official"), "sha256: String should match pattern"),
     "object cut off": (
         crop(object_fully_visible="false"),
