@@ -13,18 +13,17 @@ from cleanset.studies.attacks.base import Other, Subject, to_unit
 from cleanset.studies.attacks.boundary import Boundary
 from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.pgd import Pgd
-from cleanset.studies.attacks.spatial import SpatialGrid
-from cleanset.studies.attacks.spsa import Spsa
-from cleanset.studies.attacks.warnings import (
+from cleanset.studies.attacks.signs import (
     black_box_better,
     fewer_steps_better,
     is_better,
     no_gradient,
-    of_answers,
-    probe,
     random_answers,
     saturated_answers,
 )
+from cleanset.studies.attacks.spatial import SpatialGrid
+from cleanset.studies.attacks.spsa import Spsa
+from cleanset.studies.attacks.warnings import of_answers, probe
 from tests.studies.attacks.networks import CPU, Linear, correct_subjects, loaded, on_cpu, random_linear, subject
 
 pytestmark = pytest.mark.slow
@@ -79,7 +78,7 @@ def subjects(network: nn.Module) -> list[Subject]:
 
 
 def signs(network: nn.Module, among: Sequence[Subject]) -> set[str]:
-    return {warned.sign for warned in probe(on_cpu(network, 64), among, PGD, [SPSA])}
+    return {warned.sign for warned in probe(on_cpu(network, 64), among, PGD, [SPSA]).seen}
 
 
 HONEST = random_linear(3, seed=1)
@@ -98,7 +97,7 @@ def test_saturated_logits() -> None:
 
 
 def test_probabilities_in_place_of_logits() -> None:
-    found = probe(on_cpu(nn.Sequential(HONEST, nn.Softmax(dim=1))), subjects(HONEST), PGD, [])
+    found = probe(on_cpu(nn.Sequential(HONEST, nn.Softmax(dim=1))), subjects(HONEST), PGD, []).seen
     assert [(warned.sign, warned.text) for warned in found] == [
         ("saturated_answers", "all 12 answers are probabilities; expected logits")
     ]
@@ -112,7 +111,7 @@ def test_more_success_with_fewer_steps() -> None:
 
     among = [subject(number, one.class_index, one.pixels // 8 * 8) for number, one in enumerate(subjects(HONEST))]
     among = [one for one in among if classes(HONEST, [one]) == {one.class_index}]
-    (warned,) = probe(on_cpu(Misled(), 64), among, PGD, [])
+    (warned,) = probe(on_cpu(Misled(), 64), among, PGD, []).seen
     assert warned.sign == "fewer_steps_better"
     assert "with 1 step, on" in warned.text
 
@@ -183,7 +182,7 @@ class TestUninteresting:
     def test_it_is_warned_of(self) -> None:
         near = Uninteresting(random_linear(3, seed=1))
         assert signs(near, subjects(HONEST)) >= {"random_answers", "saturated_answers", "no_gradient"}
-        found = probe(on_cpu(near), subjects(HONEST), PGD, [])
+        found = probe(on_cpu(near), subjects(HONEST), PGD, []).seen
         assert "all 12 answers are one-hot; expected logits" in {warned.text for warned in found}
 
 
@@ -207,10 +206,11 @@ class TestRules:
 
     def test_saturated(self) -> None:
         assert saturated_answers(self.logits) is None
-        assert saturated_answers(self.logits * [[1], [30]]) is None  # one of two: 30 nats
-        warned = saturated_answers(self.logits * 30)
+        assert saturated_answers(self.logits * [[1], [90]]) is None  # one of two: 90 nats
+        assert saturated_answers(self.logits * 30) is None  # confidences round to 1 in float32: 60 and 30 nats
+        warned = saturated_answers(self.logits * 90)
         assert warned is not None
-        assert warned.text.startswith("2 of 2 images have log-odds above 16.6")
+        assert warned.text.startswith("2 of 2 images have log-odds above 80,")
 
     def test_no_gradient(self) -> None:
         gradients = np.ones((20, 3, 2, 2))

@@ -103,9 +103,7 @@ def evaluate(
     limit: Annotated[int | None, typer.Option(min=1, help="Number of images, spread over the classes.")] = None,
     transfer_from: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A model to make images on, beside the edition's and the other ones; repeat it for each model."
-        ),
+        typer.Option(help="A model to make images on, in place of the edition's; repeat it for each model."),
     ] = None,
     straight_through: Annotated[
         list[str] | None,

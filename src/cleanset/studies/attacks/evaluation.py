@@ -50,8 +50,8 @@ class AskedAttacks:
     """The attacks of a request, as named on the command line.
 
     `params_file`: as a study's params.yaml; without it every attack has its defaults, those in an Linf ball that of
-    `eps` around the image itself. `transfer_from`: models to make images on, beside those of the edition and the others
-    that are attacked. `straight_through`: steps of the networks that gradients pass straight through.
+    `eps` around the image itself. `transfer_from`: models to make images on, in place of those of the
+    edition. `straight_through`: steps of the networks that gradients pass straight through.
     """
 
     names: Sequence[str] = ()
@@ -196,13 +196,13 @@ def check_attacks(spec: Spec, params: AttackParams) -> None:
 def _sources(
     edition: Edition, roles: Sequence[str], specs: Sequence[Spec], given: Sequence[str], weights: Path
 ) -> list[Spec]:
-    """The models that images may be made on: the edition's, those that are attacked, and those that are named."""
+    """The models that images are made on: those that are named, else the edition's, else those that are attacked."""
     params = read_params(edition.folder) if roles else None
-    named = {role: each for role, each in params.models.items() if not each.is_list} if params else {}
-    texts = dict.fromkeys([*given, *named])
-    known = {spec.text for spec in specs}
-    found = parse_specs([text for text in texts if text not in known], None, named, edition.folder, weights)
-    return [*(spec for spec in specs if not isinstance(spec, CommandModel)), *found]
+    networks = {role: each for role, each in params.models.items() if not each.is_list} if params else {}
+    texts = [*given] or [*networks]
+    if not texts:
+        return [spec for spec in specs if not isinstance(spec, CommandModel)]
+    return parse_specs(texts, None, networks, edition.folder, weights)
 
 
 def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:
