@@ -13,6 +13,7 @@ from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import ModuleModel, Spec, ZooModel, parse_specs
 from cleanset.validation import shown
+from cleanset.yaml_files import read_yaml
 
 
 def _model_or_callable(entry: object, validate: Callable[[Any], Model]) -> Model | str:
@@ -43,3 +44,9 @@ def further_spec(entry: Model | str, study: Path, edition: Path, role: str) -> S
         module, _, name = entry.partition(":")
         return ModuleModel(entry, module, name, study)
     return ZooModel(role, entry, edition)
+
+
+def further_roles(params: Path) -> list[str]:
+    """The roles in `further_models` of a study's params.yaml, which the stages that run models check."""
+    content = read_yaml(params, "expected the params of a study: git checkout it")
+    return list((content.get("further_models") if isinstance(content, dict) else None) or {})

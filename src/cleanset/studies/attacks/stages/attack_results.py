@@ -13,8 +13,8 @@ from cleanset.studies.attacks.measures import AttackMeasure, attack_measures, wo
 from cleanset.studies.attacks.params import WORST_CASE, AttackParams, read_attack_params
 from cleanset.studies.attacks.results import ATTACKED
 from cleanset.studies.attacks.study import AttackStudy
+from cleanset.studies.robustness.further import further_roles
 from cleanset.studies.robustness.measuring import write_csv
-from cleanset.studies.robustness.settings import read_study_params
 from cleanset.tables import read_table
 
 SHOWN = ("robust_accuracy", "success", "error", "queries")
@@ -25,7 +25,7 @@ WITH_INTERVAL = ("robust_accuracy", "error")
 def run(study: AttackStudy, params: AttackParams | None = None) -> None:
     """Read the results of all attacks, write data/attack_measures.csv and attack_metrics/."""
     roles = list(read_params(study.edition.folder).models)
-    further = further_roles(study, roles)
+    further = further_roles(study.robustness.params_yaml)
     params = read_attack_params(study.params_yaml, roles, further) if params is None else params
     bootstrap = Bootstrap(resamples=params.bootstrap.draws, seed=f"attacks {params.seed}")
     results = {
@@ -36,11 +36,6 @@ def run(study: AttackStudy, params: AttackParams | None = None) -> None:
     write_csv(study.measures, AttackMeasure._fields, lines)
     # metrics are of the edition's models; the CSV file has the wrapped ones, too
     write_metrics(study.metrics, metrics_of(line for line in lines if line.model in roles))
-
-
-def further_roles(study: AttackStudy, roles: Sequence[str]) -> list[str]:
-    """The further models of the study of robustness, which are attacked, too."""
-    return list(read_study_params(study.robustness.params_yaml, roles).further_models)
 
 
 def measure_lines(
