@@ -21,7 +21,7 @@ from cleanset.machine import cache_folder
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.attacks.measures import AttackMeasure
 from cleanset.studies.attacks.params import GUESS, KINDS, WORST_CASE, AttackParams
-from cleanset.studies.attacks.results import ATTACKED
+from cleanset.studies.attacks.results import NAMED_ATTACKED
 from cleanset.studies.attacks.study import AttackedFolder
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
 from cleanset.studies.robustness.images import first_images, images_sha256
@@ -280,12 +280,14 @@ class _Evaluation:
         facts = [loaded.identity, self.settings.precision, *self.asked.straight_through]
         if self.params.attacks[name].kind == "transfer":  # type: ignore[attr-defined]
             facts += [other.text for other in self.others]
-        places = Places(self.out / "attacks" / name / f"{stem}.partial-shards", folder, json.dumps(facts))
+        places = Places(
+            self.out / "attacks" / name / f"{stem}.partial-shards", folder, json.dumps(facts), NAMED_ATTACKED
+        )
         known = Known(self.params.seed, target.others, _no_guess, sources)
         attacking = Attacking(self.params, name, target, judge, how)
         if not _is_finished(folder, attacking.fingerprint(images, places)):
             attack_images(attacking, known, images, places, keep_fingerprint=True)
-        return read_table(folder.table, ATTACKED)
+        return read_table(folder.table, NAMED_ATTACKED)
 
 
 def _no_guess() -> "Search":

@@ -43,7 +43,7 @@ from cleanset.studies.attacks.targets import (
 )
 from cleanset.studies.robustness.images import first_images
 from cleanset.studies.robustness.provenance import changing_code
-from cleanset.tables import write_table
+from cleanset.tables import Table, write_table
 
 if TYPE_CHECKING:
     from cleanset.studies.attacks.perceptual import Lpips
@@ -80,11 +80,15 @@ def run(study: AttackStudy, model: str, name: str, attack_params: AttackParams |
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where finished groups and results are written; `facts`: what they depend on beside code and record."""
+    """Where finished groups and results are written; `facts`: what they depend on beside code and record.
+
+    `table`: that of the results.
+    """
 
     partial: Path
     results: AttackedFolder
     facts: str = ""
+    table: Table = ATTACKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ def attack_images(
     # anew: after a spent budget there are fewer images, and so fewer groups
     finished = shards_of(places.partial, label, searched, images.head(count))
     record |= {"attacked": count} | ({"fingerprint": label} if keep_fingerprint else {})
-    write_results(places.results, target, record, finished.table())
+    write_results(places, target, record, finished.table())
     shards.remove()
 
 
@@ -243,13 +247,14 @@ def run_search(run: Run, shards: Shards, budget: Budget) -> int:
     return shards.total_images()
 
 
-def write_results(places: AttackedFolder, target: AttackedModel, record: dict[str, Any], shards: pd.DataFrame) -> None:
+def write_results(places: Places, target: AttackedModel, record: dict[str, Any], shards: pd.DataFrame) -> None:
     """Write the table, the PNGs and the record: all or nothing."""
     ids = {file: each.image_id for file, each in target.files.items()}
-    with replacing(places.folder) as unfinished:
+    folder = places.results
+    with replacing(folder.folder) as unfinished:
         for file, content in zip(shards["image_id"], shards["content"], strict=True):
             path = unfinished / png_name(file)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        write_table(unfinished / places.table.name, attacked_rows(shards, ids), ATTACKED)
-        write_text(unfinished / places.record.name, json.dumps(record, indent=2) + "\n")
+        write_table(unfinished / folder.table.name, attacked_rows(shards, ids), places.table)
+        write_text(unfinished / folder.record.name, json.dumps(record, indent=2) + "\n")
