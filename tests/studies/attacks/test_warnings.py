@@ -165,11 +165,11 @@ def test_what_images_of_another_model_break(network: nn.Module) -> None:
 
 @pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.long)])
 def test_honest_models_have_none_in_many_draws(draws: int) -> None:
-    """Of networks and images; with logits times 20, most confidences round to 1 in float32."""
+    """Of networks and images; with logits times 40, most confidences round to 1 in float32."""
     pgd, spsa = Pgd("Linf", 4 / 255, 6, 1 / 255, True, 3, 12), Spsa(4 / 255, 3, 16, 1 / 255, 0.01, 1, 3)
     certain = 0
     for seed in range(draws):
-        network: nn.Module = random_network(5, seed).double() if seed % 2 else Scaled(random_linear(5, seed), 20)
+        network: nn.Module = random_network(5, seed).double() if seed % 2 else Scaled(random_linear(5, seed), 40)
         images = [drawn(100 * seed + number) for number in range(12)]
         group = [subject(number, classified(network, image), image) for number, image in enumerate(images)]
         others = {"linear": on_cpu(random_linear(5, seed + 5000), 64), "same": on_cpu(network, 64)}

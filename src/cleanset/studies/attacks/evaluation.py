@@ -99,7 +99,7 @@ class AttackedModels:
     warnings: "Mapping[str, WarningRecord]"
 
     def value(self, attack: str, model: str, measure: str) -> AttackMeasure | None:
-        """A measure; None where there is none."""
+        """A measure of an attack on a model, if it has one."""
         wanted = (attack, model, measure)
         return next((line for line in self.lines if (line.attack, line.model, line.measure) == wanted), None)
 
@@ -217,7 +217,7 @@ def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Evaluation:
-    """What is the same for all models of a request."""
+    """The parts of a request that all its models share."""
 
     images: OpenedImages
     params: AttackParams
@@ -315,7 +315,7 @@ def _lines(
 
 
 def content_of(evaluated: AttackedModels) -> dict[str, Any]:
-    """The content of the JSON file of results; shares are between 0 and 1, None where there is none."""
+    """The content of the JSON file of results; shares are between 0 and 1; an undefined one is None."""
     images, params = evaluated.images, evaluated.params
     return {
         "set": {

@@ -68,7 +68,7 @@ class Pgd:
 
     The candidate is the place with the largest margin of another class, in 8 bits. The network always gets `group_size`
     images, so that an image's result does not depend on the others; each has a generator of its own. With `draws` above
-    1, margin and gradient are the means over so many answers: expectation over transformation (A. Athalye, L.
+    1, margin and gradient are the means over that number of answers: expectation over transformation (A. Athalye, L.
     Engstrom, A. Ilyas, K. Kwok, "Synthesizing Robust Adversarial Examples", ICML 2018).
     """
 

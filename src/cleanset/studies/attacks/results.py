@@ -82,7 +82,7 @@ _COLUMNS: dict[str, Any] = {
 ATTACKED = Table(key=("file",), file=FILE, image_id=IMAGE_ID, png=FILE, **_COLUMNS)
 """`png`: where it lies beside the table."""
 NAMED_ATTACKED = Table(key=("file",), file=FILE, image_id=FILE, png=FILE, **_COLUMNS)
-"""The same of images outside an edition, whose names may be of any form."""
+"""Rows of ATTACKED for images outside an edition, whose names may be of any form."""
 SHARD = Table(image_id=FILE, content=PNG, **_COLUMNS)
 """Finished groups, by file."""
 

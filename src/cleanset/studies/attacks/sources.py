@@ -30,7 +30,7 @@ class ResizedPixels(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """How a search computes: on which device, in which precision, on how many images at a time."""
+    """The device, the precision and the number of images at a time of a search."""
 
     device: torch.device
     precision: Precision

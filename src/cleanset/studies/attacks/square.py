@@ -35,7 +35,7 @@ FIRST_SHARE = 0.8
 
 
 class SquareAttack(Parameters):
-    """`queries`: at most so many an image; the size of the squares falls over them."""
+    """`queries`: the largest number for an image, over which the size of the squares falls."""
 
     libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
     kind: Literal["square"] = "square"

@@ -26,7 +26,7 @@ class StraightThrough(nn.Module):
         self.name, self.step = name, step
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """What the step gives. Raises CleansetError if its shape is not that of what it is given."""
+        """The result of the step. Raises CleansetError if its shape is not that of what it is given."""
         with torch.no_grad():
             found: Tensor = self.step(pixels.detach())
         if found.shape != pixels.shape:

@@ -1,4 +1,4 @@
-"""What `attacks evaluate` prints: the robust accuracy of each model first, then each attack, then the warnings."""
+"""Printing the results of `attacks evaluate`: robust accuracies first, then each attack, then the warnings."""
 
 from math import isnan
 
