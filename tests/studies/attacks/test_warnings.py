@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.scoring.differentiable import Uninteresting
-from cleanset.studies.attacks.base import Other, Subject, to_unit
+from cleanset.studies.attacks.base import Other, Pixels, Subject, to_unit
 from cleanset.studies.attacks.boundary import Boundary
 from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.pgd import Pgd
@@ -163,20 +163,28 @@ def test_what_images_of_another_model_break(network: nn.Module) -> None:
     assert (alone.seen, [each.sign for each in alone.not_told]) == ([], ["transfer_beats_gradient"])
 
 
+def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:
+    """A linear network whose top-1 logit is, for the median image, 30 above the second."""
+    network = random_linear(5, seed)
+    with torch.no_grad():
+        top = network(torch.from_numpy(np.stack(images) / 255)).topk(2, dim=1).values
+    return Scaled(network, 30 / float((top[:, 0] - top[:, 1]).median()))
+
+
 @pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.long)])
 def test_honest_models_have_none_in_many_draws(draws: int) -> None:
-    """Of networks and images; with logits times 40, most confidences round to 1 in float32."""
+    """Of networks and images; half of the networks have confidences of which most round to 1 in float32."""
     pgd, spsa = Pgd("Linf", 4 / 255, 6, 1 / 255, True, 3, 12), Spsa(4 / 255, 3, 16, 1 / 255, 0.01, 1, 3)
     certain = 0
     for seed in range(draws):
-        network: nn.Module = random_network(5, seed).double() if seed % 2 else Scaled(random_linear(5, seed), 40)
         images = [drawn(100 * seed + number) for number in range(12)]
+        network = random_network(5, seed).double() if seed % 2 else certain_network(seed, images)
         group = [subject(number, classified(network, image), image) for number, image in enumerate(images)]
         others = {"linear": on_cpu(random_linear(5, seed + 5000), 64), "same": on_cpu(network, 64)}
         assert probe(on_cpu(network, 64), group, pgd, [spsa], others) == ([], []), seed
         logits = on_cpu(network)(to_unit(images, on_cpu(network))).detach()
         certain += seed % 2 == 0 and float(logits.softmax(dim=1).max(dim=1).values.float().median()) == 1
-    assert certain >= draws / 5
+    assert certain >= draws / 2 - 1
 
 
 def test_four_images_tell_nothing() -> None:
