@@ -134,6 +134,16 @@ class Select(Section):
         return tiers
 
 
+class Gold(Section):
+    """Images with a known verdict that are mixed in unseen.
+
+    `folder`: of the images that `cleanset review gold` makes, relative to the edition. `share`: of the images shown.
+    """
+
+    folder: str
+    share: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+
+
 class ReviewPolicy(Section):
     """The policy that makes one verdict of several reviewers' and decides about unreviewed images.
 
@@ -145,6 +155,9 @@ class ReviewPolicy(Section):
     `unknown_boxes`: whether a crop whose box is not known stays open until it is drawn, or is kept for counting only,
     and never exported.
     `accept`: the bases of the verdicts that count; of any other the image is asked again.
+    `opinions`: CSV files, relative to the edition's folder, of what others found on images; the page shows them, and
+    they decide nothing.
+    `gold`: the gold items that are mixed in; they decide nothing.
     """
 
     policy: Literal["single", "majority", "unanimous"] = "single"
@@ -156,6 +169,15 @@ class ReviewPolicy(Section):
     crops: Literal["last", "in_rank"] = "last"
     unknown_boxes: Literal["open", "count"] = "open"
     accept: list[str] = Field(default_factory=lambda: list(BASES))
+    opinions: list[str] = Field(default_factory=list)
+    gold: Gold | None = None
+
+    @field_validator("opinions")
+    @classmethod
+    def _distinct_files(cls, opinions: list[str]) -> list[str]:
+        if not all(name.strip() for name in opinions) or len(set(opinions)) != len(opinions):
+            raise ValueError("expected names of CSV files, each once")
+        return opinions
 
     @field_validator("accept")
     @classmethod

@@ -287,7 +287,8 @@ class Provenance:
 
 def determining_params(params: "Params") -> dict[str, Any]:
     """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
-    found = params.model_dump(mode="json", include=_DETERMINING, exclude_unset=True)
+    decides_nothing = {"review": {"gold", "opinions"}}
+    found = params.model_dump(mode="json", include=_DETERMINING, exclude=decides_nothing, exclude_unset=True)
     return {name: values for name, values in found.items() if values}
 
 

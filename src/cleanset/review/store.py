@@ -10,6 +10,7 @@ from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop
+from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ BOARD = "board"
 NOTE_ON_REVIEWS = "README.md"
 """A note on whose reviews these are, allowed in the folder of all reviews."""
 
+AUDIT = "audit"
+"""The folder of the audits, in the folder of all reviews; no reviewer has this name."""
+
 _REVIEWER = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 Votes = dict[tuple[int, str], dict[str, Vote]]
@@ -28,7 +32,15 @@ Votes = dict[tuple[int, str], dict[str, Vote]]
 
 
 def read_reviews(folder: Path) -> Votes:
-    """All votes under `reviews/`. Raises CleansetError for a file that does not belong there."""
+    """All votes under `reviews/` that decide. Raises CleansetError for a file that does not belong there.
+
+    Answers to gold items and the verdicts of audits are left out.
+    """
+    return without_golds(read_votes(folder), read_gold_key(folder))
+
+
+def read_votes(folder: Path) -> Votes:
+    """All votes in the folders of reviewers in `folder`, answers to gold items among them."""
     votes: Votes = defaultdict(dict)
     for reviewer in reviewer_folders(folder):
         for path in _visible(reviewer):
@@ -45,7 +57,7 @@ def read_reviews(folder: Path) -> Votes:
 
 def reviewer_folders(folder: Path) -> list[Path]:
     """The folder of each reviewer, by name. Raises CleansetError for anything else in `folder`."""
-    found = [path for path in _visible(folder) if path.name != NOTE_ON_REVIEWS]
+    found = [path for path in _visible(folder) if path.name not in (NOTE_ON_REVIEWS, GOLD_KEY, AUDIT)]
     for reviewer in found:
         _refuse_link(reviewer)
         if not reviewer.is_dir() or not _REVIEWER.fullmatch(reviewer.name):
@@ -69,6 +81,8 @@ def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
     """The path of a reviewer's verdicts on a class. Raises CleansetError for an invalid name or an unknown class."""
     if not _REVIEWER.fullmatch(reviewer):
         raise CleansetError(f"reviewer {reviewer!r}: expected a name of small letters, digits, - and _")
+    if reviewer == AUDIT:
+        raise CleansetError(f"reviewer {AUDIT!r}: the folder of the audits; expected another name")
     if wnid not in class_indices():
         raise CleansetError(f"unknown class {wnid!r}; expected a wnid such as n01440764")
     return folder / reviewer / f"{wnid}.yaml"
