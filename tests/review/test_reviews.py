@@ -276,3 +276,10 @@ def test_the_committed_files_read_alike_in_both_versions_of_yaml(repository: Pat
         found = {path.stem: {vote.image_id: vote.review.model_dump(mode="json", exclude_unset=True) for vote in votes}}
         assert found == yaml.load(text, Loader=yaml.CSafeLoader)
         assert found == YAML(typ="safe").load(text)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_crop_is_serialized_without_a_warning() -> None:
+    review = Review.model_validate(CROP)
+    assert review.model_dump(mode="json")["crop"] == [0, 0, 480, 330]
+    assert '"crop":[0,0,480,330]' in review.model_dump_json()

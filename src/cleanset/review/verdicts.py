@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
@@ -42,7 +42,8 @@ class Review(BaseModel):
 
     verdict: Verdict
     reason: Reason | None = None
-    crop: Annotated[Box | Literal["unknown"] | None, PlainValidator(_crop)] = None
+    # not PlainValidator, whose serializer warns that it gets a list for the tuple
+    crop: Annotated[Box | Literal["unknown"] | None, BeforeValidator(_crop)] = None
     object_fully_visible: bool | None = None
     basis: Basis | None = None
     seen: Seen | None = None

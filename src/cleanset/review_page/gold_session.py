@@ -13,6 +13,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
 from cleanset.hints.background import BackgroundHints
+from cleanset.hints.text_cache import usual_text_cache
 from cleanset.images.codec import Read, decode
 from cleanset.review.audit_files import judged_elsewhere
 from cleanset.review.gold import (
@@ -56,7 +57,7 @@ def with_golds(edition: Edition, session: Session, golds: GoldKey) -> Session:
     chosen = chosen_golds(golds, known - answered, open_classes, answered, wanted)
     library = gold_library(session.library, chosen, edition.path(policy.folder))
     values = {each.name: getattr(session, each.name) for each in fields(Session)}
-    changed = {"library": library, "hints": BackgroundHints(library.photos.read), "statuses": {}}
+    changed = {"library": library, "hints": BackgroundHints(library.photos.read, usual_text_cache()), "statuses": {}}
     kind = GoldAuditSession if is_audit else GoldSession
     mixed: Session = kind(
         **values | changed, plain=session.library, golds={item.key: item for item in chosen}, all_golds=golds
@@ -199,7 +200,7 @@ def _inserted(by_role: ByRole, item: GoldItem, places: int) -> dict[str, list[Ca
     is_candidate = any(each.image_id == item.image_id for candidates in by_role.values() for each in candidates)
     for role, candidates in by_role.items():
         others = [each for each in candidates if each.image_id != item.image_id]
-        place = place_among(item, min(places, len(others)))
+        place = place_among(item, role, min(places, len(others)))
         if len(others) < len(candidates):
             found[role] = _moved(candidates, others, item.image_id, place)
         elif is_candidate:
