@@ -26,6 +26,10 @@ from tests.published.drawn_archive import draw_archive
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
 COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
+ATTACK = (
+    "cleanset attacks evaluate --model docs.defences:shattered --images standard --params docs/defences.yaml "
+    "--out build/shattered"
+)
 COMPARE_RESULTS = "cleanset evaluate standard --model standard --out build/one"
 EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --model corruption_robust"
 HUB = "cleanset evaluate standard --model corruption_robust --hub build/model_card.md"
@@ -112,7 +116,9 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/use.md", "python"): 3,
         ("docs/evaluate.md", "python"): 1,
         ("docs/curate.md", "yaml"): 2,
-        ("docs/review.md", "yaml"): 1,
+        ("docs/review.md", "yaml"): 2,
+        ("docs/review.md", "text"): 1,
+        ("docs/review.md", "python"): 1,
         ("docs/attacks.md", "yaml"): 1,
         ("docs/robustness.md", "yaml"): 1,
         ("docs/contest.md", "yaml"): 2,
@@ -319,6 +325,23 @@ def test_measuring_models(repository: Path, checkout: Checkout) -> None:
     name = "sample_weights_standard.safetensors"
     assert written == ["results.json", f"{name}.json", f"{name}.parquet"]
     shutil.rmtree(checkout.folder / "build")
+
+
+LONG_DEFENCES = (
+    "rounded", "noisy", "hashed_noise", "turned_around", "scaled", "one_hot", "standard", "norm_robust",
+    "corruption_robust",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["shattered", *(pytest.param(each, marks=pytest.mark.long) for each in LONG_DEFENCES)])
+def test_defences_and_honest_models(name: str, repository: Path, checkout: Checkout) -> None:
+    """The row of the table is what the block gives, for each model in place of the one that it names."""
+    shell(checkout, block(repository, ATTACK).replace("shattered", name))
+    (model,) = json.loads((checkout.folder / "build" / name / "attack_results.json").read_text())["models"]
+    success = [f"{each['success']['value']:.2f}" for each in model["attacks"].values()]
+    signs = ", ".join(f"`{each['sign']}`" for each in model["warnings"]["warnings"]) or "none"
+    row = f"| `{name}` | {' | '.join(success)} | {model['robust_accuracy']['value']:.2f} | {signs} |"
+    assert row in (repository / "docs" / "attacks.md").read_text().splitlines()
 
 
 def test_comparing_results(repository: Path, checkout: Checkout) -> None:

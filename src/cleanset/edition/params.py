@@ -155,6 +155,7 @@ class ReviewPolicy(Section):
     `unknown_boxes`: whether a crop whose box is not known stays open until it is drawn, or is kept for counting only,
     and never exported.
     `accept`: the bases of the verdicts that count; of any other the image is asked again.
+    `seconds_per_image`: how long the review page shows an image at least before it can be taken as clean with others.
     `opinions`: CSV files, relative to the edition's folder, of what others found on images; the page shows them, and
     they decide nothing.
     `gold`: the gold items that are mixed in; they decide nothing.
@@ -169,6 +170,7 @@ class ReviewPolicy(Section):
     crops: Literal["last", "in_rank"] = "last"
     unknown_boxes: Literal["open", "count"] = "open"
     accept: list[str] = Field(default_factory=lambda: list(BASES))
+    seconds_per_image: Annotated[float, Field(ge=0, le=60)] = 0.4
     opinions: list[str] = Field(default_factory=list)
     gold: Gold | None = None
 

@@ -249,6 +249,9 @@ _DETERMINING: dict[str, Any] = {
 }
 """The parameters that decide what is in a set, beside those of the scores, which their record has."""
 
+_DECIDES_NOTHING = {"review": {"gold", "opinions", "seconds_per_image"}}
+"""Parameters in these sections that only reviewing reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class InputDigest:
@@ -287,8 +290,7 @@ class Provenance:
 
 def determining_params(params: "Params") -> dict[str, Any]:
     """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
-    decides_nothing = {"review": {"gold", "opinions"}}
-    found = params.model_dump(mode="json", include=_DETERMINING, exclude=decides_nothing, exclude_unset=True)
+    found = params.model_dump(mode="json", include=_DETERMINING, exclude=_DECIDES_NOTHING, exclude_unset=True)
     return {name: values for name, values in found.items() if values}
 
 

@@ -27,8 +27,8 @@ from cleanset.review.gold import (
     without_golds,
 )
 from cleanset.review.queue import ByRole, Candidate
+from cleanset.review.save import VerdictChange
 from cleanset.review.store import BOARD, Votes
-from cleanset.review.verdicts import Review
 from cleanset.review_page.audit_session import AuditSession
 from cleanset.review_page.library import IndexedImage, Library
 from cleanset.review_page.session import ReviewerClassStatus, Session
@@ -109,9 +109,9 @@ class GoldSession(Session):
         super().refresh(classes)
         self._end_counting()
 
-    def save_verdict(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
-        """Write a verdict as Session does; the last one may bring back the classes that had a gold item."""
-        super().save_verdict(class_index, image_id, review, expected)
+    def save_verdicts(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
+        """Write verdicts as Session does; the last one may bring back the classes that had a gold item."""
+        super().save_verdicts(class_index, changes)
         self._end_counting()
 
     def _end_counting(self) -> None:
