@@ -70,9 +70,12 @@ def test_every_default_is_that_of_the_table() -> None:
         },
         "boundary": {"images": 100, "eps": 10, "steps": 5000, "group": 10, "starts": None, "after": after},
         "common_corruptions": {"images": None, "corruptions": 17, "severity": 1},
-        "pgd": ball | {"steps": 20, "step": None, "random_start": True, "group": 16},
+        "pgd": ball | {"steps": 20, "step": None, "random_start": True, "draws": 1, "group": 16},
+        "square": ball | {"queries": 5000, "group": 16},
+        "transfer": ball | {"steps": 20, "sources": None, "group": 16},
         "autoattack": ball | {
-            "attacks": ["apgd-ce", "apgd-t", "fab-t", "square"], "steps": 100, "square_queries": 5000, "group": 16,
+            "attacks": ["apgd-ce", "apgd-t", "fab-t", "square"], "steps": 100, "square_queries": 5000, "draws": 1,
+            "group": 16,
         },
     }  # fmt: skip
 
