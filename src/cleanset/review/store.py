@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleanset.dataset.ilsvrc import class_indices
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, cut
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
@@ -21,7 +21,18 @@ BOARD = "board"
 NOTE_ON_REVIEWS = "README.md"
 """A note on whose reviews these are, allowed in the folder of all reviews."""
 
-_REVIEWER = re.compile(r"[a-z0-9][a-z0-9_-]*")
+GUIDELINES = "GUIDELINES.md"
+"""The rules of the reviews, allowed there too."""
+
+MAX_NAME = 64
+"""Longest name of a reviewer, in characters: a file system has a limit for the path."""
+
+MAX_NOTE = 10_000
+"""Longest note on an image, in characters."""
+
+_REVIEWER = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
+
+_EXPECTED_NAME = f"small letters, digits, - and _, at most {MAX_NAME}"
 
 Votes = dict[tuple[int, str], dict[str, Vote]]
 """By class index and image id: the vote of each reviewer."""
@@ -45,12 +56,12 @@ def read_reviews(folder: Path) -> Votes:
 
 def reviewer_folders(folder: Path) -> list[Path]:
     """The folder of each reviewer, by name. Raises CleansetError for anything else in `folder`."""
-    found = [path for path in _visible(folder) if path.name != NOTE_ON_REVIEWS]
+    found = [path for path in _visible(folder) if path.name not in (NOTE_ON_REVIEWS, GUIDELINES)]
     for reviewer in found:
         _refuse_link(reviewer)
         if not reviewer.is_dir() or not _REVIEWER.fullmatch(reviewer.name):
             raise CleansetError(
-                f"{reviewer}: not the folder of a reviewer; expected a name of small letters, digits, - and _: "
+                f"{reviewer}: not the folder of a reviewer; expected a name of {_EXPECTED_NAME}: "
                 "rename, move or remove it"
             )
     return found
@@ -68,7 +79,7 @@ def _refuse_link(path: Path) -> None:
 def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
     """The path of a reviewer's verdicts on a class. Raises CleansetError for an invalid name or an unknown class."""
     if not _REVIEWER.fullmatch(reviewer):
-        raise CleansetError(f"reviewer {reviewer!r}: expected a name of small letters, digits, - and _")
+        raise CleansetError(f"reviewer {cut(reviewer, MAX_NAME)!r}: expected a name of {_EXPECTED_NAME}")
     if wnid not in class_indices():
         raise CleansetError(f"unknown class {wnid!r}; expected a wnid such as n01440764")
     return folder / reviewer / f"{wnid}.yaml"
@@ -83,7 +94,11 @@ def read_file(path: Path) -> list[Vote]:
 
 
 def check_note(reviewer: str, review: Review, where: str) -> None:
-    """Raise CleansetError for a note that UTF-8 cannot hold, and for a verdict of the board without a note."""
+    """Raise CleansetError for a note that is too long or not valid Unicode, and for a board's verdict without one."""
+    if len(review.note or "") > MAX_NOTE:
+        raise CleansetError(
+            f"{where}: a note of {len(review.note or ''):,} characters; expected at most {MAX_NOTE:,}: shorten it"
+        )
     if any("\ud800" <= character <= "\udfff" for character in review.note or ""):  # a surrogate: no UTF-8 holds it
         raise CleansetError(f"{where}: a note with half a character; write it again")
     if reviewer == BOARD and not (review.note or "").strip():

@@ -18,12 +18,14 @@ class Draft:
     """The parts of a verdict that are decided so far.
 
     `visible_in`: the box, and the only one, for which the reviewer has stated that the object stays fully visible.
+    `note`: the notes of the verdict that the board takes, to begin its own with.
     """
 
     verdict: str
     reason: str | None = None
     box: Box | None = None
     visible_in: Box | None = None
+    note: str = ""
 
     def toggle_visible(self, drawn: Box | None) -> None:
         """State that the object stays fully visible in the box that is drawn, or take the statement back."""

@@ -35,6 +35,11 @@ class ReviewCache:
                 votes.setdefault(vote.image_id, {})[folder.name] = vote
         return votes
 
+    def changed_at(self, reviewer: str, wnid: str) -> int:
+        """Modification time in nanoseconds of a review file as last read; 0 without one."""
+        stamp, _ = self._read.get(review_file(self._reviews, reviewer, wnid), ((0, 0, 0), []))
+        return stamp[0]
+
     def _votes(self, path: Path) -> list[Vote]:
         try:
             state = path.stat()  # before reading: a change in between is seen the next time
@@ -57,7 +62,7 @@ class StoredVotes:
     def __init__(
         self, folder: Path, reviewer: str, index: pd.DataFrame, min_crop_pixels: int, official_images: bool = False
     ) -> None:
-        self._folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
+        self.folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
         self._official_images = official_images
         self._cache = ReviewCache(folder)
         # by id, for a look-up at every step; the column stays, because check_reviews reads it
@@ -82,12 +87,16 @@ class StoredVotes:
             self._checked[class_index] = votes
         return self._checked[class_index]
 
+    def changed_at(self, class_index: int) -> int:
+        """Modification time in nanoseconds of this reviewer's file of a class, as last read; 0 without one."""
+        return self._cache.changed_at(self._reviewer, wnids()[class_index])
+
     def save(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
         """Write this reviewer's verdict (None: remove it) in place of `expected`; it is on disk on return.
 
         Raises CleansetError or OSError as `review.save.save` does.
         """
-        save(self._folder, self._reviewer, wnids()[class_index], image_id, review, expected)
+        save(self.folder, self._reviewer, wnids()[class_index], image_id, review, expected)
 
     def _read(self, class_index: int) -> Votes:
         of_class = self._cache.votes_on_class(wnids()[class_index])

@@ -32,6 +32,9 @@ RESCAN_SECONDS = 5.0
 RESCAN_CLASSES = 25
 """Number of classes checked at a time; a key pressed meanwhile waits for them."""
 
+TILE_PIXELS = 360
+"""Longest side of an image among one's own last verdicts, and in the guidelines."""
+
 # the address of an image changes with its bytes (view.url_of), so that no browser has to ask again
 _KEPT = {"Cache-Control": "private, max-age=86400, immutable"}
 _FRESH = {"Cache-Control": "no-store"}
@@ -103,7 +106,7 @@ def serve_images(app: FastAPI, library: Library) -> None:
 
     @app.get("/image/{size}/{image_id}")
     def image(size: str, image_id: str) -> Response:
-        longest = {"card": CARD_PIXELS, "full": None}
+        longest = {"card": CARD_PIXELS, "tile": TILE_PIXELS, "full": None}
         if size not in longest:
             return _unknown()
         return _answer(library, image_id, lambda _: library.photos.encoded(image_id, longest[size]), _KEPT)

@@ -13,7 +13,8 @@ from cleanset.review.store import Votes, reviews_of_reviewer
 from cleanset.review.verdicts import Review
 from cleanset.review_page.library import Library
 from cleanset.review_page.on_disk import CropScores, StoredVotes
-from cleanset.selection.decision import UNREVIEWED
+from cleanset.review_page.recent import RecentVerdicts
+from cleanset.selection.decision import UNREVIEWED, Decision
 
 MAX_GAP_SECONDS = 90.0
 """Longest time between two verdicts that counts; a longer one is a pause."""
@@ -27,8 +28,9 @@ class ReviewerClassStatus:
     """The status of a class for this reviewer: their questions, its state for all models together, the votes on disk.
 
     `kept`: number of images kept so far, by model; `conflicts`: images on which the reviewers differ; `clean`: images
-    decided to be clean. `broken`: the error in the class's review files, if there is one; then nothing is asked, and
-    nothing can be saved. `look_again`: by image id, how people in a study rated images to be looked at again.
+    decided to be clean; `decisions`: by image id, on each reviewed image. `broken`: the error in the class's review
+    files, if there is one; then nothing is asked, and nothing can be saved. `look_again`: by image id, how people in a
+    study rated images to be looked at again.
     """
 
     votes: Votes
@@ -39,6 +41,7 @@ class ReviewerClassStatus:
     clean: frozenset[str] = frozenset()
     broken: str | None = None
     look_again: Mapping[str, str] = field(default_factory=dict)
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
 
 
 class Pace:
@@ -86,6 +89,7 @@ class Session:
     statuses: dict[int, ReviewerClassStatus] = field(default_factory=dict)
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
+    recent: RecentVerdicts = field(default_factory=RecentVerdicts)
     told_about_text: bool = False
 
     def refresh(self, classes: Iterable[int] | None = None) -> None:
@@ -133,7 +137,12 @@ class Session:
         finally:
             # after a failure, too: the page shows what is on the disk
             status = self.refresh_class(class_index)
-        self.pace.count_verdict(time.monotonic(), asked and not status.questions)
+        now = time.monotonic()
+        self.pace.count_verdict(now, asked and not status.questions)
+        if review is None:
+            self.recent.forget((class_index, image_id))
+        else:
+            self.recent.count_verdict((class_index, image_id), now)
 
     def unsettled(self) -> list[int]:
         """The classes in which this reviewer is asked something, or whose files cannot be read."""
@@ -165,4 +174,5 @@ class Session:
             tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),
             frozenset(image_id for image_id, each in by_image.items() if each.verdict == "clean"),
             look_again=self.look_again.get(class_index, {}),
+            decisions=by_image,
         )

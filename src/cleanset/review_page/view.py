@@ -12,6 +12,7 @@ from cleanset.images.boxes import Crop
 from cleanset.review.queue import Candidate
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
+from cleanset.review_page.board import columns_for
 from cleanset.review_page.cursor import Cursor
 from cleanset.review_page.keys import FILTERS, HELP, REASONS
 from cleanset.review_page.library import IndexedImage, Library
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cleanset.hints.hints import Hint
 
 MAX_EXAMPLES = 3
+_OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 _COLUMNS = {1: 1, 2: 2, 3: 2, 4: 2}
 
 
@@ -55,6 +57,11 @@ class Card:
 def url_of(image: IndexedImage, full: bool = False) -> str:
     """The address of an image. It changes with the bytes, so that a browser may cache it."""
     return f"/image/{'full' if full else 'card'}/{image.image_id}?{image.sha256[:16]}"
+
+
+def tile_url_of(image: IndexedImage) -> str:
+    """The address of a small copy of an image."""
+    return f"/image/tile/{image.image_id}?{image.sha256[:16]}"
 
 
 def cards(tab: Tab) -> list[Card]:
@@ -115,9 +122,9 @@ def render(tab: Tab) -> dict[str, str]:
     shown = cards(tab)
     if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
         tab.history.shown = {card.image.image_id: card.own for card in shown}
-    overlay = tab.mode if tab.mode in ("crop", "zoom", "help") else "zoom" if tab.zoomed else None
+    overlay = tab.mode if tab.mode in _OVERLAYS else "zoom" if tab.zoomed else None
     parts = {
-        "view": "end.html" if tab.ended else "class.html",
+        "view": "end.html" if tab.ended else "board.html" if tab.options() else "class.html",
         "overlay": f"{overlay}.html" if overlay else None,
         "panel": "crop_panel.html" if tab.mode == "crop" else None,
     }
@@ -127,8 +134,11 @@ def render(tab: Tab) -> dict[str, str]:
 
 def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
     library = tab.session.library
+    options, image = tab.options(), tab.cursor.image()
     return {
         "tab": tab,
+        "options": options,
+        "option_columns": columns_for(len(options), image) if options and image else 1,
         "name": library.names[tab.cursor.class_index],
         "status": tab.cursor.status,
         "cards": shown,
@@ -148,7 +158,10 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         if tab.mode == "filter"
         else {},
         "help": HELP,
+        "images": library.images,
+        "names": library.names,
         "url_of": url_of,
+        "tile_url_of": tile_url_of,
     }
 
 

@@ -2,7 +2,8 @@
 // shows then; none is dropped. A verdict goes with the images that were shown when its key was pressed:
 // the server takes none on others.
 import { emitKey, isUnanswered, view } from "/web/view.js";
-import { box, isReady, moveBox, pan, zoomByKey } from "./viewer.js";
+import { scrollText, tileBeside } from "./overlays.js";
+import { box, isReady, moveBox, pan, takeBox, zoomByKey } from "./viewer.js";
 
 const REPEATED = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "n", "p", "PageUp", "PageDown"]);
 const LEFT_ALONE = new Set(["Shift", "Control", "Tab", "F5", "F11", "F12"]);
@@ -37,6 +38,9 @@ export function work() {
 function handle(key) {
   if (isTyping()) typeInto(field(), key);
   else if (mode() === "crop" && key.name.startsWith("Arrow")) moveBox(key);
+  else if (mode() === "crop" && key.name === "j") takeBox();
+  else if (mode() === "guidelines" && scrollText(key.name)) return;
+  else if (mode() === "back" && key.name.startsWith("Arrow")) send(key, { key: "focus", card: tileBeside(key.name) });
   else if (["zoom", "crop"].includes(mode()) && zoomByKey(key, mode())) return;
   else if (!key.ctrl) send(key);
 }

@@ -108,6 +108,14 @@ function setBox(next) {
   boxChanged();
 }
 
+// Take a box that was drawn before, of those to choose from: the one given, or the one after the box drawn now.
+export function takeBox(choice) {
+  const choices = [...document.querySelectorAll("#overlay [data-choice]")].map((each) => each.dataset.choice);
+  if (cropper === null || choices.length === 0) return;
+  const next = choice ?? choices[(choices.indexOf((edges ?? []).join(",")) + 1) % choices.length];
+  setBox(next.split(",").map(Number));
+}
+
 // Draw the box where the image lies now; the part of it that can be seen.
 function showBox() {
   if (cropper === null || image.dataset.look !== "crop" || (drag && drag.action !== "move" && drag.action !== "zoom")) return;
