@@ -144,9 +144,13 @@ class Session:
         else:
             self.recent.count_verdict((class_index, image_id), now)
 
-    def unsettled(self) -> list[int]:
-        """The classes in which this reviewer is asked something, or whose files cannot be read."""
-        return [index for index, status in self.statuses.items() if status.questions or status.broken]
+    def unsettled(self, role: str | None = None) -> list[int]:
+        """The classes in which this reviewer is asked something, for a model if given, or whose files are broken."""
+        return [
+            index
+            for index, status in self.statuses.items()
+            if status.broken or any(role is None or role in question.serves for question in status.questions)
+        ]
 
     def _status_of(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
         """The status of a class with these votes.

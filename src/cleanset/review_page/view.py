@@ -16,7 +16,7 @@ from cleanset.review_page.board import columns_for
 from cleanset.review_page.cursor import Cursor
 from cleanset.review_page.keys import FILTERS, HELP, REASONS
 from cleanset.review_page.library import IndexedImage, Library
-from cleanset.review_page.session import in_words
+from cleanset.review_page.session import Session, in_words
 from cleanset.review_page.tab import Tab
 from cleanset.selection.crop_check import is_misclassified
 
@@ -126,7 +126,8 @@ def render(tab: Tab) -> dict[str, str]:
     parts = {
         "view": "end.html" if tab.ended else "board.html" if tab.options() else "class.html",
         "overlay": f"{overlay}.html" if overlay else None,
-        "panel": "crop_panel.html" if tab.mode == "crop" else None,
+        # beside the image, which would flicker if it were drawn anew with every hint
+        "panel": {"crop": "crop_panel.html", "zoom": "zoom_panel.html"}.get(overlay or ""),
     }
     content = _content(tab, shown) | {"overlay": overlay}
     return {part: _templates().get_template(name).render(content) if name else "" for part, name in parts.items()}
@@ -180,18 +181,26 @@ def _examples(cursor: Cursor) -> list[IndexedImage]:
 def _progress(tab: Tab) -> dict[str, Any]:
     session = tab.session
     left = len(session.unsettled())
-    seconds = session.pace.seconds_left(left)
     states = [status.state for status in session.statuses.values()]
+    of_models = {role: session.unsettled(role) for role in session.library.params.models}
     return {
+        "models": {
+            role: (len(states) - len(open_), _time_left(session, len(open_))) for role, open_ in of_models.items()
+        },
         "all": len(states),
         "done": len(states) - left,
-        "left": None if seconds is None or not left else in_words(seconds),
+        "left": _time_left(session, left),
         "short": states.count("short"),
         "conflicts": sum(bool(status.conflicts) for status in session.statuses.values()),
         "verdicts": sum(
             session.reviewer in votes for status in session.statuses.values() for votes in status.votes.values()
         ),
     }
+
+
+def _time_left(session: Session, classes: int) -> str | None:
+    seconds = session.pace.seconds_left(classes)
+    return None if seconds is None or not classes else in_words(seconds)
 
 
 def _ahead(tab: Tab) -> Iterator[str]:

@@ -2,7 +2,7 @@
 // changes a verdict on the page.
 import { loadAhead, view, whenDrawn } from "/web/view.js";
 import { isBusy, press, work } from "./keys.js";
-import { showViewer, takeBox } from "./viewer.js";
+import { restoreRatio, showViewer, takeBox } from "./viewer.js";
 
 // --- the browser's Back: to the class before, or out of what lies over the class ---------------
 
@@ -110,6 +110,7 @@ addEventListener("dblclick", (event) => {
 let focusBefore = null;
 whenDrawn(() => {
   showViewer(document.querySelector("#overlay img[data-look]"));
+  restoreRatio();
   noteClass();
   noteClass.begun = true;
   restoreScroll();

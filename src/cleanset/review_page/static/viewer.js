@@ -198,6 +198,14 @@ function showRatio(ratio) {
   if (shown) shown.textContent = `${Math.round(ratio * 100)} %`;
 }
 
+// Show the ratio again where its place was drawn anew, as with every hint that arrives.
+export function restoreRatio() {
+  const shown = document.querySelector("#zoom-ratio");
+  if (!shown || shown.textContent || !isReady() || image?.dataset.look !== "zoom") return;
+  const { width, naturalWidth } = cropper.getCanvasData();
+  showRatio(width / naturalWidth);
+}
+
 function rememberZoom() {
   const canvas = cropper.getCanvasData();
   const container = cropper.getContainerData();
