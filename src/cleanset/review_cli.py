@@ -86,6 +86,17 @@ def bind(
     typer.echo(f"{bind_reviews(Edition(edition), reviewer)} reviews now have the SHA-256 of their images")
 
 
+@app.command()
+def guidelines(edition: Folder = HERE) -> None:
+    """Write the usual review guidelines into reviews/GUIDELINES.md, to be edited.
+
+    The review page shows them (h), and finished sets have a copy of the file.
+    """
+    from cleanset.review.guidelines import write_guidelines
+
+    typer.echo(f"{write_guidelines(Edition(edition).reviews)}: edit it; the review page shows it with h")
+
+
 @app.command("import")
 def import_answers(
     file: Annotated[Path, typer.Argument(help="JSON file exported by Label Studio.")],
