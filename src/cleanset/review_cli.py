@@ -31,6 +31,7 @@ def review(
     look_again: Annotated[
         Path | None, typer.Option(help="look_again.csv of a study: its images are shown among the conflicts.")
     ] = None,
+    share: Annotated[str | None, typer.Option(help="Your part of the classes, such as 1/3.")] = None,
     host: Host = LOOPBACK,
     port: Port = None,
     browser: Browser = True,
@@ -42,7 +43,7 @@ def review(
     if reviewer is not None:
         from cleanset.review_page import server
 
-        server.run(Edition(edition), reviewer, host, port, browser, look_again)
+        server.run(Edition(edition), reviewer, host, port, browser, look_again, share)
         return
     if not status:
         typer.echo(context.get_help())

@@ -287,7 +287,9 @@ class Provenance:
 
 def determining_params(params: "Params") -> dict[str, Any]:
     """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
-    found = params.model_dump(mode="json", include=_DETERMINING, exclude_unset=True)
+    # who reviews what decides nothing about an image
+    split = {"review": {"assign", "overlap"}}
+    found = params.model_dump(mode="json", include=_DETERMINING, exclude=split, exclude_unset=True)
     return {name: values for name, values in found.items() if values}
 
 

@@ -17,6 +17,7 @@ from cleanset.errors import CleansetError, cut
 from cleanset.hints.background import BackgroundHints
 from cleanset.images.boxes import Box, check_box, parse_box
 from cleanset.review.look_again import read_look_again
+from cleanset.review.shares import assigned_share, share_of
 from cleanset.review.store import review_file, reviewer_folders
 from cleanset.review_page import page
 from cleanset.review_page.library import IndexedImage, Library, open_library
@@ -42,24 +43,33 @@ _FRESH = {"Cache-Control": "no-store"}
 
 
 def run(
-    edition: Edition, reviewer: str, host: str, port: int | None, browser: bool, look_again: Path | None = None
+    edition: Edition,
+    reviewer: str,
+    host: str,
+    port: int | None,
+    browser: bool,
+    look_again: Path | None = None,
+    share: str | None = None,
 ) -> None:
     """Serve the review page of an edition to one reviewer until Ctrl+C.
 
-    `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`.
+    `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`. `share`: the part of
+    the classes to ask for, such as 1/3; without it, what `review.assign` says.
     """
 
     review_file(edition.reviews, reviewer, wnids()[0])
 
     def make_application() -> FastAPI:
-        return application(open_session(edition, open_library(edition), reviewer, look_again))
+        return application(open_session(edition, open_library(edition), reviewer, look_again, share))
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
     run_page(make_application, announcement, host, port, usual_port(edition.folder, reviewer), browser)
 
 
-def open_session(edition: Edition, library: Library, reviewer: str, look_again: Path | None = None) -> Session:
-    """The session of one reviewer, with every class read. Raises CleansetError for an invalid name."""
+def open_session(
+    edition: Edition, library: Library, reviewer: str, look_again: Path | None = None, share: str | None = None
+) -> Session:
+    """The session of one reviewer, with every class read. Raises CleansetError for an invalid name or share."""
     review_file(edition.reviews, reviewer, wnids()[0])
     reviewer_folders(edition.reviews)
     crop_scores = CropScores(edition, list(library.params.models))
@@ -68,7 +78,12 @@ def open_session(edition: Edition, library: Library, reviewer: str, look_again: 
     stored = StoredVotes(edition.reviews, reviewer, library.index, min_crop_pixels, official)
     known = {index: library.candidates(index).keys() for index in library.classes}
     again = {} if look_again is None else read_look_again(look_again, known)
-    session = Session(library, stored, reviewer, crop_scores, BackgroundHints(library.photos.read), again)
+    review, classes = library.params.review, list(library.classes)
+    if share is None:
+        asked = assigned_share(classes, reviewer, review.assign, review.overlap)
+    else:
+        asked = share_of(classes, share, review.overlap)
+    session = Session(library, stored, reviewer, crop_scores, BackgroundHints(library.photos.read), again, asked)
     session.refresh()
     return session
 

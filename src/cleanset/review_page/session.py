@@ -9,6 +9,7 @@ from cleanset.hints.background import BackgroundHints
 from cleanset.review.decisions import decide_all
 from cleanset.review.look_again import LookAgain
 from cleanset.review.queue import Question, State, class_status, combined_state, questions
+from cleanset.review.shares import Share
 from cleanset.review.store import Votes, reviews_of_reviewer
 from cleanset.review.verdicts import Review
 from cleanset.review_page.library import Library
@@ -76,8 +77,8 @@ def in_words(seconds: float) -> str:
 class Session:
     """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
 
-    `notes`: notes without a verdict yet, by class index and image id; kept in memory only. `told_about_text`: a tab
-    has said that text is not looked for.
+    `share`: the classes that are asked for; None for all. `notes`: notes without a verdict yet, by class index and
+    image id; kept in memory only. `told_about_text`: a tab has said that text is not looked for.
     """
 
     library: Library
@@ -86,6 +87,7 @@ class Session:
     crop_scores: CropScores
     hints: BackgroundHints
     look_again: LookAgain = field(default_factory=dict)
+    share: Share | None = None
     statuses: dict[int, ReviewerClassStatus] = field(default_factory=dict)
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
@@ -144,6 +146,10 @@ class Session:
         else:
             self.recent.count_verdict((class_index, image_id), now)
 
+    def asked_for(self) -> int:
+        """The number of classes of which this reviewer is asked."""
+        return len(self.statuses) if self.share is None else len(self.share.classes)
+
     def unsettled(self, role: str | None = None) -> list[int]:
         """The classes in which this reviewer is asked something, for a model if given, or whose files are broken."""
         return [
@@ -163,7 +169,13 @@ class Session:
         predictions = {role: self.crop_scores.predictions(role) for role in by_role}
         decided = replace(decide_all(review, votes, predictions), unreviewed=UNREVIEWED)
         own = reviews_of_reviewer(votes, self.reviewer).get(class_index, {})
-        mine = decided.for_reviewer(self.reviewer, own, class_index)
+        if self.share is not None and class_index in self.share.common:
+            alone = {key: {self.reviewer: votes[key][self.reviewer]} for key in votes if self.reviewer in votes[key]}
+            mine = replace(decide_all(review, alone, predictions), unreviewed=UNREVIEWED)
+        else:
+            mine = decided
+        asking = mine.for_reviewer(self.reviewer, own, class_index)
+        is_asked = self.share is None or class_index in self.share.classes
         decide = decided.for_class(class_index)
         of_models = {
             role: class_status(candidates, decide[role], count, review.crops_in_rank)
@@ -172,7 +184,7 @@ class Session:
         by_image = {image_id: decision for (_, image_id), decision in decided.decisions.items()}
         return ReviewerClassStatus(
             votes,
-            tuple(questions(by_role, mine, count, review.crops_in_rank)),
+            tuple(questions(by_role, asking, count, review.crops_in_rank)) if is_asked else (),
             combined_state(each.state for each in of_models.values()),
             {role: each.kept for role, each in of_models.items()},
             tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),

@@ -182,13 +182,12 @@ def _progress(tab: Tab) -> dict[str, Any]:
     session = tab.session
     left = len(session.unsettled())
     states = [status.state for status in session.statuses.values()]
+    count = session.asked_for()
     of_models = {role: session.unsettled(role) for role in session.library.params.models}
     return {
-        "models": {
-            role: (len(states) - len(open_), _time_left(session, len(open_))) for role, open_ in of_models.items()
-        },
-        "all": len(states),
-        "done": len(states) - left,
+        "models": {role: (count - len(open_), _time_left(session, len(open_))) for role, open_ in of_models.items()},
+        "all": count,
+        "done": count - left,
         "left": _time_left(session, left),
         "short": states.count("short"),
         "conflicts": sum(bool(status.conflicts) for status in session.statuses.values()),
