@@ -2,7 +2,7 @@
 // changes a verdict on the page.
 import { loadAhead, view, whenDrawn } from "/web/view.js";
 import { isBusy, press, work } from "./keys.js";
-import { restoreRatio, showViewer, takeBox } from "./viewer.js";
+import { pan, restoreRatio, showViewer, takeBox } from "./viewer.js";
 
 // --- the browser's Back: to the class before, or out of what lies over the class ---------------
 
@@ -45,7 +45,7 @@ addEventListener("pointerdown", () => (focused = null));
 // a button or card that is clicked does not take the keyboard's focus: Enter after it is the page's, and a click
 // counts once
 addEventListener("mousedown", (event) => {
-  if (!event.target.closest("button[data-key], [data-card], [data-choice], [data-choose], [data-tile]")) return;
+  if (!event.target.closest("button[data-key], [data-card], [data-choice], [data-choose], [data-tile], [data-pan]")) return;
   event.preventDefault();
   document.activeElement.blur();
 });
@@ -94,7 +94,11 @@ addEventListener("click", (event) => {
   const choice = event.target.closest("[data-choice]");
   const tile = event.target.closest("[data-tile]");
   const chosen = event.target.closest("[data-choose]");
-  if (choice) takeBox(choice.dataset.choice);
+  const panning = event.target.closest("[data-pan]");
+  if (panning) {
+    panning.setAttribute("aria-pressed", String(panning.ariaPressed !== "true"));
+    pan(panning.ariaPressed === "true");
+  } else if (choice) takeBox(choice.dataset.choice);
   else if (tile) press("focus", { card: tile.dataset.tile });
   else if (chosen) press("choose", { card: chosen.dataset.choose });
   else if (button) press(button.dataset.key);
