@@ -172,7 +172,7 @@ def published(
     ] = "pending",
     reviews: Annotated[
         list[Path] | None,
-        typer.Option(help="A folder of further reviewers, such as one who has drawn crop boxes; repeat it for each."),
+        typer.Option(help="A folder of further reviewers, for example with crop boxes; repeat it for each."),
     ] = None,
     digests: Annotated[
         Path | None,
@@ -588,6 +588,24 @@ def agreement(
         print(agreement_report.as_json(report))
     else:
         Console().print(agreement_report.as_table(report), highlight=False)
+
+
+@app.command(rich_help_panel=TOOLS)
+def audit(
+    model: Annotated[str | None, typer.Option(help="Only the audit of this model's set.")] = None,
+    edition: Folder = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the bounds that follow from audits: how much of a set is flawed at most."""
+    from rich.console import Console
+
+    from cleanset.review import audit_report
+
+    found = audit_report.run(Edition(edition), model)
+    if as_json:
+        print(audit_report.as_json(found))
+    else:
+        Console().print(audit_report.as_text(found), highlight=False)
 
 
 @app.command(rich_help_panel=DEVELOPMENT)

@@ -32,6 +32,18 @@ def review(
         Path | None, typer.Option(help="look_again.csv of a study: its images are shown among the conflicts.")
     ] = None,
     share: Annotated[str | None, typer.Option(help="Your part of the classes, such as 1/3.")] = None,
+    audit: Annotated[
+        int | None, typer.Option(min=1, help="Look again at images of a finished set: how many are drawn at random.")
+    ] = None,
+    kind: Annotated[
+        bool | None,
+        typer.Option("--open/--fixed", help="With --audit: whether more may be drawn later.", show_default="fixed"),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="With --audit: the model of the set, such as standard.")] = None,
+    seed: Annotated[str, typer.Option(help="With --audit: of the first drawing.")] = "1",
+    calibration: Annotated[
+        bool, typer.Option("--calibration", help="Show how reviewers judge gold items; --json prints JSON.")
+    ] = False,
     host: Host = LOOPBACK,
     port: Port = None,
     browser: Browser = True,
@@ -40,10 +52,25 @@ def review(
     """Review images in the browser, or show the progress of the reviews."""
     if context.invoked_subcommand is not None:
         return
+    if calibration:
+        show_calibration(Edition(edition), as_json)
+        return
+    if audit is not None:
+        from cleanset.review import audit_report
+
+        wanted: audit_report.Kind | None = None if kind is None else "open" if kind else "fixed"
+        plan, is_new = audit_report.draw(Edition(edition), model, audit, wanted, seed)
+        if is_new or reviewer is None:
+            typer.echo(audit_report.outlook(plan))
+        if reviewer is not None:
+            from cleanset.review_page import server
+
+            server.run(Edition(edition), reviewer, host, port, browser, plan=plan)
+        return
     if reviewer is not None:
         from cleanset.review_page import server
 
-        server.run(Edition(edition), reviewer, host, port, browser, look_again, share)
+        server.run(Edition(edition), reviewer, host, port, browser, look_again, share=share)
         return
     if not status:
         typer.echo(context.get_help())
@@ -57,6 +84,35 @@ def review(
         print(review_status.as_json(found))
     else:
         Console().print(review_status.as_table(found), highlight=False)
+
+
+def show_calibration(edition: Edition, as_json: bool) -> None:
+    """Print how reviewers judge gold items."""
+    from rich.console import Console
+
+    from cleanset.review import calibration_report
+
+    found = calibration_report.run(edition)
+    if as_json:
+        print(calibration_report.as_json(found))
+    else:
+        Console().print(calibration_report.as_table(found), highlight=False)
+
+
+@app.command()
+def gold(
+    folder: Annotated[Path, typer.Argument(help="Folder for the images, such as gold.")],
+    planted: Annotated[int, typer.Option(min=0, help="Images into which a flaw is drawn.")] = 0,
+    published: Annotated[int, typer.Option(min=0, help="Flawed images with a published verdict.")] = 0,
+    settled: Annotated[int, typer.Option(min=0, help="Flawed images on which three reviewers agree.")] = 0,
+    clean: Annotated[int, typer.Option(min=0, help="Clean images, published or settled by three.")] = 0,
+    edition: Folder = HERE,
+) -> None:
+    """Make gold items: images with a known verdict, to be mixed into the reviews unseen."""
+    from cleanset.review import gold_images
+
+    counts = {"planted": planted, "published": published, "settled": settled}
+    typer.echo(gold_images.make(Edition(edition), folder, counts, clean))
 
 
 @app.command("export")

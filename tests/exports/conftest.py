@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from cleanset.edition.paths import Edition
+from cleanset.files import write_text
 from cleanset.stages import export, preprocess
 from cleanset.tables import CROP_SCORES, REJECTED, SELECTION, VOTES, write_table
 from tests.ten_images import SCORED, Made, id_of
@@ -67,6 +68,7 @@ def make_edition(folder: Path) -> Edition:
     write_table(edition.crop_scores("standard"), crop_scores, CROP_SCORES)
     votes = pd.DataFrame([(id_of(number), *rest) for number, *rest in VOTED], columns=VOTES.names[:3])
     write_table(edition.votes("standard"), votes.assign(reason=None, crop=None), VOTES)
+    write_text(edition.audit("standard"), "null\n")
     edition.scored_with("standard").parent.mkdir()
     edition.scored_with("standard").write_text(json.dumps(SCORED))
     export.run(edition, "standard")

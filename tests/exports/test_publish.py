@@ -295,7 +295,10 @@ def test_what_is_not_published(copy: Path, tmp_path: Path) -> None:
     text = (copy / "checksums.sha256").read_text()
     digest = hashlib.sha256((copy / "croissant.json").read_bytes()).hexdigest()
     (copy / "checksums.sha256").write_text(re.sub(r"\w+(?=  croissant)", digest, text))
-    refused(r"copy: version 1.2.3 without a date; set export.version and export.date in params.yaml, and run dvc repro")
+    refused(
+        r"copy: version 1.2.3 without a date; set export.version and export.date in the edition's params.yaml, and run "
+        r"dvc repro \(a set of cleanset published has one, unless it has --reviews or a notice\)"
+    )
     (copy / "README.md").unlink()
     (copy / "checksums.sha256").write_text("".join((copy / "checksums.sha256").read_text().splitlines(True)[1:]))
     refused(r"copy: no data card \(README.md\); expected a set that stage export has written, not a rebuilt one")

@@ -13,9 +13,10 @@ from PIL import Image
 from cleanset.dataset.ilsvrc import wnids
 from cleanset.dataset.labels import read_original_labels, timm_reassessed
 from cleanset.errors import CleansetError
-from cleanset.exports import verify
+from cleanset.exports import description, publish, verify
+from cleanset.exports.description import Release
 from cleanset.exports.folder import read_entries
-from cleanset.published import digests, image_set
+from cleanset.published import digests, image_set, source_images
 from cleanset.published.archive_md5 import archive_md5
 from cleanset.published.choice import MODELS, PublishedChoice
 from cleanset.published.golden import differences, numbers
@@ -74,6 +75,25 @@ def test_each_file_is_its_member_of_the_archive(drawn: Drawn) -> None:
             assert member is not None
             assert (drawn.out / entry.file).read_bytes() == member.read()
     assert verify.run(drawn.out, decode=True).problems == []
+
+
+def test_of_the_official_archive_it_has_a_date_and_can_be_published(
+    drawn: Drawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The drawn archive is declared official here; a trial archive, further reviews or a filled set have no date."""
+
+    def release_of(choice: PublishedChoice, table: Path | None, name: str) -> Release:
+        image_set.run(choice, drawn.archive, tmp_path / name, table)
+        return description.release_of((tmp_path / name / "croissant.json").read_bytes())
+
+    assert description.release_of((drawn.out / "croissant.json").read_bytes()).date == ""
+    monkeypatch.setattr(source_images, "OFFICIAL_IMAGES_MD5", digests.read_digests(drawn.digests).archive_md5)
+    official = release_of(PublishedChoice(), None, "official")
+    assert (official.version, official.date) == ("1.0.0", "2026-11-23")
+    (tmp_path / "reviews").mkdir()
+    assert release_of(PublishedChoice(reviews=(tmp_path / "reviews",)), None, "further").date == ""
+    publish.run(tmp_path / "official", tmp_path / "out", with_images=False, key=None)
+    assert (tmp_path / "out" / "cleanset-norm_robust-1.0.0.tar").is_file()
 
 
 def test_its_manifest_invents_nothing(drawn: Drawn, repository: Path) -> None:

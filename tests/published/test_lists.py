@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.published.edition import PUBLISHED_ROLE, real_labels
+from cleanset.published.choice import PUBLISHED_MODEL
+from cleanset.published.edition import real_labels
 from cleanset.published.lists import check_pool, read_pool, read_top5
 
 A, B, C = (f"ILSVRC2012_val_{number:08d}" for number in (1, 2, 3))
@@ -114,7 +115,7 @@ def test_the_published_lists(repository: Path) -> None:
         ties[str(role)] = int(same.sum()), rows.loc[same, "class_index"].nunique()
     assert ties == {"standard": (1349, 482), "norm_robust": (20, 12), "corruption_robust": (0, 0)}
     pool = read_pool(repository / "imagenet" / "published" / "pool.csv")
-    mine = table[table["model"] == PUBLISHED_ROLE]
+    mine = table[table["model"] == PUBLISHED_MODEL]
     check_pool(pool, mine, {})
     in_lists = pool[pool["listed"] > 0]
     assert len(in_lists) == 996

@@ -72,6 +72,7 @@ def select(made: Made, numbers: tuple[int, ...] = (1, 4, 9)) -> Edition:
     crop_scores = [(id_of(numbers[1]), box, [labels[numbers[1]], 1, 2, 3, 4], [0.75, 0, 0, 0, 0], 1.125)]
     write_table(edition.crop_scores("standard"), pd.DataFrame(crop_scores, columns=CROP_SCORES.names), CROP_SCORES)
     write_table(edition.votes("standard"), pd.DataFrame(columns=VOTES.names), VOTES)
+    write(edition.audit("standard"), b"null\n")
     write_table(edition.rejected("standard"), pd.DataFrame(columns=REJECTED.names), REJECTED)
     write(edition.scored_with("standard"), json.dumps(SCORED).encode())
     return edition

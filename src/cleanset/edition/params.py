@@ -135,6 +135,16 @@ class Select(Section):
         return tiers
 
 
+class Gold(Section):
+    """Images with a known verdict that are mixed in unseen.
+
+    `folder`: of the images that `cleanset review gold` makes, relative to the edition. `share`: of the images shown.
+    """
+
+    folder: str
+    share: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+
+
 class ReviewPolicy(Section):
     """The policy that makes one verdict of several reviewers' and decides about unreviewed images.
 
@@ -148,6 +158,9 @@ class ReviewPolicy(Section):
     `accept`: the bases of the verdicts that count; of any other the image is asked again.
     `assign`: by reviewer, the class indices that they are asked for, such as 0-499; everybody all, if empty.
     `overlap`: the share of the classes that everyone is asked for where the work is split.
+    `opinions`: CSV files, relative to the edition's folder, of what others found on images; the page shows them, and
+    they decide nothing.
+    `gold`: the gold items that are mixed in; they decide nothing.
     """
 
     policy: Literal["single", "majority", "unanimous"] = "single"
@@ -161,6 +174,15 @@ class ReviewPolicy(Section):
     accept: list[str] = Field(default_factory=lambda: list(BASES))
     assign: dict[str, str] = Field(default_factory=dict)
     overlap: Annotated[float, Field(ge=0, le=1)] = 0.05
+    opinions: list[str] = Field(default_factory=list)
+    gold: Gold | None = None
+
+    @field_validator("opinions")
+    @classmethod
+    def _distinct_files(cls, opinions: list[str]) -> list[str]:
+        if not all(name.strip() for name in opinions) or len(set(opinions)) != len(opinions):
+            raise ValueError("expected names of CSV files, each once")
+        return opinions
 
     @field_validator("accept")
     @classmethod

@@ -106,6 +106,10 @@ class Edition:
     def rejected(self, role: str) -> Path:
         return self.folder / "data" / "rejected" / f"{role}.parquet"
 
+    def audit(self, role: str) -> Path:
+        """The result of the audit of the model's set; null without one."""
+        return self.folder / "data" / "audit" / f"{role}.json"
+
     def export(self, role: str) -> Path:
         return self.folder / "data" / "export" / role
 

@@ -21,17 +21,24 @@ from cleanset.exports.description import (
 )
 from cleanset.exports.manifest import COLUMNS, MANIFEST
 from cleanset.review.agreement import overall
+from cleanset.review.audit import AuditResult, sentences
 from cleanset.review.vote_table import verdicts_by_image, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, ScoreRecord
 from cleanset.selection.metrics import short_classes, totals
 from cleanset.vocabulary import EXCLUSION_REASONS, TIERS, VERDICTS
 
 
-def card(provenance: Provenance, selection: pd.DataFrame, rejected: pd.DataFrame, votes: pd.DataFrame) -> str:
+def card(
+    provenance: Provenance,
+    selection: pd.DataFrame,
+    rejected: pd.DataFrame,
+    votes: pd.DataFrame,
+    audit: AuditResult | None = None,
+) -> str:
     """The card as Markdown, with the front matter that the library `datasets` and its hub read.
 
     Its sections answer the questions of Datasheets for Datasets (Gebru et al. 2021). `selection`, `rejected` and
-    `votes` are the tables of these names.
+    `votes` are the tables of these names; `audit` is that of the set, if there is one.
     """
     classes, per_class = provenance.classes, provenance.images_per_class
     counts = totals(selection, rejected, classes, per_class)
@@ -45,6 +52,7 @@ def card(provenance: Provenance, selection: pd.DataFrame, rejected: pd.DataFrame
         _columns(counts),
         "## Rules\n\n" + "\n".join(f"- {sentence}" for sentence in provenance.readings),
         _reviews(release, selection, votes),
+        *(["## Audit\n\n" + "\n\n".join(sentences(audit))] if audit else []),
         _rejects(counts),
         _short(short_classes(selection, rejected, classes, per_class)),
         _flaws(provenance.model, counts),

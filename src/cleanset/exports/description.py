@@ -287,9 +287,9 @@ class Provenance:
 
 def determining_params(params: "Params") -> dict[str, Any]:
     """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
-    # who reviews what decides nothing about an image
-    split = {"review": {"assign", "overlap"}}
-    found = params.model_dump(mode="json", include=_DETERMINING, exclude=split, exclude_unset=True)
+    # who reviews what, and with which help, decides nothing about an image
+    decides_nothing = {"review": {"assign", "gold", "opinions", "overlap"}}
+    found = params.model_dump(mode="json", include=_DETERMINING, exclude=decides_nothing, exclude_unset=True)
     return {name: values for name, values in found.items() if values}
 
 

@@ -104,8 +104,8 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
         raise CleansetError(f"{export}: no images; expected at least one")
     if not release.date:
         raise CleansetError(
-            f"{export}: version {release.version} without a date; "
-            "set export.version and export.date in params.yaml, and run dvc repro"
+            f"{export}: version {release.version} without a date; set export.version and export.date in the edition's "
+            "params.yaml, and run dvc repro (a set of cleanset published has one, unless it has --reviews or a notice)"
         )
     return entries, release
 

@@ -12,10 +12,13 @@ from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, TypeVar
 
 from cleanset.errors import CleansetError
+from cleanset.files import sha256
 from cleanset.hints.text import TextLine, can_read_text, lines_of_jpeg
+from cleanset.hints.text_cache import TextCache
 from cleanset.images.codec import Read
 
 if TYPE_CHECKING:  # they import SciPy, which would delay the start
+    from cleanset.hints.crop_box import CropProposal
     from cleanset.hints.hints import Hint
     from cleanset.hints.measures import Fingerprint, Measures
 
@@ -32,11 +35,11 @@ class BackgroundHints:
 
     Images are measured in another process, so that the page never waits, and their text is read there, which takes
     fifty times as long, where the extra `text` is installed and NO_TEXT is not set. Lines of text are small, and kept
-    for all images.
+    for all images, and on disk with a `cache`.
     """
 
-    def __init__(self, read: Read) -> None:
-        self._read = read
+    def __init__(self, read: Read, cache: TextCache | None = None) -> None:
+        self._read, self._cache = read, cache
         self._measured: OrderedDict[str, tuple[Measures, Fingerprint]] = OrderedDict()
         self._lines: dict[str, tuple[TextLine, ...]] = {}
         self._measuring = _Queue(self._measure)
@@ -68,6 +71,19 @@ class BackgroundHints:
             for image_id, (measures, _) in measured.items()
         }
 
+    def crop_proposal(self, image_id: str, min_side: int) -> "CropProposal | None":
+        """A box to crop this image to; None if there is none, or it is not known yet."""
+        measured = self._measured.get(image_id)
+        if measured is None or self.is_measuring(image_id):
+            return None
+        from cleanset.hints.crop_box import crop_proposal
+
+        return crop_proposal(measured[0], self._lines.get(image_id, ()), min_side)
+
+    def is_measuring(self, image_id: str) -> bool:
+        """Whether this image was requested, and not all of its hints are known yet."""
+        return image_id in self._measuring or (self._reading is not None and image_id in self._reading)
+
     def close(self) -> None:
         """Stop measuring."""
         self._measuring.close()
@@ -79,7 +95,8 @@ class BackgroundHints:
     def _measure(self, image_id: str) -> None:
         from cleanset.hints.measures import measure_jpeg
 
-        measured = self._in_process(measure_jpeg, image_id)
+        data = self._bytes_of(image_id)
+        measured = None if data is None else self._in_process(measure_jpeg, data)
         if measured is not None:
             self._measured[image_id] = measured
         while len(self._measured) > MAX_MEASURED:
@@ -87,18 +104,32 @@ class BackgroundHints:
             self._measured.popitem(last=False)
 
     def _read_text(self, image_id: str) -> None:
-        lines = self._in_process(lines_of_jpeg, image_id)
+        data = self._bytes_of(image_id)
         # an image that fails is not tried again
-        self._lines[image_id] = lines or ()
+        self._lines[image_id] = () if data is None else self._lines_in(data)
 
-    def _in_process(self, function: Callable[[bytes], _Result], image_id: str) -> _Result | None:
-        """Call a function with the bytes of an image in the other process; None for one that cannot be read."""
-        with self._starting:
-            process = self._process = self._process or _start_process()
+    def _lines_in(self, data: bytes) -> tuple[TextLine, ...]:
+        digest = sha256(data)
+        lines = self._cache.lines(digest) if self._cache else None
+        if lines is None:
+            lines = self._in_process(lines_of_jpeg, data)
+            if lines is not None and self._cache:
+                self._cache.keep(digest, lines)
+        return lines or ()
+
+    def _bytes_of(self, image_id: str) -> bytes | None:
         # an image that cannot be read is reported where it is shown
         with suppress(CleansetError, OSError, ValueError):
+            return self._read(image_id)
+        return None
+
+    def _in_process(self, function: Callable[[bytes], _Result], data: bytes) -> _Result | None:
+        """Call a function with the bytes of an image in the other process; None if it fails."""
+        with self._starting:
+            process = self._process = self._process or _start_process()
+        with suppress(CleansetError, OSError, ValueError):
             try:
-                return process.submit(function, self._read(image_id)).result()
+                return process.submit(function, data).result()
             except BrokenProcessPool:  # killed from outside: the next image gets a new process
                 with self._starting:
                     if self._process is process:
@@ -123,6 +154,11 @@ class _Queue:
             self._wanted = first | {each: None for each in self._wanted if each not in first}
         for _ in new:
             self._thread.submit(self._do_next)
+
+    def __contains__(self, image_id: str) -> bool:
+        """Whether an image waits, or is being worked on."""
+        with self._lock:
+            return image_id in self._wanted
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -63,7 +63,7 @@ class Fingerprint:
 
 def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     """Measure a decoded image of any mode and size."""
-    factor = -(-max(image.size) // MAX_SIDE_PIXELS)
+    factor = _reduction(image.size)
     image = image.convert("RGB")
     small = image.reduce(factor) if factor > 1 else image
     luma = small.convert("L")
@@ -83,6 +83,16 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
         size=image.size,
     )
     return measures, Fingerprint(_hashes(small), _corners(luma))
+
+
+def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
+    """Width and height at which an image of this size is measured."""
+    factor = _reduction(size)
+    return -(-size[0] // factor), -(-size[1] // factor)
+
+
+def _reduction(size: tuple[int, int]) -> int:
+    return -(-max(size) // MAX_SIDE_PIXELS)
 
 
 def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:

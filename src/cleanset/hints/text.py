@@ -97,17 +97,18 @@ def added_line(lines: Sequence[TextLine], size: tuple[int, int]) -> TextLine | N
     Signs and packages are photographed at any angle and place; captions, dates and watermarks are written
     level along an edge. The constants are round numbers, set on 175 photographs (bench/RESULTS.md).
     """
-    added = [line for line in lines if _is_added(line, size)]
+    added = [line for line in lines if is_added(line, size)]
     return max(added, key=lambda line: len(line.text), default=None)
 
 
-def _is_added(line: TextLine, size: tuple[int, int]) -> bool:
+def is_added(line: TextLine, size: tuple[int, int]) -> bool:
+    """Whether a line may have been added to an image of this size."""
     left, top, right, bottom = line.box
     width, height = size
     distance = min(left / width, top / height, 1 - right / width, 1 - bottom / height)
-    return (
-        line.score >= MIN_SCORE
-        and sum(letter.isalnum() for letter in line.text) >= MIN_CHARACTERS
-        and line.slope <= MAX_SLOPE
-        and distance <= MAX_EDGE_DISTANCE
-    )
+    return is_legible(line) and line.slope <= MAX_SLOPE and distance <= MAX_EDGE_DISTANCE
+
+
+def is_legible(line: TextLine) -> bool:
+    """Whether a line is most likely text, not texture."""
+    return line.score >= MIN_SCORE and sum(letter.isalnum() for letter in line.text) >= MIN_CHARACTERS

@@ -1,4 +1,4 @@
-"""The command `published`: the published procedure on the published inputs, compared with the published set."""
+"""The command `replay`: the published procedure on the published inputs, compared with the published set."""
 
 import csv
 import io
@@ -16,22 +16,22 @@ from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import write_text
+from cleanset.published.choice import PUBLISHED_MODEL
 from cleanset.published.edition import (
     PUBLISHED_EDITION,
-    PUBLISHED_REVIEWER,
-    PUBLISHED_ROLE,
     copy_edition,
     real_labels,
     reproduce,
     write_edition,
 )
 from cleanset.published.golden import PublishedNumber, differences, numbers, out_of_order
+from cleanset.published.inputs import published_verdicts
 from cleanset.published.list_scores import extras_of, read_extras
 from cleanset.published.lists import check_pool, read_pool, read_top5
 from cleanset.review.decisions import decide_all
 from cleanset.review.queue import candidates_by_class
 from cleanset.review.status import ReviewProgress, status_of
-from cleanset.review.store import Votes, read_reviews
+from cleanset.review.store import Votes
 from cleanset.tables import CANDIDATES, REJECTED, SELECTION, read_table
 
 AS_PUBLISHED, CROPS_LAST = "as_published", "crops_last"
@@ -60,9 +60,9 @@ def run(out: Path) -> Replay:
     """
     folder, params = PUBLISHED_EDITION.folder, read_params(PUBLISHED_EDITION.folder)
     check_lists(folder, params)
-    labels, model = real_labels(), params.model(PUBLISHED_ROLE)
+    labels, model = real_labels(), params.model(PUBLISHED_MODEL)
     top5 = read_top5(folder / str(model.file), labels)
-    votes = published_votes(read_reviews(PUBLISHED_EDITION.reviews))
+    votes = published_verdicts()
     mine = top5[top5["model"] == model.name]
     extras = read_extras(folder, model, mine, labels)
     check_pool(read_pool(CHECKOUT / "imagenet" / "published" / "pool.csv"), mine, extras)
@@ -74,16 +74,10 @@ def run(out: Path) -> Replay:
     changes = changes_by_rule(first, second)
     write_text(out / SELECTION_CSV, selection_csv(first, read_params(first.folder)))
     write_text(out / CROPS_LAST_CSV, _csv(("class_index", "image_id", "change"), changes))
-    lines = numbers(read_table(first.selection(PUBLISHED_ROLE), SELECTION), votes)
+    lines = numbers(read_table(first.selection(PUBLISHED_MODEL), SELECTION), votes)
     remaining = still_to_review(first, votes)
     problems = [*_beyond_problems(extras, mine, votes), *_in_order(mine, votes), *differences(lines)]
     return Replay(lines, changes, remaining, problems)
-
-
-def published_votes(votes: Votes) -> Votes:
-    """The votes of the published verdicts alone."""
-    name = PUBLISHED_REVIEWER
-    return {key: {name: by_reviewer[name]} for key, by_reviewer in votes.items() if name in by_reviewer}
 
 
 def _make_empty(out: Path) -> None:
@@ -114,15 +108,15 @@ def _in_order(mine: pd.DataFrame, votes: Votes) -> Iterator[str]:
 
 
 def changes_by_rule(first: Edition, second: Edition) -> list[RuleChange]:
-    """Changes to the set of PUBLISHED_ROLE by another rule, and the unreviewed images that only it asks for."""
-    before, after = (_ids(read_table(each.selection(PUBLISHED_ROLE), SELECTION)) for each in (first, second))
+    """Changes to the set of PUBLISHED_MODEL by another rule, and the unreviewed images that only it asks for."""
+    before, after = (_ids(read_table(each.selection(PUBLISHED_MODEL), SELECTION)) for each in (first, second))
     asked_before, asked = (_ids(_asked(each)) for each in (first, second))
     kinds = (("added", after - before), ("dropped", before - after), ("asked", asked - asked_before))
     return sorted((*key, kind) for kind, keys in kinds for key in keys)
 
 
 def _asked(edition: Edition) -> pd.DataFrame:
-    rejected = read_table(edition.rejected(PUBLISHED_ROLE), REJECTED)
+    rejected = read_table(edition.rejected(PUBLISHED_MODEL), REJECTED)
     return rejected[rejected["open"]]
 
 
@@ -162,7 +156,7 @@ def render(replay: Replay) -> str:
     """The output of the command."""
     classes = {kind: len({index for index, _, each in replay.crops_last if each == kind}) for kind in _KINDS}
     images = {kind: sum(each == kind for _, _, each in replay.crops_last) for kind in _KINDS}
-    lines = [f"{'set of ' + PUBLISHED_ROLE:<24}{'published':>14}{'found':>14}"]
+    lines = [f"{'set of ' + PUBLISHED_MODEL:<24}{'published':>14}{'found':>14}"]
     lines += [f"{name:<24}{_number(wanted):>14}{_number(found):>14}" for name, wanted, found in replay.lines]
     lines += ["", "With crops after clean images (crops: last), as source 000 says; crops_last.csv has them:"]
     lines += [f"{_KINDS[kind]:<40}{images[kind]:>6} in {classes[kind]} classes" for kind in _KINDS]

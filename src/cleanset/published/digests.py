@@ -13,7 +13,7 @@ from cleanset.dataset.archives import OFFICIAL_IMAGES_MD5
 from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, parse_image_name
 from cleanset.dataset.layouts import Location, locate
 from cleanset.errors import CleansetError
-from cleanset.files import read_bytes, read_text, sha256, write_text
+from cleanset.files import read_text, sha256, write_text
 from cleanset.machine import available_cores
 from cleanset.parsing import parse_csv
 from cleanset.progress import tracked
@@ -76,8 +76,9 @@ def run(images: Path, out: Path) -> WrittenDigests:
         f"{ARCHIVE},{images.stat().st_size},md5:{found}",
         *map("{0[0]},{0[1]},{0[2]}".format, rows),
     ]
-    write_text(out, "".join(f"{line}\n" for line in lines))
-    return WrittenDigests(str(out), len(locations), found, sha256(read_bytes(out)))
+    text = "".join(f"{line}\n" for line in lines)
+    write_text(out, text)
+    return WrittenDigests(str(out), len(locations), found, sha256(text.encode()))
 
 
 def _digest(location: Location) -> str:

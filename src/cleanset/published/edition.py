@@ -16,16 +16,13 @@ from cleanset.dataset.labels import timm_reassessed
 from cleanset.edition.create import CHECKOUT
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.exports.description import SCOOTER
 from cleanset.files import write_text
 from cleanset.tables import INDEX, LOCATIONS, write_table
 from cleanset.yaml_files import read_yaml
 
 PUBLISHED_EDITION = Edition(CHECKOUT / "imagenet-published")
 """The edition that is replayed."""
-PUBLISHED_REVIEWER = "scooter"
-"""The reviewer whose folder in imagenet/reviews has the published verdicts."""
-PUBLISHED_ROLE = "norm_robust"
-"""The model that the published set was made for."""
 LAST_STAGE = "count"
 """The replay ends with this stage; export and report need the images."""
 _EXPECTED = "expected the published edition of this checkout: git checkout it"
@@ -69,7 +66,7 @@ def write_edition(folder: Path, labels: Mapping[str, Sequence[int]]) -> Edition:
     for path in (PUBLISHED_EDITION.dvc_yaml, PUBLISHED_EDITION.raw_md5):
         shutil.copy(path, folder)
     _write_params(edition)
-    shutil.copytree(PUBLISHED_EDITION.reviews / PUBLISHED_REVIEWER, edition.reviews / PUBLISHED_REVIEWER)
+    shutil.copytree(PUBLISHED_EDITION.reviews / SCOOTER, edition.reviews / SCOOTER)
     write_table(edition.index, index_of(labels), INDEX)
     write_table(edition.locations, pd.DataFrame(columns=LOCATIONS.names), LOCATIONS)
     _dvc(edition, "init", "--no-scm", "--quiet")

@@ -40,8 +40,11 @@ from cleanset.review.store import check_reviews
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.vocabulary import BOX_UNKNOWN, SourceCheck
 
-VERSION = "1.0.0"
-"""The version that card and Croissant give; raised when a changed list or verdict changes what is in a set."""
+VERSION, DATE = "1.0.0", "2026-11-23"
+"""Version and date that card and Croissant give; raised when a changed list or verdict changes what is in a set.
+
+A set with further reviews or with a notice has no date: the version does not say what is in it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +101,19 @@ def write_set(folder: Path, chosen: SelectedImages, source: SourceImages, out: s
             raise
         if source.is_archive:
             check_md5(source.images, md5_of_archive(), source.expected_md5)
-    release = Release(
-        version=VERSION,
-        archive=source.images.resolve().name,
-        archive_md5=source.expected_md5 if source.is_archive else "",
-        review=review_policy(chosen.params.review),
-        reviewers=tuple(verdicts_by_reviewer(votes)),
-    )
     notices = [
         *unreviewed_notice(chosen.params.review.unreviewed_are_clean),
         *unverified_notice(source.check),
         *_trial_notice(source),
     ]
+    release = Release(
+        version=VERSION,
+        date="" if notices or chosen.choice.reviews else DATE,
+        archive=source.images.resolve().name,
+        archive_md5=source.expected_md5 if source.is_archive else "",
+        review=review_policy(chosen.params.review),
+        reviewers=tuple(verdicts_by_reviewer(votes)),
+    )
     provenance = Provenance(
         model=model,
         release=release,

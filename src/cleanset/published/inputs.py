@@ -13,11 +13,13 @@ from cleanset.dataset.ilsvrc import VALIDATION_IMAGES, class_indices, image_numb
 from cleanset.errors import CleansetError
 from cleanset.exports.description import SCOOTER, InputDigest
 from cleanset.files import md5, sha256
-from cleanset.published.choice import PUBLISHED_MODEL
 from cleanset.review.store import Votes, read_file, read_reviews
 
 HERE = Path(__file__).resolve().parent
-TOP5, LABELS, DIGESTS = (HERE / "data" / name for name in ("top5.csv", "ilsvrc_labels.txt", "digests.csv"))
+_DATA = HERE / "data"
+TOP5, BEYOND, LABELS, DIGESTS = (
+    _DATA / name for name in ("top5.csv", "beyond.csv", "ilsvrc_labels.txt", "digests.csv")
+)
 VERDICTS = HERE / "reviews" / SCOOTER
 MAX_TOP5_RANK = 5
 
@@ -63,18 +65,18 @@ def with_further_reviews(votes: Votes, folders: Iterable[Path]) -> Votes:
     return joined
 
 
-def published_candidates(model: str, verdicts: Votes) -> pd.DataFrame:
+def published_candidates(model: str) -> pd.DataFrame:
     """The candidates of a model, in the order of its published list: image_id, class_index, tier, rank, confidence.
 
-    Those of PUBLISHED_MODEL include the images with a verdict from beyond its list, whose confidence is NaN. As
-    published, the model's own images make up tier top5 (`protocol: as_published`).
+    The images from beyond its list follow those of their class, with confidence NaN. As published, the model's own
+    images make up tier top5 (`protocol: as_published`).
     """
     # float, because pandas' own parser may be off by one digit
     top5 = pd.read_csv(TOP5, converters={"confidence": float}).astype({"confidence": "float32"})
     listed = top5.loc[top5["model"] == model, ["class_index", "image_id", "confidence"]]
-    known = set(listed["image_id"])
-    beyond = sorted(key for key in verdicts if key[1] not in known) if model == PUBLISHED_MODEL else []
-    frame = pd.concat([listed, pd.DataFrame(beyond, columns=["class_index", "image_id"])], ignore_index=True)
+    beyond = pd.read_csv(BEYOND)
+    beyond = beyond.loc[beyond["model"] == model, ["class_index", "image_id"]]
+    frame = pd.concat([listed, beyond], ignore_index=True)
     # stable: within a class the list's order, then the images from beyond it
     frame = frame.sort_values("class_index", kind="stable")
     rank = frame.groupby("class_index").cumcount() + 1
@@ -83,7 +85,7 @@ def published_candidates(model: str, verdicts: Votes) -> pd.DataFrame:
 
 def digests_of_inputs(votes: Votes) -> list[InputDigest]:
     """The digests of the published files, and of the reviews that were read beside them, by reviewer."""
-    found = [_digest(f"imagenet/published/{path.name}", [path.read_bytes()]) for path in (LABELS, TOP5)]
+    found = [_digest(f"imagenet/published/{path.name}", [path.read_bytes()]) for path in (LABELS, TOP5, BEYOND)]
     found.append(_digest("imagenet/reviews/scooter", [path.read_bytes() for path in sorted(VERDICTS.glob("n*.yaml"))]))
     others = sorted({reviewer for by_reviewer in votes.values() for reviewer in by_reviewer} - {SCOOTER})
     for reviewer in others:

@@ -49,9 +49,8 @@ def select_images(choice: PublishedChoice) -> SelectedImages:
         },
         "the published set",
     )
-    verdicts = published_verdicts()
-    votes = with_further_reviews(verdicts, choice.reviews)
-    candidates = published_candidates(choice.model, verdicts)
+    votes = with_further_reviews(published_verdicts(), choice.reviews)
+    candidates = published_candidates(choice.model)
     decided = decide_all(params.review, votes, {choice.model: {}})
     reviewed = with_decisions(candidates, partial(decided.for_candidate, choice.model))
     filled = fill(reviewed, IMAGES_PER_CLASS, params.review.crops_in_rank)

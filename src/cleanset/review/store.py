@@ -10,6 +10,7 @@ from cleanset.dataset.ilsvrc import class_indices
 from cleanset.errors import CleansetError, cut
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop
+from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
 from cleanset.review.verdicts import OFFICIAL, Review, Vote, parse_reviews
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ NOTE_ON_REVIEWS = "README.md"
 
 GUIDELINES = "GUIDELINES.md"
 """The rules of the reviews, allowed there too."""
+
+AUDIT = "audit"
+"""The folder of the audits, in the folder of all reviews; no reviewer has this name."""
 
 MAX_NAME = 64
 """Longest name of a reviewer, in characters: a file system has a limit for the path."""
@@ -39,7 +43,15 @@ Votes = dict[tuple[int, str], dict[str, Vote]]
 
 
 def read_reviews(folder: Path) -> Votes:
-    """All votes under `reviews/`. Raises CleansetError for a file that does not belong there."""
+    """All votes under `reviews/` that decide. Raises CleansetError for a file that does not belong there.
+
+    Answers to gold items and the verdicts of audits are left out.
+    """
+    return without_golds(read_votes(folder), read_gold_key(folder))
+
+
+def read_votes(folder: Path) -> Votes:
+    """All votes in the folders of reviewers in `folder`, answers to gold items among them."""
     votes: Votes = defaultdict(dict)
     for reviewer in reviewer_folders(folder):
         for path in _visible(reviewer):
@@ -56,7 +68,8 @@ def read_reviews(folder: Path) -> Votes:
 
 def reviewer_folders(folder: Path) -> list[Path]:
     """The folder of each reviewer, by name. Raises CleansetError for anything else in `folder`."""
-    found = [path for path in _visible(folder) if path.name not in (NOTE_ON_REVIEWS, GUIDELINES)]
+    others = (NOTE_ON_REVIEWS, GUIDELINES, GOLD_KEY, AUDIT)
+    found = [path for path in _visible(folder) if path.name not in others]
     for reviewer in found:
         _refuse_link(reviewer)
         if not reviewer.is_dir() or not _REVIEWER.fullmatch(reviewer.name):
@@ -80,6 +93,8 @@ def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
     """The path of a reviewer's verdicts on a class. Raises CleansetError for an invalid name or an unknown class."""
     if not _REVIEWER.fullmatch(reviewer):
         raise CleansetError(f"reviewer {cut(reviewer, MAX_NAME)!r}: expected a name of {_EXPECTED_NAME}")
+    if reviewer == AUDIT:
+        raise CleansetError(f"reviewer {AUDIT!r}: the folder of the audits; expected another name")
     if wnid not in class_indices():
         raise CleansetError(f"unknown class {wnid!r}; expected a wnid such as n01440764")
     return folder / reviewer / f"{wnid}.yaml"

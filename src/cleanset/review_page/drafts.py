@@ -1,6 +1,7 @@
 """A verdict in the making, and the verdicts that were made in a tab, which can be undone."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -12,6 +13,9 @@ from cleanset.review_page.session import Session
 from cleanset.saving import ChangedMeanwhileError
 from cleanset.validation import first_problem
 
+if TYPE_CHECKING:  # it imports SciPy, which would delay the start
+    from cleanset.hints.crop_box import CropProposal
+
 
 @dataclass
 class Draft:
@@ -19,6 +23,7 @@ class Draft:
 
     `visible_in`: the box, and the only one, for which the reviewer has stated that the object stays fully visible.
     `note`: the notes of the verdict that the board takes, to begin its own with.
+    `proposal`: a box to start from; `awaits_proposal`: the image is still being measured for one.
     """
 
     verdict: str
@@ -26,13 +31,26 @@ class Draft:
     box: Box | None = None
     visible_in: Box | None = None
     note: str = ""
+    proposal: "CropProposal | None" = None
+    awaits_proposal: bool = False
 
-    def toggle_visible(self, drawn: Box | None) -> None:
-        """State that the object stays fully visible in the box that is drawn, or take the statement back."""
+    def propose(self, proposal: "CropProposal") -> None:
+        """Offer a box, and its reason unless there is a better one."""
+        self.proposal, self.awaits_proposal = proposal, False
+        if self.reason in (None, "other"):
+            self.reason = proposal.reason
+
+    def toggle_visible(self, drawn: Box | None, was_shown: bool = True) -> None:
+        """State that the object stays fully visible in the box that is drawn, or take the statement back.
+
+        `was_shown`: a box was on the screen when the key was pressed; a proposal is not accepted unseen.
+        """
         if self.visible_in is not None:
             self.visible_in = None
         elif drawn is None:
             raise CleansetError("draw the box first: v states that the object stays fully visible in it")
+        elif self.proposal is not None and drawn == self.proposal.box and not was_shown:
+            raise CleansetError("the proposed box was not shown yet when v was pressed: look, and press it again")
         else:
             self.visible_in = drawn
 

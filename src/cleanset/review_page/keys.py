@@ -70,6 +70,7 @@ HELP: dict[str, tuple[Key, ...]] = {
         Key("arrows", "move it by a pixel (held down: by five)"),
         Key("Shift+arrows", "move its right or bottom edge"),
         Key("Ctrl+arrows", "move its left or top edge"),
+        Key("p", "draw the proposed box again"),
         Key("v", "the object stays fully visible; ends when the box changes"),
         Key("Enter  Esc", "save; discard the change"),
     ),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import pandas as pd
 
@@ -10,6 +11,7 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop
+from cleanset.review.gold import GoldKey, without_golds
 from cleanset.review.save import save
 from cleanset.review.store import Votes, check_reviews, read_file, review_file, reviewer_folders
 from cleanset.review.verdicts import Review, Vote
@@ -57,13 +59,20 @@ class StoredVotes:
     """The reviews in `folder`, which others may change at any time, and where `reviewer` saves theirs.
 
     `official_images`: the images are those of the official archive, so that a review may name one by its id alone.
+    `golds`: the gold items; answers to them are left out of the votes unless `mixed`.
     """
 
     def __init__(
-        self, folder: Path, reviewer: str, index: pd.DataFrame, min_crop_pixels: int, official_images: bool = False
+        self,
+        folder: Path,
+        reviewer: str,
+        index: pd.DataFrame,
+        min_crop_pixels: int,
+        official_images: bool = False,
+        golds: GoldKey = MappingProxyType({}),
     ) -> None:
         self.folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
-        self._official_images = official_images
+        self._official_images, self._golds, self.mixed = official_images, golds, False
         self._cache = ReviewCache(folder)
         # by id, for a look-up at every step; the column stays, because check_reviews reads it
         self._index = index.set_index("image_id", drop=False)
@@ -96,13 +105,22 @@ class StoredVotes:
 
         Raises CleansetError or OSError as `review.save.save` does.
         """
+        if expected is None and not self.mixed and (class_index, image_id) in self._golds:
+            # what the file has is an answer to a gold item, which the caller does not see
+            own = self._read_all(class_index).get((class_index, image_id), {}).get(self._reviewer)
+            expected = own.review if own else None
         save(self.folder, self._reviewer, wnids()[class_index], image_id, review, expected)
 
     def _read(self, class_index: int) -> Votes:
+        votes = self._read_all(class_index)
+        return votes if self.mixed else without_golds(votes, self._golds)
+
+    def _read_all(self, class_index: int) -> Votes:
         of_class = self._cache.votes_on_class(wnids()[class_index])
         return {(class_index, image_id): by_reviewer for image_id, by_reviewer in of_class.items()}
 
     def _check_against_images(self, votes: Votes) -> None:
+        votes = without_golds(votes, self._golds)
         reviewed = self._index.index.intersection(sorted({image_id for _, image_id in votes}))
         check_reviews(votes, self._index.loc[reviewed], self._min_crop_pixels, self._official_images)
 

@@ -80,8 +80,8 @@ class TabElements:
         await self._do(lambda: self._tab.leave_note(text))
 
     async def _refresh(self) -> None:
-        if self._tab.mode in ("class", "end", "zoom"):
-            await self._do(lambda: None)
+        if self._tab.mode in ("class", "end", "zoom") or self._tab.is_proposal_awaited:
+            await self._do(self._tab.propose_box)
 
     async def _do(self, what: Callable[[], None]) -> None:
         """Run one action after another, outside of the event loop: writing waits for the disk, images must not."""

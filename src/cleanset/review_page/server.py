@@ -15,11 +15,18 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError, cut
 from cleanset.hints.background import BackgroundHints
+from cleanset.hints.text_cache import usual_text_cache
 from cleanset.images.boxes import Box, check_box, parse_box
+from cleanset.review.audit import AuditPlan
+from cleanset.review.audit_files import verdicts_folder
+from cleanset.review.gold import read_gold_key
 from cleanset.review.look_again import read_look_again
+from cleanset.review.opinions import read_opinions
 from cleanset.review.shares import assigned_share, share_of
 from cleanset.review.store import review_file, reviewer_folders
 from cleanset.review_page import page
+from cleanset.review_page.audit_session import AuditSession, audit_library
+from cleanset.review_page.gold_session import with_golds
 from cleanset.review_page.library import IndexedImage, Library, open_library
 from cleanset.review_page.on_disk import CropScores, StoredVotes
 from cleanset.review_page.session import Session
@@ -49,43 +56,58 @@ def run(
     port: int | None,
     browser: bool,
     look_again: Path | None = None,
+    plan: AuditPlan | None = None,
     share: str | None = None,
 ) -> None:
     """Serve the review page of an edition to one reviewer until Ctrl+C.
 
-    `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`. `share`: the part of
-    the classes to ask for, such as 1/3; without it, what `review.assign` says.
+    `port`: None for the usual one, 0 for any free one. `look_again`: a file for `read_look_again`. `plan`: of the audit
+    whose draws are shown instead. `share`: the part of the classes to ask for, such as 1/3; without it, what
+    `review.assign` says.
     """
 
     review_file(edition.reviews, reviewer, wnids()[0])
 
     def make_application() -> FastAPI:
-        return application(open_session(edition, open_library(edition), reviewer, look_again, share))
+        return application(open_session(edition, open_library(edition), reviewer, look_again, plan, share))
 
     announcement = "Review page: {}  (Ctrl+C ends it; every verdict is on disk)"
     run_page(make_application, announcement, host, port, usual_port(edition.folder, reviewer), browser)
 
 
 def open_session(
-    edition: Edition, library: Library, reviewer: str, look_again: Path | None = None, share: str | None = None
+    edition: Edition,
+    library: Library,
+    reviewer: str,
+    look_again: Path | None = None,
+    plan: AuditPlan | None = None,
+    share: str | None = None,
 ) -> Session:
     """The session of one reviewer, with every class read. Raises CleansetError for an invalid name or share."""
     review_file(edition.reviews, reviewer, wnids()[0])
     reviewer_folders(edition.reviews)
+    if plan is not None:
+        library = audit_library(edition, library, plan, reviewer)
     crop_scores = CropScores(edition, list(library.params.models))
     official = images_are_official(edition, library.params.dataset.images)
     min_crop_pixels = library.params.review.min_crop_pixels
-    stored = StoredVotes(edition.reviews, reviewer, library.index, min_crop_pixels, official)
+    folder = edition.reviews if plan is None else verdicts_folder(edition.reviews, plan.model)
+    folder.mkdir(exist_ok=True)  # git has no empty folder
+    golds = read_gold_key(edition.reviews)
+    stored = StoredVotes(folder, reviewer, library.index, min_crop_pixels, official, golds)
     known = {index: library.candidates(index).keys() for index in library.classes}
     again = {} if look_again is None else read_look_again(look_again, known)
+    session_type = Session if plan is None else AuditSession
+    hints = BackgroundHints(library.photos.read, usual_text_cache())
+    opinions = read_opinions(edition.folder / name for name in library.params.review.opinions)
+    session = session_type(library, stored, reviewer, crop_scores, hints, again, opinions)
     review, classes = library.params.review, list(library.classes)
-    if share is None:
-        asked = assigned_share(classes, reviewer, review.assign, review.overlap)
-    else:
-        asked = share_of(classes, share, review.overlap)
-    session = Session(library, stored, reviewer, crop_scores, BackgroundHints(library.photos.read), again, asked)
+    if share is not None:
+        session.share = share_of(classes, share, review.overlap)
+    elif plan is None:
+        session.share = assigned_share(classes, reviewer, review.assign, review.overlap)
     session.refresh()
-    return session
+    return with_golds(edition, session, golds)
 
 
 def application(session: Session) -> FastAPI:

@@ -8,7 +8,8 @@ from cleanset.errors import CleansetError
 from cleanset.hints.background import BackgroundHints
 from cleanset.review.decisions import decide_all
 from cleanset.review.look_again import LookAgain
-from cleanset.review.queue import Question, State, class_status, combined_state, questions
+from cleanset.review.opinions import Opinions
+from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
 from cleanset.review.shares import Share
 from cleanset.review.store import Votes, reviews_of_reviewer
 from cleanset.review.verdicts import Review
@@ -87,6 +88,7 @@ class Session:
     crop_scores: CropScores
     hints: BackgroundHints
     look_again: LookAgain = field(default_factory=dict)
+    opinions: Opinions = field(default_factory=dict)
     share: Share | None = None
     statuses: dict[int, ReviewerClassStatus] = field(default_factory=dict)
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
@@ -158,6 +160,10 @@ class Session:
             if status.broken or any(role is None or role in question.serves for question in status.questions)
         ]
 
+    def candidates_asked(self, class_index: int) -> ByRole:
+        """The candidates of a class that questions come from."""
+        return self.library.classes[class_index]
+
     def _status_of(self, class_index: int, votes: Votes) -> ReviewerClassStatus:
         """The status of a class with these votes.
 
@@ -165,7 +171,7 @@ class Session:
         """
         review = self.library.params.review
         count = self.library.params.export.images_per_class
-        by_role = self.library.classes[class_index]
+        by_role = self.candidates_asked(class_index)
         predictions = {role: self.crop_scores.predictions(role) for role in by_role}
         decided = replace(decide_all(review, votes, predictions), unreviewed=UNREVIEWED)
         own = reviews_of_reviewer(votes, self.reviewer).get(class_index, {})

@@ -23,6 +23,9 @@ from cleanset.review_page.session import Session
 
 Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]
 
+BOX_SEEN = "box"
+"""Stands among the images seen if the box of a crop was on the screen."""
+
 _STATE_LEFT = {
     "settled": "is settled.",
     "short": "is short: nothing is left to ask.",
@@ -109,7 +112,7 @@ class Tab:
             if key == "visit":
                 self._visit(card)
             elif self.mode in ("reason", "crop"):
-                self._edit_draft(key, box)
+                self._edit_draft(key, seen, box)
             elif self.mode == "filter":
                 self._choose_filter(key)
             elif self.mode == "help" or (self.mode == "guidelines" and key in ("Escape", "Enter", "h")):
@@ -323,10 +326,38 @@ class Tab:
         own = self.cursor.own()
         crops = [own] if own is not None and own.verdict == "crop" else []
         crops += [option.review for option in self.options() if option.box]
-        self.draft = Draft("crop", crops[0].reason, crops[0].box) if crops else Draft("crop")
+        if crops:
+            self.draft = Draft("crop", crops[0].reason, crops[0].box)
+        else:
+            self.draft = Draft("crop", self._reason_of_asked_box())
         self.mode = "crop"
+        self.propose_box()
 
-    def _edit_draft(self, key: str, box: Box | None) -> None:
+    def _reason_of_asked_box(self) -> str | None:
+        """The reason of the verdict on the image in focus that lacks only its box."""
+        votes = self.cursor.status.votes.get((self.cursor.class_index, self.cursor.focus or ""), {})
+        reasons = [vote.review.reason for _, vote in sorted(votes.items()) if vote.review.box_unknown]
+        return reasons[0] if reasons and self.cursor.is_box_asked() else None
+
+    @property
+    def is_proposal_awaited(self) -> bool:
+        """Whether a box may still be proposed for the crop that is open."""
+        return self.mode == "crop" and self.draft is not None and self.draft.awaits_proposal
+
+    def propose_box(self) -> None:
+        """Propose a box for the crop that is open, once its image is measured, unless it has one from before."""
+        draft, focus = self.draft, self.cursor.focus
+        if self.mode != "crop" or focus is None or draft is None or draft.box or draft.proposal:
+            return
+        hints = self.session.hints
+        hints.request([focus])
+        # asked first: what ends in between is found the next time
+        draft.awaits_proposal = hints.is_measuring(focus)
+        proposal = hints.crop_proposal(focus, self.session.library.params.review.min_crop_pixels)
+        if proposal is not None:
+            draft.propose(proposal)
+
+    def _edit_draft(self, key: str, seen: Collection[str], box: Box | None) -> None:
         assert self.draft is not None
         if key == "Escape":
             self.draft = None
@@ -338,7 +369,7 @@ class Tab:
         elif self.mode == "crop" and key == "box":
             self.draft.change_box(box)
         elif self.mode == "crop" and key == "v":
-            self.draft.toggle_visible(box)
+            self.draft.toggle_visible(box, BOX_SEEN in seen)
         elif self.mode == "crop" and key == "Enter":
             self._save_crop(box)
 

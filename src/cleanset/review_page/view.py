@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cleanset.images.boxes import Crop
+from cleanset.review.opinions import Opinion
 from cleanset.review.queue import Candidate
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
@@ -33,8 +34,8 @@ class Card:
     """An image among those side by side.
 
     `own`: this reviewer's verdict; `others`: the verdicts of others that may be shown; `box_asked`: only the box of a
-    crop is asked for; `misclassified_by`: the models that misclassify the crop; `fault`: the reason why the image
-    cannot be shown.
+    crop is asked for; `opinions`: what studies of labels found; `misclassified_by`: the models that misclassify the
+    crop; `fault`: the reason why the image cannot be shown.
     """
 
     number: int
@@ -48,6 +49,7 @@ class Card:
     asked: bool
     box_asked: bool
     hints: "Sequence[Hint]"
+    opinions: Sequence[Opinion]
     misclassified_by: Sequence[str]
     look_again: str | None
     unsaved_note: str | None
@@ -92,6 +94,7 @@ def cards(tab: Tab) -> list[Card]:
                 in_focus=image_id == tab.cursor.focus,
                 asked=image_id in asked,
                 box_asked=image_id in boxes,
+                opinions=session.opinions.get(image_id, ()),
                 hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
                 misclassified_by=_misclassified_by(tab, image_id, own),
                 look_again=status.look_again.get(image_id),
@@ -205,7 +208,8 @@ def _time_left(session: Session, classes: int) -> str | None:
 def _ahead(tab: Tab) -> Iterator[str]:
     """The addresses of the images of the classes that come next; their hints are measured meanwhile."""
     session = tab.session
-    images = [*tab.cursor.images()]
+    # the one in focus first, whose crop may wait for a proposal
+    images = [*filter(None, [tab.cursor.focus]), *tab.cursor.images()]
     for class_index in tab.order.upcoming(tab.cursor.class_index):
         there = Cursor(session)
         session.refresh_class(class_index)

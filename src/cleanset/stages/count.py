@@ -14,6 +14,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import md5, write_text
 from cleanset.metrics import write_metrics
 from cleanset.review.agreement import agreement_of_reviewers
+from cleanset.review.audit import audit_numbers
+from cleanset.review.audit_files import read_audit
 from cleanset.review.store import read_reviews
 from cleanset.selection.candidates import check_same_images
 from cleanset.selection.crop_check import check_scored, effect, predictions_of_crops
@@ -65,6 +67,7 @@ def run(edition: Edition) -> None:
             numbers |= effect(selection, predictions)
         numbers |= closeness(measured(read_table(edition.margins(role), MARGINS), unknown[role]))
         numbers |= agreement_of_reviewers(votes, keys(selection) | keys(rejected))
+        numbers |= audit_numbers(read_audit(edition.reviews, role, list(params.models), votes, index, selection))
         for name, number in numbers.items():
             lines.setdefault(f"totals/{name}", {})[role] = number
         short.append(short_classes(selection, rejected, classes, per).assign(model=role))

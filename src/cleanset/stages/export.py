@@ -40,6 +40,7 @@ from cleanset.files import replacing
 from cleanset.images.codec import Read
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
+from cleanset.review.audit_files import read_audit_json
 from cleanset.review.store import GUIDELINES
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, read_record
@@ -77,6 +78,7 @@ def run(edition: Edition, role: str) -> None:
     released = release(edition, params, votes)
     # preprocess has compared a tar with raw.md5; a folder is in no such list
     source_check: SourceCheck = "archive_md5" if released.archive_md5 else "none"
+    audit = read_audit_json(edition.audit(role))
     provenance = Provenance(
         model=role,
         release=released,
@@ -91,7 +93,7 @@ def run(edition: Edition, role: str) -> None:
         readings=readings(params),
         scored=scored,
         params=determining_params(params),
-        inputs=input_digests(edition.folder, inputs(edition, role)),
+        inputs=input_digests(edition.folder, inputs(edition, role, audited=audit is not None)),
     )
     is_list = isinstance(scored, ListRecord)
     known = with_known_confidences(selection, scored.beyond if isinstance(scored, ListRecord) else ())
@@ -99,7 +101,7 @@ def run(edition: Edition, role: str) -> None:
     read = verified_images(edition, params.dataset.images, index).read
     with replacing(edition.export(role)) as folder:
         entries = write_images(folder, role, rows, read)
-        texts = {CARD: card(provenance, selection, rejected, votes), REJECTED_CSV: rejected_csv(rejected)}
+        texts = {CARD: card(provenance, selection, rejected, votes, audit), REJECTED_CSV: rejected_csv(rejected)}
         guidelines = text_of_table(edition.votes(role), GUIDELINES)
         if guidelines:
             texts[GUIDELINES] = guidelines
@@ -112,10 +114,12 @@ def run(edition: Edition, role: str) -> None:
         )
 
 
-def inputs(edition: Edition, role: str) -> list[Path]:
+def inputs(edition: Edition, role: str, audited: bool = False) -> list[Path]:
     """The files that a set is made from, beside the images, which the index checks."""
     tables = (edition.crop_scores, edition.votes, edition.selection, edition.rejected)
-    return [edition.index, edition.scored_with(role), *(table(role) for table in tables)]
+    # without an audit its file says nothing, and cards made before there were audits stay as they are
+    audit = [edition.audit(role)] if audited else []
+    return [edition.index, edition.scored_with(role), *(table(role) for table in tables), *audit]
 
 
 def release(edition: Edition, params: Params, votes: pd.DataFrame) -> Release:

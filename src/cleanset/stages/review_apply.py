@@ -1,9 +1,11 @@
-"""Stage review_apply: fill one model's classes from its candidates and the human verdicts."""
+"""Stage review_apply: fill one model's classes from its candidates and the human verdicts; what its audit says."""
 
 from functools import partial
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, images_are_official
+from cleanset.files import write_text
+from cleanset.review.audit_files import audit_json, read_audit
 from cleanset.review.decisions import decide_all
 from cleanset.review.guidelines import own_guidelines
 from cleanset.review.store import GUIDELINES, accepted_votes, checked_reviews
@@ -23,7 +25,7 @@ from cleanset.tables import (
 
 
 def run(edition: Edition, role: str) -> None:
-    """Read candidates, reviews and the scores of crops; write votes, selection, rejected: data/*/<role>.parquet."""
+    """Read candidates, reviews and the scores of crops; write votes, selection, rejected, audit: data/*/<role>.*."""
     params = read_params(edition.folder)
     model = params.model(role)
     candidates = read_table(edition.candidates(role), CANDIDATES)
@@ -43,3 +45,5 @@ def run(edition: Edition, role: str) -> None:
     write_table(edition.votes(role), vote_table(accepted_votes(votes, params.review.accept), filled), VOTES, texts)
     write_table(edition.selection(role), filled.selection, SELECTION)
     write_table(edition.rejected(role), filled.rejected, REJECTED)
+    audit = read_audit(edition.reviews, role, list(params.models), votes, index, filled.selection)
+    write_text(edition.audit(role), audit_json(audit))

@@ -65,7 +65,7 @@ class Photos:
     def cropped(self, image_id: str, box: Box | None, see: Callable[[Image.Image], Image.Image]) -> bytes:
         """PNG of the part inside `box`, or of the whole image, after `see`."""
         with self._decoding:
-            image = decode(self.read(image_id)).convert("RGB")
+            image = decode(self.read(image_id), self._formats).convert("RGB")
             out = io.BytesIO()
             # level 1 is the fastest: the image is made while somebody waits for it
             see(image.crop(box) if box else image).save(out, format="PNG", compress_level=1)

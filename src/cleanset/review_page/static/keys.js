@@ -20,7 +20,8 @@ const isThere = (image) => image.complete && image.naturalWidth > 0;
 const seen = () =>
   [...document.querySelectorAll("#view img[data-image]")]
     .filter((image) => isThere(image) || (shown.wnid === view().dataset.wnid && shown.images.has(image.dataset.image)))
-    .map((image) => image.dataset.image);
+    .map((image) => image.dataset.image)
+    .concat(box() ? ["box"] : []);
 
 export const isBusy = () => isUnanswered() || waiting.length > 0;
 

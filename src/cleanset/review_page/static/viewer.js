@@ -14,7 +14,10 @@ let kept = null; // the zoom that the next image is shown with: ratio, and the m
 
 // Show another image, or none.
 export function showViewer(next) {
-  if (next === image) return;
+  if (next === image) {
+    takeProposal();
+    return;
+  }
   if (cropper !== null && image.dataset.ready && image.dataset.look === "zoom") rememberZoom();
   if (next?.dataset.look !== "zoom") kept = null;
   cropper?.destroy();
@@ -36,6 +39,19 @@ function done(element) {
 
 export const box = () => (image?.dataset.look === "crop" && edges ? [...edges] : null);
 
+// The box that the server proposes.
+function proposal() {
+  const proposed = document.querySelector("#panel")?.dataset.proposal;
+  return proposed ? proposed.split(",").map(Number) : null;
+}
+
+// Draw it, once, unless a box is drawn or being drawn: it may come while somebody draws.
+function takeProposal() {
+  if (!cropper?.ready || image.dataset.look !== "crop" || image.dataset.proposed || edges || drag || !proposal()) return;
+  image.dataset.proposed = "1";
+  setBox(proposal());
+}
+
 function startCropping(element) {
   cropper = new Cropper(element, {
     ...OPTIONS,
@@ -49,6 +65,7 @@ function startCropping(element) {
     minCropBoxHeight: 2,
     ready() {
       setBox(element.dataset.box ? element.dataset.box.split(",").map(Number) : null);
+      takeProposal();
       done(element);
     },
     cropstart({ detail: { action } }) {
@@ -221,7 +238,7 @@ function restoreZoom() {
   cropper.moveTo(container.width / 2 - kept.middle[0] * width, container.height / 2 - kept.middle[1] * height);
 }
 
-// Zoom or move the image by a key; whether it is one of these keys.
+// Zoom or move the image by a key, or draw the proposed box; whether it is one of these keys.
 export function zoomByKey({ name, shift }, mode) {
   if (cropper === null) return false;
   if (mode === "zoom" && shift && name.startsWith("Arrow")) {
@@ -231,6 +248,7 @@ export function zoomByKey({ name, shift }, mode) {
   else if (name === "-") cropper.zoom(-0.2);
   else if (name === "1" || name === "2" || name === "4") cropper.zoomTo(Number(name));
   else if (name === "0") resetZoom();
+  else if (name === "p" && mode === "crop" && proposal()) setBox(proposal());
   else return false;
   return true;
 }

@@ -1,0 +1,179 @@
+"""Gold items: images with a known verdict, mixed in unseen, and the answers that reviewers gave to them.
+
+A gold item is shown under the id of the image that it was made from, with other bytes. An answer to it lies among the
+reviewer's other verdicts and differs from them in nothing but the SHA-256, by which `reviews/gold.csv` tells it apart.
+It never decides anything.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleanset.dataset.ilsvrc import class_indices, wnids
+from cleanset.errors import CleansetError
+from cleanset.files import read_text
+from cleanset.parsing import parse_csv
+from cleanset.review.verdicts import Review, Vote
+from cleanset.validation import shown
+from cleanset.vocabulary import REASONS
+
+GOLD_KEY = "gold.csv"
+"""The file in `reviews/` that lists the gold items with their verdicts."""
+
+COLUMNS = ("wnid", "image_id", "sha256", "reason", "source")
+SOURCES = ("planted", "published", "settled")
+"""Where the verdict comes from: a flaw that was drawn into the image, a published verdict, three reviewers."""
+
+_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+Key = tuple[int, str]
+"""Class index and image id."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldItem:
+    """An image with a known verdict. `reason`: why it is flawed; None for a clean one."""
+
+    class_index: int
+    image_id: str
+    sha256: str
+    reason: str | None
+    source: str
+
+    @property
+    def key(self) -> Key:
+        """Class index and image id."""
+        return self.class_index, self.image_id
+
+    @property
+    def is_flawed(self) -> bool:
+        """Whether the known verdict is another than clean."""
+        return self.reason is not None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldAnswer:
+    """A reviewer's verdict on a gold item."""
+
+    reviewer: str
+    item: GoldItem
+    review: Review
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether the verdict is clean for a clean item, and any other for a flawed one."""
+        return (self.review.verdict == "clean") != self.item.is_flawed
+
+
+GoldKey = Mapping[Key, GoldItem]
+"""The gold items by class index and image id."""
+
+
+def read_gold_key(reviews: Path) -> dict[Key, GoldItem]:
+    """The gold items that `reviews/gold.csv` lists; none without the file. Raises CleansetError for a bad line."""
+    path = reviews / GOLD_KEY
+    if not path.is_file():
+        return {}
+    return parse_gold_key(read_text(path, "save it as UTF-8"), str(path))
+
+
+def parse_gold_key(text: str, where: str) -> dict[Key, GoldItem]:
+    """The gold items in the text of a gold.csv. Raises CleansetError, naming `where` and the line."""
+    found: dict[Key, GoldItem] = {}
+    seen: set[str] = set()
+    for number, row in parse_csv(text, COLUMNS, where):
+        place = f"{where}, line {number}"
+        class_index = class_indices().get(row["wnid"])
+        if class_index is None or not _ID.fullmatch(row["image_id"]) or not _SHA256.fullmatch(row["sha256"]):
+            raise CleansetError(
+                f"{place}: {shown(','.join(row.values()))}; expected a wnid, an image id and a SHA-256: make the items "
+                "with cleanset review gold"
+            )
+        if row["reason"] not in ("", *REASONS) or row["source"] not in SOURCES:
+            raise CleansetError(
+                f"{place}: reason {shown(row['reason'])}, source {shown(row['source'])}; expected a reason or nothing "
+                f"for a clean image, and one of {', '.join(SOURCES)}"
+            )
+        item = GoldItem(class_index, row["image_id"], row["sha256"], row["reason"] or None, row["source"])
+        if item.image_id in seen:
+            raise CleansetError(f"{place}: {item.image_id} a second time; expected an image once: remove the line")
+        seen.add(item.image_id)
+        found[item.key] = item
+    return found
+
+
+def gold_key_text(items: Iterable[GoldItem]) -> str:
+    """The text of a gold.csv, sorted by class and image id."""
+    rows = [
+        ",".join((wnids()[item.class_index], item.image_id, item.sha256, item.reason or "", item.source))
+        for item in sorted(items, key=lambda item: item.key)
+    ]
+    return "\n".join([",".join(COLUMNS), *rows, ""])
+
+
+def is_gold_answer(vote: Vote, key: Key, golds: GoldKey) -> bool:
+    """Whether a vote is on the gold item of its image, not on the image."""
+    return key in golds and vote.review.sha256 == golds[key].sha256
+
+
+def without_golds(votes: dict[Key, dict[str, Vote]], golds: GoldKey) -> dict[Key, dict[str, Vote]]:
+    """The votes on the images themselves; the same object where no vote is on a gold item."""
+    if not any(key in golds for key in votes):
+        return votes
+    kept = {
+        key: {name: vote for name, vote in by_reviewer.items() if not is_gold_answer(vote, key, golds)}
+        for key, by_reviewer in votes.items()
+    }
+    return {key: by_reviewer for key, by_reviewer in kept.items() if by_reviewer}
+
+
+def gold_answers(votes: Mapping[Key, Mapping[str, Vote]], golds: GoldKey) -> list[GoldAnswer]:
+    """The answers to gold items among votes, by class, image id and reviewer."""
+    return [
+        GoldAnswer(reviewer, golds[key], vote.review)
+        for key, by_reviewer in sorted(votes.items())
+        for reviewer, vote in sorted(by_reviewer.items())
+        if is_gold_answer(vote, key, golds)
+    ]
+
+
+def chosen_golds(
+    golds: GoldKey, known: Collection[Key], open_classes: Collection[int], answered: Collection[Key], wanted: int
+) -> list[GoldItem]:
+    """The gold items that one reviewer is shown: the answered ones, and further ones up to `wanted` in all.
+
+    `known`: the images that the reviewer has judged, whose gold items would be recognised. A further item needs a class
+    in which the reviewer is asked something else (`open_classes`), one in each at most; flawed ones come first.
+    """
+    chosen = [golds[key] for key in sorted(answered)]
+    taken = {item.class_index for item in chosen}
+    further: dict[int, GoldItem] = {}
+    for item in priority(golds.values()):
+        if item.class_index in open_classes and item.class_index not in taken and item.key not in known:
+            further.setdefault(item.class_index, item)
+    # one for each class, then the flawed ones of all classes before the clean ones
+    return chosen + priority(further.values())[: max(0, wanted - len(chosen))]
+
+
+def priority(items: Iterable[GoldItem]) -> list[GoldItem]:
+    """Flawed items before clean ones, each in an order that looks random and is always the same."""
+    return sorted(items, key=lambda item: (not item.is_flawed, hashlib.sha256(item.sha256.encode()).digest()))
+
+
+def number_of_golds(share: float, others: int) -> int:
+    """The number of gold items that make up `share` of what is shown, beside `others` images."""
+    return round(share / (1 - share) * others)
+
+
+def place_among(item: GoldItem, places: int) -> int:
+    """The place of a gold item among the first images of its class, 0 to `places` - 1; always the same."""
+    return int(hashlib.sha256(f"place {item.sha256}".encode()).hexdigest(), 16) % max(1, places)
+
+
+def reasons_in(items: Sequence[GoldItem]) -> list[str]:
+    """The reasons of the flawed items, in the order of the vocabulary."""
+    present = {item.reason for item in items}
+    return [reason for reason in REASONS if reason in present]

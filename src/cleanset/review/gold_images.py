@@ -1,0 +1,183 @@
+"""`cleanset review gold`: makes gold items, their images in a folder and their verdicts in `reviews/gold.csv`."""
+
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+
+from PIL import Image
+
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition, images_are_official, verified_images
+from cleanset.errors import CleansetError
+from cleanset.files import replacing, sha256, write_text
+from cleanset.images.codec import Read, decode
+from cleanset.review.gold import GOLD_KEY, GoldItem, Key, gold_key_text, read_gold_key
+from cleanset.review.planting import PLANTERS, Planter
+from cleanset.review.queue import ByRole, Candidate, candidates_by_class, order_in_class
+from cleanset.review.store import BOARD, Votes, basis_of, checked_reviews
+from cleanset.review.verdicts import Review
+from cleanset.tables import CANDIDATES, INDEX, read_table
+
+PUBLISHED = "scooter"
+"""The reviewer under whose name the published verdicts lie."""
+
+ENOUGH = 3
+"""Reviewers who must agree on an image that counts as settled."""
+
+_COMMENT = b"\xff\xfe\x00\x04\x00\x00"
+"""An empty comment of a JPEG file: other bytes, the same pixels."""
+
+
+def make(
+    edition: Edition,
+    folder: Path,
+    counts: Mapping[str, int],
+    clean: int,
+    planters: Mapping[str, Planter] = PLANTERS,
+) -> str:
+    """Add items of each source, and clean ones; return a report.
+
+    `counts`: the number of flawed items, by source; `clean`: of clean ones. Items that are there stay. Raises
+    CleansetError if none could be made.
+    """
+    params = read_params(edition.folder)
+    if not any(counts.values()) and not clean:
+        raise CleansetError(
+            "review gold: no number; expected how many: --planted 50, --published, --settled or --clean"
+        )
+    index = read_table(edition.index, INDEX)
+    tables = {role: read_table(edition.candidates(role), CANDIDATES) for role in params.models}
+    classes = candidates_by_class(tables, params.dataset.class_list())
+    official = images_are_official(edition, params.dataset.images)
+    votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
+    read = verified_images(edition, params.dataset.images, index).read
+    golds = read_gold_key(edition.reviews)
+    found = dict(golds)
+    folder.mkdir(parents=True, exist_ok=True)
+    wishes = [*((source, True, count) for source, count in counts.items()), ("", False, clean)]
+    for source, is_flawed, count in wishes:
+        for (key, reason, origin), _ in zip(
+            _bases(source, is_flawed, votes, classes, found), range(count), strict=False
+        ):
+            found[key] = _item(key, reason, origin, folder, read, planters)
+    made = [item for key, item in found.items() if key not in golds]
+    if not made:
+        raise CleansetError(
+            "review gold: no image fits; expected candidates (--planted), or images with verdicts of "
+            f"{PUBLISHED} (--published) or of {ENOUGH} reviewers who agree (--settled)"
+        )
+    write_text(edition.reviews / GOLD_KEY, gold_key_text(found.values()))
+    return _report(edition, folder, made, sum(counts.values()) + clean)
+
+
+def _report(edition: Edition, folder: Path, made: list[GoldItem], wanted: int) -> str:
+    kinds = Counter(item.source if item.is_flawed else "clean" for item in made)
+    lines = [f"{folder}: {len(made)} gold items made ({', '.join(f'{name} {n}' for name, n in sorted(kinds.items()))})"]
+    if len(made) < wanted:
+        lines.append(f"{wanted - len(made)} more were asked for, but no other image fits")
+    params = read_params(edition.folder)
+    if params.review.gold is None:
+        lines.append(f"Mix them in by the params: review: {{gold: {{folder: {folder.as_posix()}, share: 0.05}}}}")
+    return "\n".join(lines)
+
+
+def _bases(
+    source: str, is_flawed: bool, votes: Votes, classes: Mapping[int, ByRole], taken: Mapping[Key, object]
+) -> Iterator[tuple[Key, str | None, str]]:
+    """The images that items of a source can be made from, with reason and source; each class in turn."""
+    # of images that are candidates of several classes, one class would show the item, another the image
+    several = Counter(
+        name
+        for by_role in classes.values()
+        for name in {each.image_id for of_role in by_role.values() for each in of_role}
+    )
+    candidates = {
+        index: {each.image_id for of_role in by_role.values() for each in of_role if several[each.image_id] == 1}
+        for index, by_role in classes.items()
+    }
+    of_class: dict[int, list[tuple[Key, str | None, str]]] = {}
+    for key, by_reviewer in votes.items():
+        known = _known(source, is_flawed, {name: vote.review for name, vote in by_reviewer.items()})
+        if known is not None and key[1] in candidates.get(key[0], ()):
+            of_class.setdefault(key[0], []).append((key, *known))
+    if source == "planted":
+        for index, by_role in classes.items():
+            last = _last_candidate(by_role, candidates[index])
+            if last is not None:
+                of_class.setdefault(index, []).append(((index, last), None, source))
+    ordered = {index: [each for each in found if each[0] not in taken] for index, found in of_class.items()}
+    for found in ordered.values():
+        # found to be clean comes before not reviewed
+        found.sort(key=lambda each: (each[0] not in votes, _shuffled(each[0])))
+    yield from _in_turn([ordered[index] for index in sorted(ordered, key=lambda index: _shuffled((index, "")))])
+
+
+def _known(source: str, is_flawed: bool, reviews: Mapping[str, Review]) -> tuple[str | None, str] | None:
+    """The reason (None: clean) and source by which an image's verdict is known; None if it is not."""
+    by_people = {name: each for name, each in reviews.items() if basis_of(each) == "explicit"}
+    if source == "planted":
+        is_clean = by_people and all(each.verdict == "clean" for each in by_people.values())
+        return (None, source) if is_clean else None
+    if BOARD in reviews:
+        return None
+    published = {PUBLISHED: by_people[PUBLISHED]} if PUBLISHED in by_people else {}
+    settled = by_people if len(by_people) >= ENOUGH else {}
+    sources = {"published": published, "settled": settled}
+    for name in (source,) if source else sources:
+        given = sources[name]
+        verdicts = {"clean" if each.verdict == "clean" else "flawed" for each in given.values()}
+        if verdicts == {"flawed" if is_flawed else "clean"}:
+            reasons = Counter(each.reason or "other" for each in given.values())
+            return min(reasons, key=lambda reason: (-reasons[reason], reason)) if is_flawed else None, name
+    return None
+
+
+def _last_candidate(by_role: ByRole, among: Collection[str]) -> str | None:
+    """The candidate of a class that is least likely to be asked for; None where there are few."""
+    models: dict[str, list[Candidate]] = {}
+    for of_role in by_role.values():
+        for each in of_role:
+            models.setdefault(each.image_id, []).append(each)
+    if len(models) <= ENOUGH * 2:
+        return None
+    alone = [image_id for image_id in models if image_id in among]
+    return max(alone, key=lambda image_id: (order_in_class(models[image_id]), image_id), default=None)
+
+
+def _in_turn(lists: Iterable[list[tuple[Key, str | None, str]]]) -> Iterator[tuple[Key, str | None, str]]:
+    """The first of each list, then the second of each, and so on."""
+    waiting = [list(each) for each in lists]
+    while waiting := [each for each in waiting if each]:
+        for each in waiting:
+            yield each.pop(0)
+
+
+def _shuffled(key: tuple[int, str]) -> bytes:
+    return hashlib.sha256(f"gold {key[0]} {key[1]}".encode()).digest()
+
+
+def _item(
+    key: Key, reason: str | None, source: str, folder: Path, read: Read, planters: Mapping[str, Planter]
+) -> GoldItem:
+    """Write the image of an item, and return the item."""
+    class_index, image_id = key
+    data = read(image_id)
+    if source == "planted":
+        rng = Random(f"gold {image_id}")
+        reason = sorted(planters)[rng.randrange(len(planters))]
+        data = _planted(decode(data).convert("RGB"), planters[reason], rng)
+    else:
+        data = data[:2] + _COMMENT + data[2:]
+    with replacing(folder / f"{image_id}.JPEG") as partial:
+        partial.write_bytes(data)
+    return GoldItem(class_index, image_id, sha256(data), reason, source)
+
+
+def _planted(image: Image.Image, planter: Callable[[Image.Image, Random], Image.Image], rng: Random) -> bytes:
+    image.info = {}
+    out = io.BytesIO()
+    planter(image, rng).save(out, format="JPEG", quality=95)
+    return out.getvalue()

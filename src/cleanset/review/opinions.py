@@ -1,0 +1,63 @@
+"""Second opinions: what studies of labels found on images, from files in `review.opinions`.
+
+The page shows them as questions. They never count as verdicts, and change nothing in a set.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleanset.errors import CleansetError
+from cleanset.files import read_text
+from cleanset.parsing import parse_csv
+from cleanset.validation import shown
+
+COLUMNS = ("image_id", "flag", "source")
+"""Columns of a file of opinions: an image, a finding in a few words, and the study that found it."""
+
+MAX_LETTERS = 60
+"""Letters of a flag or a source, which stand in one line below an image."""
+
+_ID = re.compile(r"ILSVRC2012_val_[0-9]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """A finding of a study on an image, such as `several objects`, and the study's name."""
+
+    flag: str
+    source: str
+
+
+Opinions = Mapping[str, tuple[Opinion, ...]]
+"""The opinions on images, by image id."""
+
+
+def read_opinions(paths: Iterable[Path]) -> Opinions:
+    """Read files of opinions, in their order; an opinion that is there twice counts once.
+
+    Images that are not candidates are allowed. Raises CleansetError, naming file and line, for a missing file, another
+    format, an invalid image id, and a flag or source that is empty or too long.
+    """
+    found: dict[str, dict[Opinion, None]] = {}
+    for path in paths:
+        for number, row in parse_csv(read_text(path, _EXPECTED), COLUMNS, str(path)):
+            where = f"{path}, line {number}"
+            if not _ID.fullmatch(row["image_id"]):
+                raise CleansetError(
+                    f"{where}: {shown(row['image_id'])}; expected an image id such as ILSVRC2012_val_00000001"
+                )
+            opinion = Opinion(*(_words(row[column], f"{where}, {column}") for column in COLUMNS[1:]))
+            found.setdefault(row["image_id"], {})[opinion] = None
+    return {image_id: tuple(opinions) for image_id, opinions in found.items()}
+
+
+_EXPECTED = f"expected a CSV file with the columns {','.join(COLUMNS)} (review.opinions in params.yaml)"
+
+
+def _words(text: str, where: str) -> str:
+    words = text.replace("_", " ").strip()
+    if not words or len(words) > MAX_LETTERS or not words.isprintable():
+        raise CleansetError(f"{where}: {shown(text)}; expected 1 to {MAX_LETTERS} letters in one line")
+    return words

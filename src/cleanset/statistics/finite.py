@@ -1,0 +1,155 @@
+"""Upper bounds of the number of flawed images in a finite set, from images drawn without replacement.
+
+A flawed image that is drawn is found with probability `sensitivity`, each independently of the others; a lower
+sensitivity than the true one only raises a bound.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVEL = 0.95
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """`drawn` of the `images` of a set were looked at, and `found` of them were flawed.
+
+    Raises ValueError unless 0 <= found <= drawn <= images.
+    """
+
+    images: int
+    drawn: int
+    found: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.found <= self.drawn <= self.images:
+            raise ValueError(f"{self.found} of {self.drawn} of {self.images}; expected found <= drawn <= images")
+
+
+def fixed_bound(draws: Draws, level: float = LEVEL, sensitivity: float = 1.0) -> int:
+    """The largest number of flawed images that is not refuted, for a number of draws that was fixed beforehand.
+
+    Exact: the largest D for which finding no more than `found` has a probability above 1 - `level`, by the
+    hypergeometric distribution, thinned by the sensitivity (J. P. Buonaccorsi, "A note on confidence intervals for
+    proportions in finite populations", The American Statistician 41, 1987, for sensitivity 1). In whole images.
+    """
+    _check(level, sensitivity)
+    low, high = draws.found, draws.images
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _at_most_found(draws, middle, sensitivity) > 1 - level:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def open_bound(draws: Draws, level: float = LEVEL, sensitivity: float = 1.0) -> int:
+    """The largest number of flawed images that is not refuted, valid whenever one stops, for whatever reason.
+
+    The largest D with an e-value below 1 / (1 - `level`): I. Waudby-Smith and A. Ramdas, "Confidence sequences for
+    sampling without replacement" (NeurIPS 2020), with a mixture over fewer flawed images only, as it is an upper bound
+    that is asked for. By Ville's inequality no bound of the whole sequence is below the truth with probability
+    `level` or more.
+    """
+    _check(level, sensitivity)
+    return int(np.flatnonzero(log_e_values(draws, sensitivity) < -np.log1p(-level))[-1])
+
+
+def log_e_values(draws: Draws, sensitivity: float = 1.0) -> Floats:
+    """The logarithm of the e-value against each number of flawed images, 0 to `images`.
+
+    The likelihood of the draws under fewer flawed images, averaged by `_weights`, by that under this number: a test
+    martingale in the number of draws. With a true sensitivity above the given one it stays below 1 on average,
+    since the ratio falls with each image found (both distributions have a monotone likelihood ratio).
+    """
+    likelihood = _log_likelihoods(draws, sensitivity)
+    fewer = np.logaddexp.accumulate(likelihood + _log_weights(draws.images))
+    mixture = np.concatenate([[-np.inf], fewer[:-1]])
+    # 0 / 0 is no evidence, and anything against what cannot have happened refutes it
+    with np.errstate(invalid="ignore"):
+        ratio = mixture - likelihood
+    ratio[np.isneginf(mixture) & np.isneginf(likelihood)] = -np.inf
+    # fewer flawed images than were found
+    ratio[: draws.found] = np.inf
+    return ratio
+
+
+def _check(level: float, sensitivity: float) -> None:
+    if not 0 < level < 1 or not 0 <= sensitivity <= 1:
+        raise ValueError(f"level {level}, sensitivity {sensitivity}; expected shares, the level between 0 and 1")
+
+
+@lru_cache(maxsize=8)
+def _log_factorials(largest: int) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1, dtype=np.float64)))])
+
+
+@lru_cache(maxsize=8)
+def _log_weights(images: int) -> Floats:
+    """Half of the weight on no flawed image, the rest by 1 / D, so that each order of magnitude has as much."""
+    weights = np.full(images + 1, 0.5)
+    if images:
+        weights[1:] = 1 / np.arange(1, images + 1)
+        weights[1:] *= 0.5 / weights[1:].sum()
+    logarithms: Floats = np.log(weights)
+    return logarithms
+
+
+def _log_choose(factorials: Floats, total: NDArray[np.int64], chosen: NDArray[np.int64]) -> Floats:
+    """The logarithm of binomial coefficients; minus infinity outside of 0 <= chosen <= total."""
+    inside = (chosen >= 0) & (chosen <= total)
+    total, chosen = np.where(inside, total, 0), np.where(inside, chosen, 0)
+    return np.where(inside, factorials[total] - factorials[chosen] - factorials[total - chosen], -np.inf)
+
+
+def _log_drawn(draws: Draws, flawed: NDArray[np.int64], flawed_drawn: NDArray[np.int64]) -> Floats:
+    """The logarithm of the hypergeometric probability of drawing `flawed_drawn` of `flawed` images."""
+    factorials = _log_factorials(draws.images)
+    all_draws = _log_choose(factorials, np.array(draws.images), np.array(draws.drawn))
+    clean = _log_choose(factorials, draws.images - flawed, draws.drawn - flawed_drawn)
+    return _log_choose(factorials, flawed, flawed_drawn) + clean - all_draws
+
+
+def _log_found(images: int, flawed_drawn: NDArray[np.int64], found: int, sensitivity: float) -> Floats:
+    """The logarithm of the binomial probability of finding `found` of the flawed images drawn."""
+    chosen = _log_choose(_log_factorials(images), flawed_drawn, np.array(found))
+    missed = np.maximum(flawed_drawn - found, 0)
+    with np.errstate(divide="ignore"):
+        logarithms = np.log([sensitivity, 1 - sensitivity])
+    # 0 times minus infinity: an event that did not happen has no part in the product
+    terms = [
+        np.where(count > 0, count * one, 0.0)
+        for count, one in zip((np.array(found), missed), np.maximum(logarithms, -1e300), strict=True)
+    ]
+    return chosen + terms[0] + terms[1]
+
+
+def _log_likelihoods(draws: Draws, sensitivity: float) -> Floats:
+    """The logarithm of the probability of finding as many, for each number of flawed images, 0 to `images`."""
+    flawed = np.arange(draws.images + 1)
+    if sensitivity == 1:
+        return _log_drawn(draws, flawed, np.array(draws.found))
+    total = np.full(draws.images + 1, -np.inf)
+    for flawed_drawn in range(draws.found, draws.drawn + 1):
+        found = _log_found(draws.images, np.array(flawed_drawn), draws.found, sensitivity)
+        total = np.logaddexp(total, _log_drawn(draws, flawed, np.array(flawed_drawn)) + found)
+    return total
+
+
+def _at_most_found(draws: Draws, flawed: int, sensitivity: float) -> float:
+    """The probability of finding at most `found` if `flawed` images of the set are flawed."""
+    if sensitivity == 1:
+        found = np.arange(draws.found + 1)
+        return float(np.exp(_log_drawn(draws, np.array(flawed), found)).sum())
+    flawed_drawn = np.arange(draws.drawn + 1)
+    drawn = np.exp(_log_drawn(draws, np.array(flawed), flawed_drawn))
+    found_less = sum(
+        np.exp(_log_found(draws.images, flawed_drawn, found, sensitivity)) for found in range(draws.found + 1)
+    )
+    return float((drawn * found_less).sum())

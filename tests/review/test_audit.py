@@ -1,0 +1,264 @@
+"""Audits of finished sets: the order of drawing, whose verdicts count, the bound, its files and its commands."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.review.audit import (
+    AuditPlan,
+    AuditResult,
+    GoldCount,
+    Kind,
+    SetImage,
+    audit_numbers,
+    audit_result,
+    continued,
+    draw_order,
+    draws_for,
+    least_sensitivity,
+    new_plan,
+    percent,
+    sentences,
+)
+from cleanset.review.audit_files import read_audit_json, read_plan
+from cleanset.review.store import read_reviews
+from cleanset.review.verdicts import Review, Vote
+from cleanset.stages import count, review_apply
+from cleanset.statistics.exact import lower_limit
+from cleanset.statistics.finite import Draws, fixed_bound, open_bound
+from cleanset.tables import REJECTED
+from tests.compare.command import cleanset, says
+from tests.stages.test_stages import REJECTED_ROWS, ROLES, edition_in, put, sha, val
+
+SET = tuple(SetImage(number % 7, f"ILSVRC2012_val_{number:08d}", None) for number in range(1, 201))
+Verdicts = dict[tuple[int, str], dict[str, Vote]]
+
+
+def key(image: SetImage) -> tuple[int, str]:
+    return image.class_index, image.image_id
+
+
+def vote(verdict: str) -> Vote:
+    reason = "text" if verdict == "reject" else None
+    return Vote("n01440764", val(1), Review(verdict=verdict, reason=reason, sha256=sha(1)), "")  # type: ignore[arg-type]
+
+
+def votes_on(images: Collection[SetImage], flawed: int = 0, auditor: str = "cy") -> Verdicts:
+    return {key(each): {auditor: vote("reject" if n < flawed else "clean")} for n, each in enumerate(images)}
+
+
+def result(
+    plan: AuditPlan,
+    votes: Verdicts,
+    reviewers: Mapping[tuple[int, str], Collection[str]] = {},
+    golds: Mapping[str, GoldCount] = {},
+    now: Collection[SetImage] = SET,
+) -> AuditResult:
+    return audit_result(plan, votes, reviewers, golds, now)
+
+
+def test_the_order_depends_on_set_and_seed_alone() -> None:
+    order = draw_order(SET, "1")
+    assert sorted(order) == sorted(SET) != list(order)
+    assert draw_order(SET[::-1], "1") == order
+    assert draw_order(SET, "2") != order
+    assert [each.image_id[-3:] for each in draw_order(SET[:6], "1")] == ["002", "006", "003", "004", "005", "001"]
+
+
+@pytest.mark.slow
+def test_every_image_is_drawn_first_about_as_often() -> None:
+    first = [draw_order(SET[:10], str(seed))[0] for seed in range(2000)]
+    assert all(140 <= first.count(each) <= 260 for each in SET[:10])
+
+
+def test_a_finished_fixed_audit_has_the_exact_bound() -> None:
+    plan = new_plan("standard", "fixed", "1", 60, SET)
+    found = result(plan, votes_on(plan.draws, 2))
+    assert (found.seen, found.flawed, found.auditors) == (60, 2, ("cy",))
+    assert found.at_most == found.bound == fixed_bound(Draws(200, 60, 2)) == 18
+    assert audit_numbers(found) == {"audit_seen": 60, "audit_flawed": 2, "audit_flawed_at_most": 9.0}
+    assert sentences(found)[0] == "At most 9.00 % flawed (18 of 200 images), with 95 % confidence."
+
+
+def test_a_fixed_audit_says_nothing_before_its_last_draw() -> None:
+    plan = new_plan("standard", "fixed", "1", 60, SET)
+    found = result(plan, votes_on(plan.draws[:59]))
+    assert (found.seen, found.bound) == (59, None)
+    assert sentences(found)[0].startswith("No statement yet: 59 of 60 draws")
+    assert "audit_flawed_at_most" not in audit_numbers(found)
+
+
+def test_an_open_audit_counts_the_draws_up_to_the_first_that_is_left_out() -> None:
+    plan = new_plan("standard", "open", "1", 60, SET)
+    votes = votes_on(plan.draws)
+    del votes[key(plan.draws[40])]
+    found = result(plan, votes)
+    assert (found.seen, found.at_most) == (40, open_bound(Draws(200, 40, 0)))
+
+
+def test_whoever_reviewed_an_image_does_not_audit_it() -> None:
+    plan = new_plan("standard", "open", "1", 60, SET)
+    reviewers = {key(plan.draws[10]): {"cy", "ada"}}
+    assert result(plan, votes_on(plan.draws), reviewers).seen == 10
+    assert plan.draws[10] not in draws_for("cy", plan, reviewers)
+    assert len(draws_for("dan", plan, reviewers)) == 60
+    # another auditor did not review it
+    votes = votes_on(plan.draws)
+    votes[key(plan.draws[10])]["dan"] = vote("unsure")
+    found = result(plan, votes, reviewers)
+    assert (found.seen, found.flawed, found.auditors) == (60, 1, ("cy", "dan"))
+
+
+def test_the_bound_is_corrected_for_the_least_sensitive_auditor() -> None:
+    plan = new_plan("standard", "fixed", "1", 60, SET)
+    golds = {"cy": GoldCount(38, 40), "ada": GoldCount(1, 40)}
+    found = result(plan, votes_on(plan.draws), golds=golds)
+    assert found.sensitivity == lower_limit(38, 40, 0.975)
+    assert found.corrected == fixed_bound(Draws(200, 60, 0), 0.975, found.sensitivity)
+    assert found.bound == found.corrected > (found.at_most or 0)
+    assert "at least 83 % of the flaws" in sentences(found)[2]
+    # two auditors share the risk, and one without gold items leaves the sensitivity unknown
+    two = [GoldCount(38, 40), GoldCount(39, 40)]
+    assert least_sensitivity(two) == lower_limit(38, 40, 0.9875)
+    assert least_sensitivity([*two, GoldCount(0, 0)]) is None
+    assert "miss nothing" in sentences(result(plan, votes_on(plan.draws)))[2]
+
+
+def test_a_set_that_has_changed_since() -> None:
+    """Two flawed draws are taken out, three images come, of which anything may be true; one clean one goes."""
+    plan = new_plan("standard", "fixed", "1", 60, SET)
+    gone = {*plan.draws[:2], plan.draws[5]}
+    new = [SetImage(3, f"ILSVRC2012_val_{number:08d}", None) for number in (901, 902, 903)]
+    before = result(plan, votes_on(plan.draws, 3))
+    after = result(plan, votes_on(plan.draws, 3), now=[*(each for each in SET if each not in gone), *new])
+    assert (after.left, after.came, after.now) == (2, 3, 200)
+    assert after.bound == (before.bound or 0) + 1
+    assert sentences(after)[-1].startswith("The set has changed since: 2 images found to be flawed were taken out")
+    cropped = replace(plan, images=plan.images)
+    assert result(cropped, votes_on(plan.draws), now=[SET[0]._replace(crop=(0, 0, 5, 5)), *SET[1:]]).came == 1
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.sampled_from(["fixed", "open"]))
+def test_more_flaws_never_lower_the_bound(one: int, other: int, kind: Kind) -> None:
+    plan = AuditPlan("standard", kind, "1", 60, SET)
+    few, many = (result(plan, votes_on(plan.draws, count)).bound or 0 for count in sorted((one, other)))
+    assert max(one, other) <= many
+    assert few <= many
+
+
+def test_only_an_open_audit_grows() -> None:
+    plan = new_plan("standard", "open", "1", 60, SET)
+    assert continued(plan, 100).draws[:60] == plan.draws
+    for wrong, message in ((59, "60 are drawn; expected at least as many"), (201, "expected 1 to 200")):
+        with pytest.raises(CleansetError, match=message):
+            continued(plan, wrong)
+    with pytest.raises(CleansetError, match=r"100 draws, but 60 were fixed beforehand.*expected --audit 60"):
+        continued(replace(plan, kind="fixed"), 100)
+
+
+def test_a_bound_is_rounded_up() -> None:
+    assert (percent(29, 2966), percent(0, 5), percent(1, 3)) == ("0.98 %", "0.00 %", "33.34 %")
+
+
+# In an edition
+
+
+@pytest.fixture
+def edition(tmp_path: Path) -> Edition:
+    """The tiny edition of the stages' tests, with the set of standard finished: images 2 (cropped), 4 and 5."""
+    edition = edition_in(tmp_path / "edition")
+    rows = [(*row[:5], "not_needed", False) if row[-1] else row for row in REJECTED_ROWS["standard"]]
+    put(edition.rejected("standard"), rows, REJECTED)
+    return edition
+
+
+def audited(edition: Edition, verdicts: Mapping[int, str], auditor: str = "cy") -> None:
+    """Let an auditor judge images 2, 4 (class 0) and 5 (class 1)."""
+    for wnid, numbers in (("n01440764", (2, 4)), ("n01443537", (5,))):
+        path = edition.reviews / "audit" / "standard" / auditor / f"{wnid}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [f"  {val(n)}: {{{verdicts[n]}, sha256: {sha(n)!r}}}\n" for n in numbers if n in verdicts]
+        path.write_text(f"{wnid}:\n{''.join(lines)}" if lines else "")
+
+
+def test_an_audit_from_the_drawing_to_the_metrics(edition: Edition) -> None:
+    code, out, error = says(cleanset("review", "--audit", "3", "--model", "standard", cwd=edition.folder))
+    assert (code, error) == (0, "")
+    assert out.startswith("standard: 3 of 3 images are drawn (fixed). If all are clean")
+    plan = read_plan(edition.reviews, "standard")
+    assert plan is not None
+    assert sorted(plan.images) == [
+        SetImage(0, val(2), (0, 0, 40, 30)), SetImage(0, val(4), None), SetImage(1, val(5), None),
+    ]  # fmt: skip
+    # the folder is no reviewer's
+    before = read_reviews(edition.reviews)
+    audited(edition, {2: "verdict: clean", 4: "verdict: reject, reason: blur", 5: "verdict: clean"})
+    assert read_reviews(edition.reviews) == before
+    code, out, _ = says(cleanset("audit", "--json", cwd=edition.folder))
+    assert code == 0
+    found = json.loads(out)["standard"]
+    assert (found["seen"], found["flawed"], found["bound"], found["corrected"]) == (3, 1, 1, None)
+    assert "standard: At most 33.34 % flawed" in says(cleanset("audit", cwd=edition.folder))[1]
+    review_apply.run(edition, "standard")
+    kept = read_audit_json(edition.audit("standard"))
+    assert kept is not None
+    assert kept.bound == 1
+    count.run(edition)
+    totals = edition.metrics / "totals"
+    assert json.loads((totals / "audit_flawed_at_most.json").read_text()) == {"standard": 33.34}
+    assert json.loads((totals / "audit_seen.json").read_text()) == {"standard": 3}
+
+
+def test_without_an_audit_nothing_is_written(edition: Edition) -> None:
+    for role in ROLES:
+        review_apply.run(edition, role)
+        assert edition.audit(role).read_text() == "null\n"
+        assert read_audit_json(edition.audit(role)) is None
+    count.run(edition)
+    assert not list((edition.metrics / "totals").glob("audit*"))
+    code, _, error = says(cleanset("audit", cwd=edition.folder))
+    assert code == 1
+    assert "no audit; expected one: cleanset review --audit 100" in error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["3"], "no model, but the edition has standard, norm_robust, corruption_robust; expected one of them"),
+        (["3", "--model", "other"], "no model 'other'; expected one of"),
+        (["4", "--model", "standard"], "found 4 draws; expected 1 to 3"),
+        (["1", "--model", "norm_robust"], "1 classes of its set still wait for reviews; expected a finished set"),
+    ],
+)
+def test_what_cannot_be_drawn(edition: Edition, options: list[str], message: str) -> None:
+    code, _, error = says(cleanset("review", "--audit", *options, cwd=edition.folder))
+    assert code == 1
+    assert message in error
+    assert not (edition.reviews / "audit").exists()
+
+
+def test_files_that_were_changed(edition: Edition) -> None:
+    says(cleanset("review", "--audit", "2", "--model", "standard", cwd=edition.folder))
+    order = edition.reviews / "audit" / "standard.csv"
+    header, *rows = order.read_text().splitlines()
+    for text, message in (
+        ("\n".join([header, *rows[::-1]]), "not in the order of seed '1'"),
+        ("\n".join([header, "n0,x,1,2,3,4"]), "expected a wnid, an image id, and a box or nothing"),
+    ):
+        order.write_text(text)
+        with pytest.raises(CleansetError, match=message):
+            read_plan(edition.reviews, "standard")
+    order.write_text("\n".join([header, *rows]))
+    audited(edition, {4: f"verdict: clean, note: {'x'}"})
+    path = edition.reviews / "audit" / "standard" / "cy" / "n01440764.yaml"
+    path.write_text(path.read_text().replace(sha(4), sha(3)))
+    code, _, error = says(cleanset("audit", cwd=edition.folder))
+    assert code == 1
+    assert "other bytes were reviewed" in error
