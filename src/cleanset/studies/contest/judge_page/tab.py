@@ -90,7 +90,7 @@ class JudgeTab:
             draft.contains.append(ANSWERS[key])
         elif step == "outline" and key == "corner" and point is not None:
             self._add_corner(draft, point, self.session.size(task.sha256))
-        elif step == "outline" and key == "move" and point is not None and corner in range(len(draft.corners)):
+        elif step == "outline" and key == "move" and point is not None and corner is not None:
             self._move_corner(draft, corner, point, self.session.size(task.sha256))
         elif step == "outline" and key == "Enter":
             self._close(draft, self.session.size(task.sha256))
@@ -109,7 +109,7 @@ class JudgeTab:
 
     def _move_corner(self, draft: JudgeDraft, corner: int, point: Point, size: tuple[int, int]) -> None:
         moved = _inside(point, size)
-        if moved not in draft.corners:
+        if 0 <= corner < len(draft.corners) and moved not in draft.corners:
             draft.corners[corner] = moved
 
     def _add_corner(self, draft: JudgeDraft, point: Point, size: tuple[int, int]) -> None:
