@@ -15,6 +15,7 @@ from cleanset.studies.contest.entries import Board, BoardDecision, Defence, Stak
 from cleanset.studies.contest.files import ContestFiles, Submission, WeekOfAnswers
 from cleanset.studies.contest.judge_page.answers import as_yaml
 from cleanset.studies.contest.judging import JudgeAnswer
+from cleanset.studies.contest.reading import defence_digest
 from cleanset.studies.contest.rules import ContestRules
 from cleanset.studies.contest.runs import DefenceRun
 from cleanset.studies.contest.standing import standing
@@ -62,16 +63,23 @@ def main() -> None:
 
 def write(files: ContestFiles, folder: Path) -> int:
     """Write the files of a contest and return their size in bytes."""
+    for name, each in files.defences.items():
+        path = folder / "defences" / name / "defence.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text_of(plain(each), path.name))
+    digests = {name: defence_digest(folder / "defences" / name, each) for name, each in files.defences.items()}
     contents: dict[str, object] = {
         "contest.yaml": files.rules,
         "judges/roster.yaml": {"judges": {judge: {"joined": str(START)} for judge in sorted(files.roster)}},
-        "board/stakes.yaml": [plain(each) for each in files.board.stakes],
+        "board/stakes.yaml": [plain(each.model_copy(update={"digests": digests})) for each in files.board.stakes],
         "board/decisions.yaml": [plain(each) for each in files.board.decisions],
     }
-    contents |= {f"defences/{name}/defence.yaml": each for name, each in files.defences.items()}
     contents |= {f"{each}/manifest.yaml": each.manifest for each in files.submissions}
     contents |= {str(each): as_yaml(each.answers) for each in files.answers}
-    contents |= {f"results/runs/{each.defence}/{each.date}.json": each for each in files.runs}
+    contents |= {
+        f"results/runs/{each.defence}/{each.date}.json": each.model_copy(update={"digest": digests[each.defence]})
+        for each in files.runs
+    }
     for name, content in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         value = plain(content) if isinstance(content, Section) else content
@@ -110,7 +118,7 @@ def drawn(pick: random.Random) -> ContestFiles:
     names = [f"{teams[number % TEAMS]}/defence{number}" for number in range(DEFENCES)]
     defence = {"submitted": str(START), "open": True}
     model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
-    stake = {"batch": "first", "date": str(START), "by": "board", "defences": names}
+    stake = {"batch": "first", "date": str(START), "by": "board", "defences": names, "digests": digests_of(names)}
     submissions = drawn_submissions(names, teams)
     return ContestFiles(
         rules,
@@ -121,7 +129,13 @@ def drawn(pick: random.Random) -> ContestFiles:
         drawn_answers(pick, submissions),
         Board(stakes=[Stake.model_validate(stake)], decisions=drawn_decisions(submissions)),
         [run for number, name in enumerate(names) for run in drawn_runs(pick, name, number % 2 == 0, submissions)],
+        digests_of(names),
     )
+
+
+def digests_of(names: list[str]) -> dict[str, str]:
+    """The digest that is given for each defence; in a folder `write` enters those of the files."""
+    return {name: sha(name) for name in names}
 
 
 def drawn_submissions(names: list[str], teams: list[str]) -> list[Submission]:
@@ -173,7 +187,7 @@ def drawn_decisions(submissions: list[Submission]) -> list[BoardDecision]:
 
 def drawn_runs(pick: random.Random, name: str, is_perfect: bool, submissions: list[Submission]) -> list[DefenceRun]:
     figures = {"images": 1000, "correct": 950, "mistakes": 10, "mistakes_at_80": 0}
-    content = {"defence": name, "images_per_minute": 60.0, "eligibility": figures}
+    content = {"defence": name, "images_per_minute": 60.0, "eligibility": figures, "digest": sha(name)}
     shas = [image.sha256 for each in submissions for image in each.manifest.images]
     wrong = frozenset() if is_perfect else frozenset(pick.sample(shas, 5))
     answers = {each: "bicycle" if each in wrong else "bird" for each in shas}

@@ -19,6 +19,7 @@ from PIL import Image, ImageDraw, ImageOps
 from canvas import font
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition, verified_images
+from cleanset.hints.crop_box import CropProposal, crop_proposal
 from cleanset.hints.hints import hints_between_images, hints_of_image
 from cleanset.hints.measures import Fingerprint, measure
 from cleanset.hints.text import can_read_text, lines_of_text
@@ -55,6 +56,9 @@ def print_photographs() -> None:
     found = print_labelled(photographs, REAL / "flaws.csv", seconds)
     images = list(photographs.values())
     print_time(images, seconds)
+    print_proposals(
+        {"the 150": photographs, "even": dict(list(further.items())[::2]), "odd": dict(list(further.items())[1::2])}
+    )
     print_copies({**photographs, **further})
     print_false_alarms(found, images)
     print_planted(found, images)
@@ -139,6 +143,45 @@ def print_labelled(
         rows = [row(kind, (kind,), {name: (flaws[name], found[name]) for name in some}) for kind in LABELLED]
         print_table(f"Photographs of {labels.name}, {title}: {len(some)}", HEADER, rows)
     return list(found.values())
+
+
+def print_proposals(sets: Mapping[str, Mapping[str, Image.Image]]) -> None:
+    """Count the crop boxes proposed for photographs with a border or text, and what was seen of them by eye."""
+    with (PROJECT / "bench" / "crop_proposals.csv").open(encoding="utf-8", newline="") as lines:
+        judged = {line["file"]: line for line in csv.DictReader(lines)}
+    flawed = {
+        line["file"]
+        for labels in (PROJECT / "bench" / "photos_more.csv", REAL / "flaws.csv")
+        for line in csv.DictReader(labels.open(encoding="utf-8", newline=""))
+        if line["reason"] in ("text", "border")
+    }
+    rows = []
+    for title, photographs in sets.items():
+        images = {name: image for name, image in photographs.items() if name in flawed}
+        found = {name: proposal_of(image) for name, image in images.items()}
+        proposals = {name: each for name, each in found.items() if each is not None}
+        # a box that has changed since was not judged
+        same = [
+            judged[name]
+            for name, each in proposals.items()
+            if name in judged and [judged[name][edge] for edge in EDGES] == [str(edge) for edge in each.box]
+        ]
+        kept, gone = ([line[column] == "yes" for line in same] for column in ("object_kept", "flaw_gone"))
+        share = statistics.median(each.kept_share for each in proposals.values())
+        both = sum(map(all, zip(kept, gone, strict=True)))
+        counts = (len(images), len(proposals), len(same), sum(kept), sum(gone), both)
+        rows.append((title, *map(str, counts), f"{share:.2f}"))
+    header = ("photographs", "flawed", "proposed", "judged", "object kept", "flaw gone", "both", "median share kept")
+    print_table("Crop boxes proposed for photographs with a border or text", header, rows)
+
+
+EDGES = ("left", "top", "right", "bottom")
+MIN_CROP_PIXELS = 32
+
+
+def proposal_of(image: Image.Image) -> CropProposal | None:
+    lines = lines_of_text(image) if can_read_text() else ()
+    return crop_proposal(measure(image)[0], lines, MIN_CROP_PIXELS)
 
 
 def print_copies(photographs: Mapping[str, Image.Image]) -> None:

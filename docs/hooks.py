@@ -126,6 +126,9 @@ def _inner(path: str, field: Mapping[str, Any], definitions: Mapping[str, Any]) 
         yield f"{path}.<{_named_by(path)}>", _resolved(each, definitions)
     if "$ref" in field.get("items", {}):
         yield f"{path}[]", _resolved(field["items"], definitions)
+    for choice in field.get("anyOf", ()):
+        if "properties" in _resolved(choice, definitions):
+            yield path, _resolved(choice, definitions)
 
 
 def _each(field: Mapping[str, Any]) -> Mapping[str, Any]:

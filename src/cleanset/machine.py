@@ -16,7 +16,7 @@ def available_cores() -> int:
 
 
 def cache_folder() -> Path:
-    """The absolute folder of downloads that all editions share: CLEANSET_CACHE, else ~/.cache/cleanset."""
+    """The absolute folder of downloads and read text, for all editions: CLEANSET_CACHE, else ~/.cache/cleanset."""
     return Path(os.environ.get("CLEANSET_CACHE") or Path.home() / ".cache" / "cleanset").absolute()
 
 

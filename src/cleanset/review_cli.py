@@ -40,7 +40,9 @@ def review(
         typer.Option("--open/--fixed", help="With --audit: whether more may be drawn later.", show_default="fixed"),
     ] = None,
     model: Annotated[str | None, typer.Option(help="With --audit: the model of the set, such as standard.")] = None,
-    seed: Annotated[str, typer.Option(help="With --audit: of the first drawing.")] = "1",
+    seed: Annotated[
+        str | None, typer.Option(help="With --audit: seed of the order of drawing.", show_default="1")
+    ] = None,
     calibration: Annotated[
         bool, typer.Option("--calibration", help="Show how reviewers judge gold items; --json prints JSON.")
     ] = False,
@@ -58,8 +60,9 @@ def review(
     if audit is not None:
         from cleanset.review import audit_report
 
-        wanted: audit_report.Kind | None = None if kind is None else "open" if kind else "fixed"
-        plan, is_new = audit_report.draw(Edition(edition), model, audit, wanted, seed)
+        plan, is_new = audit_report.draw(
+            Edition(edition), model, audit, None if kind is None else "open" if kind else "fixed", seed
+        )
         if is_new or reviewer is None:
             typer.echo(audit_report.outlook(plan))
         if reviewer is not None:
@@ -101,7 +104,7 @@ def show_calibration(edition: Edition, as_json: bool) -> None:
 
 @app.command()
 def gold(
-    folder: Annotated[Path, typer.Argument(help="Folder for the images, such as gold.")],
+    folder: Annotated[Path, typer.Argument(help="Folder for the images in the edition, such as data/gold.")],
     planted: Annotated[int, typer.Option(min=0, help="Images into which a flaw is drawn.")] = 0,
     published: Annotated[int, typer.Option(min=0, help="Flawed images with a published verdict.")] = 0,
     settled: Annotated[int, typer.Option(min=0, help="Flawed images on which three reviewers agree.")] = 0,

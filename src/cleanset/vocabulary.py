@@ -25,6 +25,9 @@ Reason = Literal[
     "other",
 ]
 Basis = Literal["explicit", "implied", "default"]
+Seen = Literal["grid", "single"]
+"""The way an image was seen: among those taken as clean together, or opened by itself."""
+
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 REASONS: tuple[str, ...] = get_args(Reason)
 """A reviewer's reasons for verdict crop or reject; modification: a visible one that is not further specified."""

@@ -30,6 +30,7 @@ from cleanset.exports import verify
 from cleanset.exports.card import card, front_matter
 from cleanset.exports.description import CITATION, InputDigest, Provenance, Release, unreviewed_notice
 from cleanset.exports.folder import read_entries, write_descriptions
+from cleanset.review.audit import AuditResult
 from cleanset.scoring.record import ScoreRecord
 from cleanset.stages import export
 from cleanset.tables import CROP_SCORES, SELECTION, read_table, write_table
@@ -473,3 +474,18 @@ def test_the_citation_file(repository: Path) -> None:
 def test_a_record_of_no_precision_of_this_project() -> None:
     with pytest.raises(ValidationError, match="precision"):
         ScoreRecord.model_validate(SCORED | {"precision": "float63"})
+
+
+def test_an_audit_has_a_section_of_its_own_and_changes_nothing_else() -> None:
+    found = AuditResult("standard", "fixed", 2966, 281, 281, 0, ("cy",), 29, 44, 0.83, 2966, 0, 0)
+    text = card(provenance(), EMPTY, EMPTY, NO_VOTES, found)
+    assert section(text, "Audit") == (
+        "At most 1.49 % flawed (44 of 2,966 images), with 95 % confidence.\n\n"
+        "Drawn at random from 2,966: 281 (a number fixed beforehand); looked at again by people who had not reviewed "
+        "them (cy): 281, of which flawed: 0.\n\n"
+        "Corrected for what the auditors miss: by their gold items they find at least 83 % of the flaws. If they "
+        "missed nothing, it would be 0.98 %."
+    )
+    before, after = text.split("## Audit\n")
+    without = card(provenance(), EMPTY, EMPTY, NO_VOTES)
+    assert without == before + after[after.index("## ") :]

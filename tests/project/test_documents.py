@@ -27,6 +27,10 @@ from tests.published.drawn_archive import draw_archive
 
 BUILT = {"keras256": (480, 224, 224, 3), "standard": (34, 160, 160, 3)}
 COMPARE = "cleanset compare data/scores/standard.parquet data/scores/norm_robust.parquet --edition . --model standard"
+ATTACK = (
+    "cleanset attacks evaluate --model docs.defences:shattered --images standard --params docs/defences.yaml "
+    "--out build/shattered"
+)
 COMPARE_RESULTS = "cleanset evaluate standard --model standard --out build/one"
 EVALUATE = "cleanset evaluate standard --model standard --model norm_robust --model corruption_robust"
 HUB = "cleanset evaluate standard --model corruption_robust --hub build/model_card.md"
@@ -39,6 +43,11 @@ NOT_RUN = {
     INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review_page starts the server",
     "cleanset review --reviewer ada --share 1/3": "serves a page: tests/review_page/test_sharing.py starts it",
+    "cleanset review --audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
+    "tests/review_page/test_gold_and_audit.py looks at the draws",
+    "cleanset review gold data/gold --planted 50 --published 50 --settled 20 --clean 30": "needs an edition with such "
+    "reviews: tests/review_page/test_gold_and_audit.py makes gold items of the sample",
+    "cleanset review --calibration": "needs answers to gold items: tests/review_page gives some",
     "make judge JUDGE=3f9c2a71": "serves a page until it is stopped: test_judge_page.py starts it",
     "cleanset models --add mine=timm:resnet50 --weights data/weights/mine.safetensors": "needs weights: "
     "tests/edition/test_adding_a_model.py adds a small model",
@@ -109,7 +118,9 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/use.md", "python"): 3,
         ("docs/evaluate.md", "python"): 1,
         ("docs/curate.md", "yaml"): 2,
-        ("docs/review.md", "yaml"): 2,
+        ("docs/review.md", "yaml"): 3,
+        ("docs/review.md", "text"): 1,
+        ("docs/review.md", "python"): 1,
         ("docs/attacks.md", "yaml"): 1,
         ("docs/robustness.md", "yaml"): 1,
         ("docs/contest.md", "yaml"): 2,
@@ -318,6 +329,23 @@ def test_measuring_models(repository: Path, checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / "build")
 
 
+LONG_DEFENCES = (
+    "rounded", "noisy", "hashed_noise", "turned_around", "scaled", "one_hot", "standard", "norm_robust",
+    "corruption_robust",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["shattered", *(pytest.param(each, marks=pytest.mark.long) for each in LONG_DEFENCES)])
+def test_defences_and_honest_models(name: str, repository: Path, checkout: Checkout) -> None:
+    """The row of the table is what the block gives, for each model in place of the one that it names."""
+    shell(checkout, block(repository, ATTACK).replace("shattered", name))
+    (model,) = json.loads((checkout.folder / "build" / name / "attack_results.json").read_text())["models"]
+    success = [f"{each['success']['value']:.2f}" for each in model["attacks"].values()]
+    signs = ", ".join(f"`{each['sign']}`" for each in model["warnings"]["warnings"]) or "none"
+    row = f"| `{name}` | {' | '.join(success)} | {model['robust_accuracy']['value']:.2f} | {signs} |"
+    assert row in (repository / "docs" / "attacks.md").read_text().splitlines()
+
+
 def test_comparing_results(repository: Path, checkout: Checkout) -> None:
     done = shell(checkout, block(repository, COMPARE_RESULTS), COLUMNS="80")
     assert done.returncode == 0, done.stderr
@@ -394,7 +422,8 @@ def test_the_example_review_is_valid(repository: Path) -> None:
     text = blocks(repository, "yaml", "docs/review.md")[0].replace("3f6c0a…", SHA256)
     (vote,) = parse_reviews(text, "n02782093", "docs/review.md")
     assert vote.review.box == (0, 0, 480, 330)
-    policy = ReviewPolicy.model_validate(yaml.safe_load(blocks(repository, "yaml", "docs/review.md")[1])["review"])
+    found = [each for each in blocks(repository, "yaml", "docs/review.md") if "assign" in each]
+    policy = ReviewPolicy.model_validate(yaml.safe_load(found[0])["review"])
     share = assigned_share(range(1000), "ben", policy.assign, policy.overlap)
     assert share is not None
     assert (len(share.common), min(share.classes - share.common)) == (50, 500)

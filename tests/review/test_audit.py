@@ -197,6 +197,8 @@ def test_an_audit_from_the_drawing_to_the_metrics(edition: Edition) -> None:
     assert sorted(plan.images) == [
         SetImage(0, val(2), (0, 0, 40, 30)), SetImage(0, val(4), None), SetImage(1, val(5), None),
     ]  # fmt: skip
+    code, _, error = says(cleanset("review", "--audit", "3", "--model", "standard", "--seed", "2", cwd=edition.folder))
+    assert (code, "drawn with seed '1'; expected that one" in error) == (1, True)
     # the folder is no reviewer's
     before = read_reviews(edition.reviews)
     audited(edition, {2: "verdict: clean", 4: "verdict: reject, reason: blur", 5: "verdict: clean"})

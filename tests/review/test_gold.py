@@ -119,7 +119,7 @@ def test_the_items_chosen(open_classes: set[int], known: set[int], wanted: int) 
 
 def test_the_share_is_of_all_images_shown() -> None:
     assert [number_of_golds(0.05, others) for others in (0, 19, 95, 950)] == [0, 1, 5, 50]
-    assert {place_among(item, 3) for item in ITEMS.values()} == {0, 1, 2}
+    assert {place_among(item, "standard", 3) for item in ITEMS.values()} == {0, 1, 2}
 
 
 # Calibration

@@ -1,11 +1,16 @@
 """Second opinions: what is read from their files, and what is refused in one line."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.review.opinions import Opinion, read_opinions
+from tests.documents import blocks
 
 FIRST, SECOND = "ILSVRC2012_val_00000293", "ILSVRC2012_val_00004698"
 HEADER = "image_id,flag,source\n"
@@ -65,3 +70,48 @@ def test_a_missing_file_and_another_encoding(tmp_path: Path) -> None:
         read_opinions([tmp_path / "latin.csv"])
     with pytest.raises(CleansetError, match="a folder; expected a regular file"):
         read_opinions([tmp_path])
+
+
+def test_the_example_of_the_page(repository: Path, tmp_path: Path) -> None:
+    (text,) = blocks(repository, "text", "docs/review.md")
+    found = read(tmp_path, text)
+    assert [each.flag for opinions in found.values() for each in opinions] == ["wrong class", "several objects"]
+
+
+def test_the_program_of_the_page(repository: Path, tmp_path: Path) -> None:
+    """On files of the studies' formats, an image for each case."""
+    names = [f"ILSVRC2012_val_{number:08d}" for number in range(1, 11)]
+    votes = [(0, 1), (1, 4), (4, 1)]
+    images = [
+        {"url": f"https://labelerrors.com//static/n01440764/{name}.JPEG", "mturk": {"given": given, "both": both}}
+        for name, (given, both) in zip(names, votes, strict=False)
+    ]
+    mistakes = {f"{names[3]}.JPEG": {"top_prediction": 192, "failure category": "Fine-grained error"}}
+    annotated = {
+        "initial_annots": {
+            f"{names[4]}.JPEG": {"correct": ["n1", "n2"]},
+            f"{names[5]}.JPEG": {"correct": ["n1"], "wrong": ["n2"]},
+            f"{names[6]}.JPEG": {},
+            "0123456789abcdef": {"correct": ["n1", "n2"]},  # an image of ImageNetV2
+        },
+        "problematic_images": {f"{names[6]}.JPEG": None},
+    }
+    table = pd.DataFrame(
+        {"num_objects": [2, 1, 1], "main_top": [3, 4, 5], "imagenet_label": [3, 5, 5]},
+        index=pd.Index([f"{name}.JPEG" for name in names[7:]], name="image"),
+    )
+    (tmp_path / "imagenet_mturk.json").write_text(json.dumps(images))
+    (tmp_path / "vit3b_mistakes.json").write_text(json.dumps(mistakes))
+    (tmp_path / "human_accuracy_v3.0.0.json").write_text(json.dumps(annotated))
+    table.to_pickle(tmp_path / "annotations_classify_task.pkl")
+    (program,) = blocks(repository, "python", "docs/review.md")
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    assert read_opinions([tmp_path / "opinions.csv"]) == {
+        names[0]: (Opinion("wrong class", "label errors"),),
+        names[1]: (Opinion("several objects", "label errors"),),
+        names[3]: (Opinion("Fine-grained error", "imagenet-mistakes"),),
+        names[4]: (Opinion("several labels", "ImageNet-Multilabel"),),
+        names[6]: (Opinion("problematic", "ImageNet-Multilabel"),),
+        names[7]: (Opinion("several objects", "ImageNetMultiLabel"),),
+        names[8]: (Opinion("another main object", "ImageNetMultiLabel"),),
+    }

@@ -186,8 +186,8 @@ REFUSED = {
     # values
     "unknown key": (
         clean(vedict="crop"),
-        f"line 2, {IMAGE}: unknown key 'vedict'; expected verdict, reason, crop, object_fully_visible, basis, sha256, "
-        "note",
+        f"line 2, {IMAGE}: unknown key 'vedict'; expected verdict, reason, crop, object_fully_visible, basis, seen, "
+        "sha256, note",
     ),
     "no verdict": (entry(sha256=SHA), f"line 2, {IMAGE}: verdict: Field required"),
     "unknown verdict": (
@@ -239,6 +239,11 @@ REFUSED = {
     ),
     "crop of unknown box without reason": (crop(crop="unknown", reason="null"), "verdict crop without a reason"),
     "unknown basis": (clean(basis="guessed"), "basis: expected 'explicit', 'implied' or 'default'; found 'guessed'"),
+    "unknown way of seeing": (clean(seen="twice"), "seen: expected 'grid' or 'single'; found 'twice'"),
+    "rejected with others": (
+        entry(verdict="reject", reason="blur", seen="grid", sha256=SHA),
+        "seen grid with verdict reject; only clean is given to several images at once",
+    ),
     "another word for a sha256": (entry(verdict="clean", sha256="Official"), "sha256: String should match pattern"),
     "object cut off": (
         crop(object_fully_visible="false"),
@@ -284,3 +289,10 @@ def test_a_long_name_and_a_long_note(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"a note of 3,000,000 characters; expected at most 10,000: shorten it"):
         check_note("ada", review, "here")
     check_note("ada", review.model_copy(update={"note": note[:10_000]}), "here")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_crop_is_serialized_without_a_warning() -> None:
+    review = Review.model_validate(CROP)
+    assert review.model_dump(mode="json")["crop"] == [0, 0, 480, 330]
+    assert '"crop":[0,0,480,330]' in review.model_dump_json()

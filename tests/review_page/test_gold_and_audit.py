@@ -49,7 +49,8 @@ def review_all(
     session: Session, verdict: Callable[[Session, tuple[int, str]], str], until_end: bool = True
 ) -> list[str]:
     """Review whatever is asked; return the parts of the page that were shown."""
-    tab, shown = Tab(session), []
+    tab = Tab(session)
+    shown: list[str] = []
     tab.start()
     while not tab.ended and len(shown) < 300:
         shown.append(render(tab)["view"])

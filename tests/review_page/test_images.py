@@ -82,7 +82,7 @@ def test_a_crop_of_a_turned_image_drawn_with_the_mouse(edition: Path, at: Review
     kept = np.ascontiguousarray(stored(edition, image_id)[top:bottom, left:right])
     assert in_browser(at, "img[data-preview^='/crop/']") == told(kept)
     at.press("w", "v", "Enter")
-    expected = {"verdict": "crop", "reason": "watermark", "crop": box, "object_fully_visible": True}
+    expected = {"verdict": "crop", "reason": "watermark", "crop": box, "object_fully_visible": True, "seen": "single"}
     assert reviews(edition) == {wnid: {image_id: expected}}
     at.open(wnid, image_id)
     at.press("x")  # opened again, it begins with the box that is saved

@@ -17,6 +17,7 @@ from cleanset.dataset.class_names import class_names, search_classes
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.exports.description import determining_params
 from cleanset.hints.background import BackgroundHints
 from cleanset.images.boxes import Box
 from cleanset.review.queue import Candidate
@@ -479,3 +480,34 @@ def test_images_that_people_took_for_modified_are_looked_at_again(
     path.write_text(f"{header}\nreal,17,{wnid},13,8,0.6154,0.3552,0.8229,-0.4615\n")
     with pytest.raises(CleansetError, match=r"look_again\.csv, line 2: '17' of class 'n\d+'; expected a candidate"):
         open_session(Edition(edition), library, "ada", path)
+
+
+def test_second_opinions_are_questions(edition: Path) -> None:
+    """On the card and closely, in words; they change no question and no deciding parameter; bad ones are refused."""
+    text = (edition / "params.yaml").read_text()
+    asked = tab_of(edition, open_library(Edition(edition)))
+    focus = asked.cursor.focus
+    (edition / "params.yaml").write_text(text.replace("review:\n", "review:\n  opinions: [found.csv]\n"))
+    with pytest.raises(CleansetError, match=r"found\.csv: missing; expected a CSV file with the columns image_id,"):
+        open_session(Edition(edition), open_library(Edition(edition)), "ada")
+    (edition / "found.csv").write_text(
+        f"image_id,flag,source\n{focus},several_objects,one\n{focus},<b>,two\n{focus},several objects,two\n"
+    )
+    tab = tab_of(edition, open_library(Edition(edition)))
+    expected = (
+        '<span class="sign">&lt;b&gt;?</span> <small>two</small> '
+        '<span class="sign">several objects?</span> <small>one, two</small>'
+    )
+    assert expected in " ".join(render(tab)["view"].split())
+    tab.press("Enter", tab.cursor.images())
+    assert expected in " ".join(render(tab)["overlay"].split())
+    assert tab.cursor.asked() == asked.cursor.asked()
+    assert determining_params(tab.session.library.params) == determining_params(asked.session.library.params)
+
+
+@pytest.mark.parametrize("names", ['[""]', "[a.csv, a.csv]", "a.csv"])
+def test_opinions_are_distinct_files(edition: Path, names: str) -> None:
+    text = (edition / "params.yaml").read_text()
+    (edition / "params.yaml").write_text(text.replace("review:\n", f"review:\n  opinions: {names}\n"))
+    with pytest.raises(CleansetError, match=r"review\.opinions: "):
+        open_library(Edition(edition))

@@ -73,6 +73,7 @@ def test_a_class_of_three_models_by_keyboard_alone(edition: Path, start: Serve, 
     assert third not in reviews(edition)[GOLDFISH]
     at.press("v", "Enter")
     crop = {"verdict": "crop", "reason": "collage", "crop": [2, 0, right, bottom], "object_fully_visible": True}
+    crop["seen"] = "single"
     assert reviews(edition) == {GOLDFISH: {first: BLUR, second: {"verdict": "unsure"}, third: crop}}
     assert [at.caption(each) for each in (first, second, third, fourth)] == [
         "reject: blur", "unsure", "crop: collage", "not reviewed yet",
@@ -199,7 +200,9 @@ def test_notes_and_looking_closely(edition: Path, start: Serve, visit: Open) -> 
     at.press("c")
     assert at.mode == "zoom"
     at.press("Escape")
-    assert reviews(edition) == {GOLDFISH: {first: {"verdict": "clean", "note": "<b>odd</b> & : # {dark}"}}}
+    assert reviews(edition) == {
+        GOLDFISH: {first: {"verdict": "clean", "seen": "single", "note": "<b>odd</b> & : # {dark}"}}
+    }
     assert "“<b>odd</b> & : # {dark}”" in at.page.inner_text(f"[data-card='{first}']")
 
 

@@ -85,7 +85,7 @@ def test_the_reviewer_without_a_box_is_asked_for_it(edition: Path, library: Libr
         tab.press(key, [], BOX)
     assert tab.notice is None
     assert reviews(edition, "scooter")[wnid][first] == {
-        "verdict": "crop", "reason": "border", "crop": list(BOX), "object_fully_visible": True,
+        "verdict": "crop", "reason": "border", "crop": list(BOX), "object_fully_visible": True, "seen": "single",
     }  # fmt: skip
 
 
@@ -171,4 +171,5 @@ def test_in_the_browser(start: Serve, visit: Open, edition: Path, library: Libra
     assert at.mode == "class"
     assert reviews(edition)[wnid][second] == {
         "verdict": "crop", "reason": "artificial_background", "crop": [20, 20, 150, 140], "object_fully_visible": True,
+        "seen": "single",
     }  # fmt: skip

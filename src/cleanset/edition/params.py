@@ -158,6 +158,7 @@ class ReviewPolicy(Section):
     `accept`: the bases of the verdicts that count; of any other the image is asked again.
     `assign`: by reviewer, the class indices that they are asked for, such as 0-499; everybody all, if empty.
     `overlap`: the share of the classes that everyone is asked for where the work is split.
+    `seconds_per_image`: how long the review page shows an image at least before it can be taken as clean with others.
     `opinions`: CSV files, relative to the edition's folder, of what others found on images; the page shows them, and
     they decide nothing.
     `gold`: the gold items that are mixed in; they decide nothing.
@@ -174,6 +175,7 @@ class ReviewPolicy(Section):
     accept: list[str] = Field(default_factory=lambda: list(BASES))
     assign: dict[str, str] = Field(default_factory=dict)
     overlap: Annotated[float, Field(ge=0, le=1)] = 0.05
+    seconds_per_image: Annotated[float, Field(ge=0, le=60)] = 0.4
     opinions: list[str] = Field(default_factory=list)
     gold: Gold | None = None
 

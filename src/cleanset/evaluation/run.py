@@ -15,10 +15,11 @@ import pandas as pd
 
 from cleanset.comparability import images_digest
 from cleanset.errors import CleansetError
+from cleanset.evaluation.command_model import check_command, load_command
 from cleanset.evaluation.prediction_tables import scored_table
 from cleanset.evaluation.predictions import NAMED_SCORES, read_finished, write_predictions
 from cleanset.evaluation.sets import EvaluationSet, Item
-from cleanset.evaluation.specs import ModuleModel, Spec, ZooModel, file_stems
+from cleanset.evaluation.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.evaluation.user_model import CheckedNetwork, NetworkError, callable_of, load_module, random_image
 from cleanset.files import remove_abandoned, sha256
 from cleanset.images.codec import decode, pixels_sha256
@@ -52,6 +53,9 @@ def check(spec: Spec) -> None:
     if isinstance(spec, ModuleModel):
         callable_of(spec)
         return
+    if isinstance(spec, CommandModel):
+        check_command(spec)
+        return
     if spec.model.source == "robustbench" and find_spec("robustbench") is None:
         raise CleansetError(
             f"--model {spec.text}: robustbench is not installed, which only its own models need: pip install "
@@ -69,6 +73,8 @@ def load(spec: Spec, settings: Settings) -> NamedModel:
     if isinstance(spec, ModuleModel):
         loaded = load_module(spec)
         return NamedModel(spec.text, loaded, _tried(spec.text, loaded, settings))
+    if isinstance(spec, CommandModel):
+        return NamedModel(spec.text, load_command(spec), spec.text)
     try:
         loaded = load_model(spec.model, spec.folder)
     except CleansetError as error:

@@ -1,7 +1,8 @@
-"""Names of models to be measured: a role, an entry of a zoo, a file of weights, a callable of a module."""
+"""Names of models to be measured: a role, an entry of a zoo, a file of weights, a callable of a module, a command."""
 
 import hashlib
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from cleanset.validation import first_problem, shown
 WEIGHTS = (".safetensors", ".pt", ".pth")
 EXPECTED = (
     "expected timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights (with --architecture), "
-    "MODULE:CALLABLE, or a role of the edition"
+    "MODULE:CALLABLE, command:PROGRAM, or a role of the edition"
 )
 
 
@@ -33,14 +34,26 @@ class ZooModel:
 
 @dataclass(frozen=True, slots=True)
 class ModuleModel:
-    """The model that a callable of a Python module returns (see user_model)."""
+    """The model that a callable of a Python module returns (see user_model).
+
+    `folder`: where the module is looked for first; None: the current one.
+    """
 
     text: str
     module: str
     name: str
+    folder: Path | None = None
 
 
-Spec = ZooModel | ModuleModel
+@dataclass(frozen=True, slots=True)
+class CommandModel:
+    """The model behind a command that answers a folder of images (see command_model)."""
+
+    text: str
+    command: tuple[str, ...]
+
+
+Spec = ZooModel | ModuleModel | CommandModel
 
 
 def parse_specs(
@@ -75,10 +88,22 @@ def _parse(text: str, architecture: str | None, roles: Mapping[str, Model], edit
     source, colon, name = text.partition(":")
     if colon and source in ("timm", "torchvision", "robustbench") and name:
         return ZooModel(text, _of_zoo(text, source, name), weights)
+    if colon and source == "command":
+        return _command(text, name)
     if colon and all(part.isidentifier() for part in (*source.split("."), name)):
         return ModuleModel(text, source, name)
     known = f"; its roles are {', '.join(roles)}" if roles else ""
     raise CleansetError(f"--model {shown(text)}: no such model; {EXPECTED}{known}")
+
+
+def _command(text: str, line: str) -> CommandModel:
+    try:
+        words = shlex.split(line)
+    except ValueError as error:  # a quotation mark without its other one
+        raise CleansetError(f"--model {shown(text)}: {error}; expected a command as a shell reads it") from None
+    if not words:
+        raise CleansetError(f"--model {shown(text)}: no command; expected one after command:")
+    return CommandModel(text, tuple(words))
 
 
 def _of_zoo(text: str, source: str, name: str) -> Model:

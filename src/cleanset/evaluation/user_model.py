@@ -112,7 +112,7 @@ def load_module(spec: ModuleModel) -> LoadedModel:
 
 def callable_of(spec: ModuleModel) -> Callable[[], object]:
     """The callable of a name in a module. Raises CleansetError if it is missing or cannot be imported."""
-    here = str(Path.cwd())
+    here = str(spec.folder.resolve() if spec.folder is not None else Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does
     try:

@@ -249,6 +249,9 @@ _DETERMINING: dict[str, Any] = {
 }
 """The parameters that decide what is in a set, beside those of the scores, which their record has."""
 
+_DECIDES_NOTHING = {"review": {"assign", "gold", "opinions", "overlap", "seconds_per_image"}}
+"""Parameters in these sections that only reviewing reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class InputDigest:
@@ -287,9 +290,7 @@ class Provenance:
 
 def determining_params(params: "Params") -> dict[str, Any]:
     """The parameters that decide what is in a set, as far as params.yaml or its protocol gives them."""
-    # who reviews what, and with which help, decides nothing about an image
-    decides_nothing = {"review": {"assign", "gold", "opinions", "overlap"}}
-    found = params.model_dump(mode="json", include=_DETERMINING, exclude=decides_nothing, exclude_unset=True)
+    found = params.model_dump(mode="json", include=_DETERMINING, exclude=_DECIDES_NOTHING, exclude_unset=True)
     return {name: values for name, values in found.items() if values}
 
 

@@ -35,23 +35,24 @@ class CropProposal:
 def crop_proposal(measures: Measures, lines: Sequence[TextLine], min_side: int = 1) -> CropProposal | None:
     """The proposal for an image with these measures and lines of text, with no side below `min_side` pixels.
 
-    Leaves out plain margins, and the lines that may have been added; where there is no such line, all legible ones.
+    Leaves out plain margins, and the lines that may have been added; where there is neither, all legible lines.
     None if there is nothing to leave out, or too little would be kept.
     """
     width, height = measures.size
-    inside = _inside_margins(measures)
-    added = [line for line in lines if is_added(line, measures.size)] or [line for line in lines if is_legible(line)]
+    whole, inside = (0, 0, width, height), _inside_margins(measures)
+    added = [line for line in lines if is_added(line, measures.size)]
+    if not added and inside == whole:
+        # only lettering elsewhere can explain why somebody wants to crop
+        added = [line for line in lines if is_legible(line)]
     obstacles = [_around(line) for line in added]
     box = largest_box_without(obstacles, inside, -(-MIN_KEPT_PERCENT * width * height // 100))
-    if box is None or box == (0, 0, width, height) or min(box[2] - box[0], box[3] - box[1]) < min_side:
+    if box is None or box == whole or min(box[2] - box[0], box[3] - box[1]) < min_side:
         return None
     left_out = [line for line, obstacle in zip(added, obstacles, strict=True) if _overlap(obstacle, inside)]
     reason: Reason = "border"
     if left_out:
         reason = "watermark" if any(_WEB_ADDRESS.search(line.text) for line in left_out) else "text"
-    return CropProposal(
-        box, reason, _in_words(left_out, inside != (0, 0, width, height)), _area(box) / (width * height)
-    )
+    return CropProposal(box, reason, _in_words(left_out, inside != whole), _area(box) / (width * height))
 
 
 def _in_words(left_out: Sequence[TextLine], has_margins: bool) -> str:

@@ -91,7 +91,7 @@ def digests_of_inputs(votes: Votes) -> list[InputDigest]:
     for reviewer in others:
         # of their content, whichever folder they lie in
         lines = [
-            f"{key[0]} {key[1]} {by_reviewer[reviewer].review.model_dump_json()}\n".encode()
+            f"{key[0]} {key[1]} {by_reviewer[reviewer].review.model_dump_json(exclude={'seen'})}\n".encode()
             for key, by_reviewer in sorted(votes.items())
             if reviewer in by_reviewer
         ]

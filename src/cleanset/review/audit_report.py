@@ -25,11 +25,11 @@ def one_role(params: Params, role: str | None) -> str:
     return found
 
 
-def draw(edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed: str) -> tuple[AuditPlan, bool]:
+def draw(edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed: str | None) -> tuple[AuditPlan, bool]:
     """The plan of an audit, written if it is new or grows, and whether it was.
 
-    `kind`: None takes that of the audit that is there, else fixed. Raises CleansetError unless every class of the set
-    is settled, and where the plan that is there is another.
+    `kind` and `seed`: None takes those of the audit that is there, else fixed and 1. Raises CleansetError unless every
+    class of the set is settled, and where the plan that is there is another.
     """
     params = read_params(edition.folder)
     role = one_role(params, role)
@@ -37,6 +37,8 @@ def draw(edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed
     if plan is not None:
         if kind not in (None, plan.kind):
             raise CleansetError(f"audit of {role}: it was begun as {plan.kind}; that cannot be changed afterwards")
+        if seed not in (None, plan.seed):
+            raise CleansetError(f"audit of {role}: it was drawn with seed {plan.seed!r}; expected that one, or none")
         grown = continued(plan, drawn)
         if grown != plan:
             write_plan(edition.reviews, grown)
@@ -49,7 +51,7 @@ def draw(edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed
             "cleanset review --status names them; then run dvc repro"
         )
     images = set_images(read_table(edition.selection(role), SELECTION))
-    new = new_plan(role, kind or "fixed", seed, drawn, images)
+    new = new_plan(role, kind or "fixed", seed or "1", drawn, images)
     write_plan(edition.reviews, new)
     return new, True
 

@@ -168,9 +168,9 @@ def number_of_golds(share: float, others: int) -> int:
     return round(share / (1 - share) * others)
 
 
-def place_among(item: GoldItem, places: int) -> int:
-    """The place of a gold item among the first images of its class, 0 to `places` - 1; always the same."""
-    return int(hashlib.sha256(f"place {item.sha256}".encode()).hexdigest(), 16) % max(1, places)
+def place_among(item: GoldItem, role: str, places: int) -> int:
+    """The place of a gold item among a model's first images of its class, 0 to `places` - 1; always the same."""
+    return int(hashlib.sha256(f"place {role} {item.sha256}".encode()).hexdigest(), 16) % max(1, places)
 
 
 def reasons_in(items: Sequence[GoldItem]) -> list[str]:

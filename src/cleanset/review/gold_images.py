@@ -40,8 +40,8 @@ def make(
 ) -> str:
     """Add items of each source, and clean ones; return a report.
 
-    `counts`: the number of flawed items, by source; `clean`: of clean ones. Items that are there stay. Raises
-    CleansetError if none could be made.
+    `counts`: the number of flawed items, by source; `clean`: of clean ones. `folder`: relative to the
+    edition. Items that are there stay. Raises CleansetError if none could be made.
     """
     params = read_params(edition.folder)
     if not any(counts.values()) and not clean:
@@ -56,13 +56,14 @@ def make(
     read = verified_images(edition, params.dataset.images, index).read
     golds = read_gold_key(edition.reviews)
     found = dict(golds)
-    folder.mkdir(parents=True, exist_ok=True)
+    target = edition.path(str(folder))
+    target.mkdir(parents=True, exist_ok=True)
     wishes = [*((source, True, count) for source, count in counts.items()), ("", False, clean)]
     for source, is_flawed, count in wishes:
         for (key, reason, origin), _ in zip(
             _bases(source, is_flawed, votes, classes, found), range(count), strict=False
         ):
-            found[key] = _item(key, reason, origin, folder, read, planters)
+            found[key] = _item(key, reason, origin, target, read, planters)
     made = [item for key, item in found.items() if key not in golds]
     if not made:
         raise CleansetError(
@@ -105,9 +106,9 @@ def _bases(
             of_class.setdefault(key[0], []).append((key, *known))
     if source == "planted":
         for index, by_role in classes.items():
-            last = _last_candidate(by_role, candidates[index])
-            if last is not None:
-                of_class.setdefault(index, []).append(((index, last), None, source))
+            for name in _last_candidates(by_role, candidates[index]):
+                if (index, name) not in votes:
+                    of_class.setdefault(index, []).append(((index, name), None, source))
     ordered = {index: [each for each in found if each[0] not in taken] for index, found in of_class.items()}
     for found in ordered.values():
         # found to be clean comes before not reviewed
@@ -135,16 +136,15 @@ def _known(source: str, is_flawed: bool, reviews: Mapping[str, Review]) -> tuple
     return None
 
 
-def _last_candidate(by_role: ByRole, among: Collection[str]) -> str | None:
-    """The candidate of a class that is least likely to be asked for; None where there are few."""
+def _last_candidates(by_role: ByRole, among: Collection[str]) -> list[str]:
+    """The third of a class's candidates that is least likely to be asked for; none where there are few."""
     models: dict[str, list[Candidate]] = {}
     for of_role in by_role.values():
         for each in of_role:
             models.setdefault(each.image_id, []).append(each)
-    if len(models) <= ENOUGH * 2:
-        return None
-    alone = [image_id for image_id in models if image_id in among]
-    return max(alone, key=lambda image_id: (order_in_class(models[image_id]), image_id), default=None)
+    ordered = sorted(models, key=lambda image_id: (order_in_class(models[image_id]), image_id))
+    last = ordered[max(2 * ENOUGH, len(ordered) * 2 // 3) :]
+    return [image_id for image_id in last if image_id in among]
 
 
 def _in_turn(lists: Iterable[list[tuple[Key, str | None, str]]]) -> Iterator[tuple[Key, str | None, str]]:

@@ -1,7 +1,8 @@
-"""Writing reviews: one verdict at a time into `reviews/<reviewer>/<wnid>.yaml`, losing nothing that is there."""
+"""Writing reviews: the verdicts of one key into `reviews/<reviewer>/<wnid>.yaml`, losing nothing that is there."""
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
@@ -12,11 +13,22 @@ from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.files import read_text
 from cleanset.review.store import check_note, check_reviews, read_reviews, review_file
-from cleanset.review.verdicts import Review, parse_reviews
+from cleanset.review.verdicts import Review, Vote, parse_reviews
 from cleanset.saving import ChangedMeanwhileError, locked, replace_file, sync_folder
 from cleanset.tables import INDEX, read_table
 from cleanset.yaml_edit import LayoutError, edited_text
 from cleanset.yaml_files import parse_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictChange:
+    """A new verdict on an image (None: it is removed), and the one that the caller last read (None: there was none).
+
+    Without `expected`, any verdict is replaced.
+    """
+
+    review: Review | None
+    expected: Review | EllipsisType | None = ...
 
 
 def save(
@@ -27,42 +39,59 @@ def save(
     review: Review | None,
     expected: Review | EllipsisType | None = ...,
 ) -> None:
-    """Write this reviewer's verdict on an image; None removes it.
+    """Write this reviewer's verdict on an image; None removes it. As `save_all`, for one image."""
+    save_all(reviews, reviewer, wnid, {image_id: VerdictChange(review, expected)})
 
-    `expected` is the verdict that the caller last read (None: there was none); without it, any verdict is replaced.
-    Processes and threads may save at once. After a kill the file
-    is the old or the new one, and once this returns the new one survives a power cut, unless the file
-    system cannot sync folders. A file without entries and comments is removed.
 
-    Raises ChangedMeanwhileError if the file has another verdict than `expected` (unless it is the new one);
+def save_all(reviews: Path, reviewer: str, wnid: str, changes: Mapping[str, VerdictChange]) -> None:
+    """Write this reviewer's verdicts on images of a class, by image id: all of them, or none.
+
+    Processes and threads may save at once. After a kill the file is the old or the new one, and once this returns the
+    new one survives a power cut, unless the file system cannot sync folders. A file without entries and comments is
+    removed.
+
+    Raises ChangedMeanwhileError if the file has another verdict than expected (unless it is the new one);
     CleansetError for an invalid name, a verdict of the board without a note, and an invalid file, which stays
     unchanged; OSError where the disk fails: then the file is unchanged, or the new one if only its folder could not be
     synced.
     """
     path = review_file(reviews, reviewer, wnid)
-    if parse_image_name(f"{image_id}.JPEG") != (image_id, None):
-        raise CleansetError(f"image {image_id!r}: expected an image id such as ILSVRC2012_val_00000001")
-    if review is not None:
-        check_note(reviewer, review, f"{path}, {image_id}")
+    for image_id, change in changes.items():
+        if parse_image_name(f"{image_id}.JPEG") != (image_id, None):
+            raise CleansetError(f"image {image_id!r}: expected an image id such as ILSVRC2012_val_00000001")
+        if change.review is not None:
+            check_note(reviewer, change.review, f"{path}, {image_id}")
     if not reviews.is_dir():
         raise CleansetError(f"{reviews}: missing; make the folder, empty if nobody has reviewed yet")
     if not path.parent.is_dir():
         path.parent.mkdir(exist_ok=True)
         sync_folder(reviews)  # else a power cut could take the new folder, with the verdict in it
     with locked(path.parent):
-        text = read_text(path, "save it as UTF-8") if path.exists() else ""
-        votes = parse_reviews(text, wnid, str(path))
-        found = next((vote for vote in votes if vote.image_id == image_id), None)
-        current = found.review if found else None
-        # before `expected` is compared: the same verdict from two places is no conflict
-        if current == review:
-            return
-        if expected is not ... and current != expected:
-            raise ChangedMeanwhileError(
-                f"{found.where if found else f'{path}, {image_id}'}: found {_shown(current)}, expected "
-                f"{_shown(expected)}: it was changed meanwhile; look at it and decide again"
-            )
-        replace_file(path, with_review(text, wnid, image_id, review, str(path)).encode())
+        before = read_text(path, "save it as UTF-8") if path.exists() else ""
+        found = {vote.image_id: vote for vote in parse_reviews(before, wnid, str(path))}
+        text = before
+        for image_id, change in changes.items():
+            vote = found.get(image_id)
+            if _is_new(change, vote, f"{path}, {image_id}"):
+                text = with_review(text, wnid, image_id, change.review, str(path))
+        if text != before:
+            replace_file(path, text.encode())
+
+
+def _is_new(change: VerdictChange, vote: Vote | None, place: str) -> bool:
+    """Whether the file lacks this change. Raises ChangedMeanwhileError if the entry is not the expected one."""
+    current = vote.review if vote else None
+    # before `expected` is compared: the same verdict from two places is no conflict
+    if current == change.review:
+        return False
+    if change.expected is not ... and current != change.expected:
+        if current and change.review and current.is_same_verdict(change.review):
+            return False
+        raise ChangedMeanwhileError(
+            f"{vote.where if vote else place}: found {_shown(current)}, expected {_shown(change.expected)}: it was "
+            "changed meanwhile; look at it and decide again"
+        )
+    return True
 
 
 def _shown(review: Review | None) -> str:

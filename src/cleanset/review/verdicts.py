@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from cleanset.errors import CleansetError, cut
 from cleanset.images.boxes import Box, parse_box
 from cleanset.validation import MAX_VALUE, first_problem, shown
-from cleanset.vocabulary import Basis, Reason, Verdict
+from cleanset.vocabulary import Basis, Reason, Seen, Verdict
 from cleanset.yaml_files import parse_yaml_with_lines
 
 OFFICIAL = "official"
@@ -31,16 +31,22 @@ def _crop(crop: object) -> Box | str | None:
 
 
 class Review(BaseModel):
-    """One reviewer's verdict on one image, as in the file. Without `basis`, the verdict is explicit."""
+    """One reviewer's verdict on one image, as in the file. Without `basis`, the verdict is explicit.
+
+    `seen`: grid where it was given to all the rest of a class at once, single where the image had been opened by
+    itself, None for a verdict on one image among others. It decides nothing.
+    """
 
     # strict: by default pydantic would take the text "yes" for true
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     verdict: Verdict
     reason: Reason | None = None
-    crop: Annotated[Box | Literal["unknown"] | None, PlainValidator(_crop)] = None
+    # not PlainValidator, whose serializer warns that it gets a list for the tuple
+    crop: Annotated[Box | Literal["unknown"] | None, BeforeValidator(_crop)] = None
     object_fully_visible: bool | None = None
     basis: Basis | None = None
+    seen: Seen | None = None
     sha256: Annotated[str, Field(pattern=rf"^([0-9a-f]{{64}}|{OFFICIAL})$")]
     note: str | None = None
 
@@ -52,6 +58,8 @@ class Review(BaseModel):
             raise ValueError("verdict clean with a reason; a reason says what is wrong with the image")
         if (self.verdict == "crop") != (self.crop is not None):
             raise ValueError("a crop box is needed for verdict crop, and for no other")
+        if self.seen == "grid" and self.verdict != "clean":
+            raise ValueError(f"seen grid with verdict {self.verdict}; only clean is given to several images at once")
         if self.crop is not None and self.object_fully_visible is not True:
             raise ValueError("a crop without object_fully_visible: true; the object must remain fully visible")
         return self
@@ -65,6 +73,10 @@ class Review(BaseModel):
     def box_unknown(self) -> bool:
         """Whether the image is to be cropped by a box that is not known."""
         return self.crop == UNKNOWN
+
+    def is_same_verdict(self, other: "Review") -> bool:
+        """Whether all but `seen` is equal."""
+        return self.model_copy(update={"seen": other.seen}) == other
 
     @property
     def is_official(self) -> bool:

@@ -30,9 +30,7 @@ class Cursor:
         ids = list(self.session.library.candidates(self.class_index))
         if self.every:
             return ids
-        asked = [question.image_id for question in self.status.questions if question.certain]
-        if not asked and self.status.questions:
-            asked = [self.status.questions[0].image_id]
+        asked = self._needed()
         own = {image_id for (_, image_id), votes in self.status.votes.items() if self.session.reviewer in votes}
         wanted = own.union(asked, self.status.look_again, {self.focus} if self.focus else ())
         # a class without questions and verdicts would otherwise be empty
@@ -50,11 +48,23 @@ class Cursor:
         """Image ids that this reviewer is asked for in this class, the most likely first."""
         return [question.image_id for question in self.status.questions]
 
+    def queued(self) -> list[str]:
+        """Image ids asked for that are needed whatever the verdicts on the others will be, in the order of the cards.
+
+        If there is none, the first one asked for.
+        """
+        needed = self._needed()
+        return [image_id for image_id in self.images() if image_id in needed]
+
+    def _needed(self) -> list[str]:
+        certain = [question.image_id for question in self.status.questions if question.certain]
+        return certain or self.asked()[:1]
+
     def is_box_asked(self) -> bool:
         """Whether only the crop box of the image in focus is asked for."""
-        return self.focus in self._boxes_asked()
+        return self.focus in self.boxes_asked()
 
-    def _boxes_asked(self) -> list[str]:
+    def boxes_asked(self) -> list[str]:
         """Image ids that are shown and certainly needed, and lack only a crop box."""
         shown = self.images()
         boxes = [each.image_id for each in self.status.questions if each.box_unknown and each.certain]
@@ -64,7 +74,7 @@ class Cursor:
         """Go to a class, and in it to `focus` or else to the first image that is asked for."""
         self.class_index, self.every, self.focus = class_index, False, None
         asked, shown = self.asked(), self.images()
-        first = [*self._boxes_asked(), *(each for each in shown if each in asked), *shown]
+        first = [*self.boxes_asked(), *(each for each in shown if each in asked), *shown]
         self.focus = focus or (first[0] if first else None)
 
     def move(self, by: int) -> None:
@@ -86,7 +96,7 @@ class Cursor:
         later = [image_id for image_id in shown[position + 1 :] if image_id in asked]
         earlier = [image_id for image_id in shown[:position] if image_id in asked]
         if asked:
-            self.focus = (self._boxes_asked() or later or earlier or asked)[0]
+            self.focus = (self.boxes_asked() or later or earlier or asked)[0]
         elif position + 1 < len(shown):
             self.focus = shown[position + 1]
 

@@ -1,5 +1,6 @@
 """A verdict in the making, and the verdicts that were made in a tab, which can be undone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -7,11 +8,13 @@ from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box, check_crop
+from cleanset.review.save import VerdictChange
 from cleanset.review.verdicts import Review
 from cleanset.review_page.library import IndexedImage
 from cleanset.review_page.session import Session
 from cleanset.saving import ChangedMeanwhileError
 from cleanset.validation import first_problem
+from cleanset.vocabulary import Seen
 
 if TYPE_CHECKING:  # it imports SciPy, which would delay the start
     from cleanset.hints.crop_box import CropProposal
@@ -75,7 +78,7 @@ class Draft:
             lacking.append("state that the object stays fully visible, by v")
         return lacking
 
-    def review(self, image: IndexedImage, note: str | None) -> Review:
+    def review(self, image: IndexedImage, note: str | None, seen: Seen | None = None) -> Review:
         """The verdict to be written."""
         try:
             return Review(
@@ -83,6 +86,7 @@ class Draft:
                 reason=self.reason,  # type: ignore[arg-type]
                 crop=self.box,
                 object_fully_visible=True if self.box else None,
+                seen=seen,
                 sha256=image.sha256,
                 note=note,
             )
@@ -92,44 +96,77 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A verdict that was changed in a tab."""
+    """The verdicts on images of a class that were changed in a tab by one key: by image id, before and after."""
 
     class_index: int
-    image_id: str
-    before: Review | None
-    after: Review | None
+    changes: Mapping[str, tuple[Review | None, Review | None]]
+
+    @property
+    def image_id(self) -> str:
+        """The first image changed."""
+        return next(iter(self.changes))
+
+    @property
+    def in_words(self) -> str:
+        """The step in words, such as: clean, 3 images."""
+        _, after = self.changes[self.image_id]
+        what = after.verdict if after else "taking it back"
+        return what if len(self.changes) == 1 else f"{what}, {len(self.changes)} images"
+
+    def notes_taken_away(self) -> dict[str, str]:
+        """By image id, the notes that were saved with a first verdict, and go with it when the step is undone."""
+        return {
+            image_id: after.note
+            for image_id, (before, after) in self.changes.items()
+            if before is None and after is not None and after.note
+        }
 
 
 @dataclass
 class History:
-    """The verdicts written in one tab, the last one last, so that they can be undone.
+    """The steps of one tab, the last one last, so that they can be undone.
 
-    `shown`: this reviewer's verdicts as the tab shows them; only over these does it write another.
+    `shown`: this reviewer's verdicts as the tab shows them; only over these does it write another. `opened`: the images
+    that were opened by themselves in this tab, by class index and image id.
     """
 
     session: Session
     shown: dict[str, Review | None] = field(default_factory=dict)
+    opened: set[tuple[int, str]] = field(default_factory=set)
     steps: list[Step] = field(default_factory=list)
 
-    def write(self, class_index: int, image_id: str, review: Review | None) -> None:
-        """Write a verdict (None: remove it). Raises CleansetError or OSError as `review.save.save` does."""
-        before = self.session.own(class_index, image_id)
+    def seen(self, class_index: int, image_id: str) -> Seen | None:
+        """The mark of a verdict on one image: single where it was opened."""
+        return "single" if (class_index, image_id) in self.opened else None
+
+    def write(self, class_index: int, reviews: Mapping[str, Review | None]) -> None:
+        """Write verdicts by image id (None: remove it), as one step.
+
+        Raises CleansetError or OSError as `review.save.save_all` does.
+        """
+        before = {image_id: self.session.own(class_index, image_id) for image_id in reviews}
         # as the tab shows it, not as last read: nobody overwrites a verdict that was not on the screen
-        self.session.save_verdict(class_index, image_id, review, expected=self.shown.get(image_id))
-        if review != before:
-            self.steps.append(Step(class_index, image_id, before, review))
+        changes = {image_id: VerdictChange(review, self.shown.get(image_id)) for image_id, review in reviews.items()}
+        self.session.save_verdicts(class_index, changes)
+        made = {image_id: (before[image_id], review) for image_id, review in reviews.items()}
+        made = {image_id: change for image_id, change in made.items() if change[0] != change[1]}
+        if made:
+            self.steps.append(Step(class_index, made))
 
     def undo(self) -> Step | None:
-        """Undo the last step, and return it; None if there is none.
+        """Undo the last step, and return it; None if there is none. A note that it takes away is unsaved again.
 
-        A step whose entry was changed since is dropped; one that could not be written stays, to be tried again.
+        A step is dropped if an entry was changed since; one that could not be written stays, to be tried again.
         """
         if not self.steps:
             return None
         step = self.steps[-1]
+        changes = {image_id: VerdictChange(before, after) for image_id, (before, after) in step.changes.items()}
         try:
-            self.session.save_verdict(step.class_index, step.image_id, step.before, expected=step.after)
+            self.session.save_verdicts(step.class_index, changes)
         except ChangedMeanwhileError:
             self.steps.pop()
             raise
+        for image_id, note in step.notes_taken_away().items():
+            self.session.notes.setdefault((step.class_index, image_id), note)
         return self.steps.pop()

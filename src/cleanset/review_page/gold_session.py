@@ -13,6 +13,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
 from cleanset.hints.background import BackgroundHints
+from cleanset.hints.text_cache import usual_text_cache
 from cleanset.images.codec import Read, decode
 from cleanset.review.audit_files import judged_elsewhere
 from cleanset.review.gold import (
@@ -26,8 +27,8 @@ from cleanset.review.gold import (
     without_golds,
 )
 from cleanset.review.queue import ByRole, Candidate
+from cleanset.review.save import VerdictChange
 from cleanset.review.store import BOARD, Votes
-from cleanset.review.verdicts import Review
 from cleanset.review_page.audit_session import AuditSession
 from cleanset.review_page.library import IndexedImage, Library
 from cleanset.review_page.session import ReviewerClassStatus, Session
@@ -56,7 +57,7 @@ def with_golds(edition: Edition, session: Session, golds: GoldKey) -> Session:
     chosen = chosen_golds(golds, known - answered, open_classes, answered, wanted)
     library = gold_library(session.library, chosen, edition.path(policy.folder))
     values = {each.name: getattr(session, each.name) for each in fields(Session)}
-    changed = {"library": library, "hints": BackgroundHints(library.photos.read), "statuses": {}}
+    changed = {"library": library, "hints": BackgroundHints(library.photos.read, usual_text_cache()), "statuses": {}}
     kind = GoldAuditSession if is_audit else GoldSession
     mixed: Session = kind(
         **values | changed, plain=session.library, golds={item.key: item for item in chosen}, all_golds=golds
@@ -108,9 +109,9 @@ class GoldSession(Session):
         super().refresh(classes)
         self._end_counting()
 
-    def save_verdict(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
-        """Write a verdict as Session does; the last one may bring back the classes that had a gold item."""
-        super().save_verdict(class_index, image_id, review, expected)
+    def save_verdicts(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
+        """Write verdicts as Session does; the last one may bring back the classes that had a gold item."""
+        super().save_verdicts(class_index, changes)
         self._end_counting()
 
     def _end_counting(self) -> None:
@@ -199,7 +200,7 @@ def _inserted(by_role: ByRole, item: GoldItem, places: int) -> dict[str, list[Ca
     is_candidate = any(each.image_id == item.image_id for candidates in by_role.values() for each in candidates)
     for role, candidates in by_role.items():
         others = [each for each in candidates if each.image_id != item.image_id]
-        place = place_among(item, min(places, len(others)))
+        place = place_among(item, role, min(places, len(others)))
         if len(others) < len(candidates):
             found[role] = _moved(candidates, others, item.image_id, place)
         elif is_candidate:

@@ -1,6 +1,7 @@
 """The keys and their meaning in each mode; the help page is rendered from this."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 REASONS = {
     "w": "watermark",
@@ -28,6 +29,23 @@ VERDICTS = {"c": "clean", "x": "crop", "r": "reject", "u": "unsure"}
 
 
 @dataclass(frozen=True, slots=True)
+class Screen:
+    """The screen when a key was pressed, beside the images on it; None: not known.
+
+    `wnid`: the class. `seconds`: by image id, for how long the reviewer had an image before them, whole and wide
+    enough. `answered`: the number of the last key answered then. `reason`: the one shown, or the key of one.
+    """
+
+    wnid: str | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    answered: int | None = None
+    reason: str | None = None
+
+
+NO_SCREEN = Screen()
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """One line of the help: the names of the keys, and their effect."""
 
@@ -38,8 +56,14 @@ class Key:
 HELP: dict[str, tuple[Key, ...]] = {
     "The image in focus": (
         Key("c", "clean"),
+        Key("a", "all the rest of the class is clean: what is whole on the screen, and rejected by nobody"),
         Key("x", "crop: draw the box"),
         Key("r", "reject: then the key of the reason"),
+        Key(
+            "Shift+1 … 9  or  Shift+click",
+            "reject that image for the reason at its ⇧",
+        ),
+        Key("Shift and a reason's key", "reject for that reason, or change the reason"),
         Key("u", "unsure"),
         Key("d", "take the verdict back"),
         Key("e", "write a note"),
@@ -48,6 +72,7 @@ HELP: dict[str, tuple[Key, ...]] = {
     "Looking": (
         Key("← → ↑ ↓  or  1 … 9", "another image"),
         Key("Enter  or  Space", "look closely, and back"),
+        Key("q  held down", "the image under the mouse at its own pixels"),
         Key("wheel  or  +  −", "there and in a crop: nearer, farther"),
         Key("0  1  2  4", "there and in a crop: whole, 100 %, 200 %, 400 %"),
         Key("Shift+arrows", "look closely: move the image"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,9 +13,9 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Crop
 from cleanset.review.gold import GoldKey, without_golds
-from cleanset.review.save import save
+from cleanset.review.save import VerdictChange, save_all
 from cleanset.review.store import Votes, check_reviews, read_file, review_file, reviewer_folders
-from cleanset.review.verdicts import Review, Vote
+from cleanset.review.verdicts import Vote
 from cleanset.selection.crop_check import Prediction, predictions_of_crops
 from cleanset.tables import CROP_SCORES, read_table
 
@@ -100,16 +101,20 @@ class StoredVotes:
         """Modification time in nanoseconds of this reviewer's file of a class, as last read; 0 without one."""
         return self._cache.changed_at(self._reviewer, wnids()[class_index])
 
-    def save(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
-        """Write this reviewer's verdict (None: remove it) in place of `expected`; it is on disk on return.
+    def save(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
+        """Write this reviewer's verdicts on images of a class, by image id; they are on disk on return.
 
-        Raises CleansetError or OSError as `review.save.save` does.
+        Raises CleansetError or OSError as `save_all` does.
         """
-        if expected is None and not self.mixed and (class_index, image_id) in self._golds:
-            # what the file has is an answer to a gold item, which the caller does not see
-            own = self._read_all(class_index).get((class_index, image_id), {}).get(self._reviewer)
-            expected = own.review if own else None
-        save(self.folder, self._reviewer, wnids()[class_index], image_id, review, expected)
+        shown = {image_id: self._over_gold(class_index, image_id, change) for image_id, change in changes.items()}
+        save_all(self.folder, self._reviewer, wnids()[class_index], shown)
+
+    def _over_gold(self, class_index: int, image_id: str, change: VerdictChange) -> VerdictChange:
+        """The change, in place of the answer to a gold item that the file may have, which the caller does not see."""
+        if change.expected is not None or self.mixed or (class_index, image_id) not in self._golds:
+            return change
+        own = self._read_all(class_index).get((class_index, image_id), {}).get(self._reviewer)
+        return replace(change, expected=own.review if own else None)
 
     def _read(self, class_index: int) -> Votes:
         votes = self._read_all(class_index)

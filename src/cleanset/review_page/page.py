@@ -1,7 +1,8 @@
 """The page: NiceGUI's elements around the HTML of `view`, and the messages between browser and tab."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from fastapi import Request
 from nicegui import events, ui
@@ -9,6 +10,7 @@ from nicegui import events, ui
 from cleanset.dataset.ilsvrc import class_indices
 from cleanset.images.boxes import Box, parse_box
 from cleanset.review_page.dialogs import Note, Search
+from cleanset.review_page.keys import REASONS, Screen
 from cleanset.review_page.session import Session
 from cleanset.review_page.tab import Tab
 from cleanset.review_page.view import render
@@ -56,7 +58,8 @@ class TabElements:
                 if self._tab.mode in ("search", "note"):
                     self._leave_dialog(key, str(sent.get("text", "")))
                 else:
-                    self._tab.press(key, [str(each) for each in seen], _box(sent.get("box")), str(sent.get("card")))
+                    shown = [str(each) for each in seen]
+                    self._tab.press(key, shown, _box(sent.get("box")), str(sent.get("card")), _screen(sent))
                 self._tab.pressed = number
 
         await self._do(press)
@@ -107,6 +110,19 @@ def _box(box: object) -> Box | None:
         return parse_box(box)
     except ValueError:
         return None
+
+
+def _screen(sent: Mapping[str, Any]) -> Screen:
+    """The screen as the browser describes it; anything else in its place counts as not known."""
+    wnid, answered, reason = (sent.get(name) for name in ("wnid", "answered", "reason"))
+    given = sent.get("seconds")
+    seconds = given.items() if isinstance(given, dict) else ()
+    return Screen(
+        wnid if isinstance(wnid, str) else None,
+        {str(image_id): float(each) for image_id, each in seconds if isinstance(each, int | float)},
+        answered if isinstance(answered, int) else None,
+        reason if isinstance(reason, str) and reason in (*REASONS, *REASONS.values()) else None,
+    )
 
 
 def build(session: Session, lock: asyncio.Lock) -> None:

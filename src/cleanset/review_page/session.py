@@ -10,6 +10,7 @@ from cleanset.review.decisions import decide_all
 from cleanset.review.look_again import LookAgain
 from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
+from cleanset.review.save import VerdictChange
 from cleanset.review.shares import Share
 from cleanset.review.store import Votes, reviews_of_reviewer
 from cleanset.review.verdicts import Review
@@ -130,23 +131,24 @@ class Session:
         vote = self.statuses[class_index].votes.get((class_index, image_id), {}).get(self.reviewer)
         return vote.review if vote else None
 
-    def save_verdict(self, class_index: int, image_id: str, review: Review | None, expected: Review | None) -> None:
-        """Write a verdict (None: remove it) in place of `expected`, and read the class again.
+    def save_verdicts(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
+        """Write verdicts on images of a class, by image id, all or none, and read the class again.
 
-        Raises CleansetError or OSError as `review.save.save` does.
+        Raises CleansetError or OSError as `review.save.save_all` does.
         """
         asked = bool(self.statuses[class_index].questions)
         try:
-            self.stored.save(class_index, image_id, review, expected)
+            self.stored.save(class_index, changes)
         finally:
             # after a failure, too: the page shows what is on the disk
             status = self.refresh_class(class_index)
         now = time.monotonic()
         self.pace.count_verdict(now, asked and not status.questions)
-        if review is None:
-            self.recent.forget((class_index, image_id))
-        else:
-            self.recent.count_verdict((class_index, image_id), now)
+        for image_id, change in changes.items():
+            if change.review is None:
+                self.recent.forget((class_index, image_id))
+            else:
+                self.recent.count_verdict((class_index, image_id), now)
 
     def asked_for(self) -> int:
         """The number of classes of which this reviewer is asked."""

@@ -1,9 +1,8 @@
 """One tab: what each key does in it. No HTML, no network."""
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
 from cleanset.dataset.ilsvrc import class_indices, wnids
@@ -17,8 +16,11 @@ from cleanset.review_page.board import VerdictOption, verdict_options
 from cleanset.review_page.cursor import ClassOrder, Cursor, lacks_box
 from cleanset.review_page.drafts import Draft, History
 from cleanset.review_page.guidelines import GuidelinesSection, guidelines_sections
-from cleanset.review_page.keys import FILTERS, REASONS, VERDICTS
+from cleanset.review_page.keys import FILTERS, NO_SCREEN, REASONS, VERDICTS, Screen
+from cleanset.review_page.likeliest import LikeliestReasons
 from cleanset.review_page.look_back import LookBack
+from cleanset.review_page.notices import Notice, UnreadNotices
+from cleanset.review_page.rest_of_class import rest_in_words, rest_of_class
 from cleanset.review_page.session import Session
 
 Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]
@@ -35,12 +37,8 @@ _STATE_LEFT = {
 """The notice about a class in which nothing is asked any more, by its state."""
 
 
-@dataclass
-class Notice:
-    """One line to the reviewer; an error stays until the next key, and means that nothing was saved."""
-
-    text: str
-    is_error: bool = False
+class NotShownError(CleansetError):
+    """A verdict on an image that was not on the screen when its key was pressed."""
 
 
 class Tab:
@@ -60,9 +58,13 @@ class Tab:
         self.guidelines: list[GuidelinesSection] = []
         self.draft: Draft | None = None
         self.notice: Notice | None = None
+        self.unread = UnreadNotices()
+        self.likeliest = LikeliestReasons(session)
         self.mode: Mode = "class"
         self.ended = self.zoomed = False
         self.pressed = 0
+        self._screen = NO_SCREEN
+        self._left_by_guess: tuple[int, str] | None = None
 
     @property
     def wnid(self) -> str:
@@ -98,33 +100,51 @@ class Tab:
 
     # Keys
 
-    def press(self, key: str, seen: Collection[str], box: Box | None = None, card: str | None = None) -> None:
+    def press(
+        self,
+        key: str,
+        seen: Collection[str],
+        box: Box | None = None,
+        card: str | None = None,
+        screen: Screen = NO_SCREEN,
+    ) -> None:
         """Carry out a key. `seen`: image ids that were on the screen when it was pressed; `box`: the box drawn.
 
         Beside the keys of the keyboard: `focus` an image (`card`), `visit` a class (`card` is its wnid), `box`: the box
-        drawn has changed.
+        drawn has changed, `guess`: reject an image (`card`) for the reason that it shows (`screen.reason`), `reason`:
+        reject the image in focus for that reason, `lost`: keys (`card`: how many) were lost with the connection.
         """
         self.pressed += 1
         if self.mode in ("search", "note"):
             return  # typed text, not a command
-        self.notice = None
+        self.notice, self._screen = None, screen
+        self.unread.begin(screen.answered)
+        left_by_guess, self._left_by_guess = self._left_by_guess, None
         with self._reporting_errors():
             if key == "visit":
                 self._visit(card)
+            elif key == "lost":
+                self._tell_lost(card)
             elif self.mode in ("reason", "crop"):
                 self._edit_draft(key, seen, box)
             elif self.mode == "filter":
                 self._choose_filter(key)
-            elif self.mode == "help" or (self.mode == "guidelines" and key in ("Escape", "Enter", "h")):
-                self.close()
-            elif self.mode == "guidelines":
-                pass
-            elif self.mode == "back":
-                self._press_in_look_back(key, card)
+            elif self.mode in ("help", "guidelines", "back"):
+                self._press_in_overlay(key, card)
             elif key == "focus":
                 self.cursor.focus_card(card)
+            elif key == "guess":
+                self._reject_by_guess(card, seen)
+            elif key == "reason":
+                self._reject_for_reason(left_by_guess, seen)
             else:
                 self._press_in_class(key, seen)
+
+    def _press_in_overlay(self, key: str, card: str | None) -> None:
+        if self.mode == "back":
+            self._press_in_look_back(key, card)
+        elif self.mode == "help" or key in ("Escape", "Enter", "h"):
+            self.close()
 
     def _press_in_class(self, key: str, seen: Collection[str]) -> None:
         move = self.cursor.move
@@ -132,7 +152,8 @@ class Tab:
             "n": lambda: self._go_to_neighbour(1), "PageDown": lambda: self._go_to_neighbour(1),
             "p": lambda: self._go_to_neighbour(-1), "PageUp": lambda: self._go_to_neighbour(-1),
             "s": self._skip, "z": self._undo, "Backspace": self._undo, "d": lambda: self._take_back(seen),
-            "m": self._toggle_every, "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
+            "a": self._take_rest, "m": self._toggle_every,
+            "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
             "?": lambda: self._switch("help"), "h": self._show_guidelines, "b": self._look_back,
             "e": lambda: self._switch("note"),
             "Enter": self._toggle_zoom, " ": self._toggle_zoom, "Escape": self._leave_zoom,
@@ -199,13 +220,18 @@ class Tab:
     @contextmanager
     def _reporting_errors(self) -> Iterator[None]:
         """Report on the page what could not be saved; the verdict on disk stays unchanged."""
+        is_not_shown = False
         try:
             yield
+        except NotShownError:
+            is_not_shown = True
         except CleansetError as error:
             self.notice = Notice(f"Not saved. {error}", is_error=True)
         except OSError as error:
             self.notice = Notice(f"Not saved. {error.filename or 'writing'}: {error.strerror or error}", is_error=True)
         finally:
+            unread, number = self.unread, self.pressed
+            self.notice = unread.count_not_shown(number) if is_not_shown else unread.add(self.notice, number)
             if self.mode not in ("reason", "crop", "note"):
                 self.draft = None  # else the next note would save it, for whatever is in focus then
 
@@ -258,6 +284,10 @@ class Tab:
         elif self.mode == "search":
             self.close()
 
+    def _tell_lost(self, count: str | None) -> None:
+        keys = f"{count} keys" if count != "1" else "1 key"
+        self.notice = Notice(f"The connection was lost, and {keys} with it: look which verdicts are missing.", True)
+
     # Verdicts, one draft at a time
 
     def _begin(self, verdict: str, seen: Collection[str]) -> None:
@@ -304,12 +334,18 @@ class Tab:
         """Raise CleansetError unless the image in focus was on the screen when the key was pressed."""
         focus = self.cursor.focus
         assert focus is not None
+        self._check_class()
         if focus in seen:
             return
         fault = self.session.library.photos.faults.get(focus)
         if fault is not None:
             raise CleansetError(f"{focus} cannot be shown. {fault}")
-        raise CleansetError(f"{focus} was not shown yet when the key was pressed: look, and press it again")
+        raise NotShownError
+
+    def _check_class(self) -> None:
+        """Raise NotShownError if another class was on the screen when the key was pressed."""
+        if self._screen.wnid not in (None, self.wnid):
+            raise NotShownError
 
     def _ask_for_box(self) -> None:
         """Start cropping the image in focus if only its box is asked for."""
@@ -372,6 +408,8 @@ class Tab:
             self.draft.toggle_visible(box, BOX_SEEN in seen)
         elif self.mode == "crop" and key == "Enter":
             self._save_crop(box)
+        elif self.mode == "reason" and len(key) == 1:
+            self.notice = Notice(f"{key} is not the key of a reason; Esc leaves the image as it is.")
 
     def _save_crop(self, box: Box | None) -> None:
         """Save the crop, or report what is missing; the box stays drawn meanwhile."""
@@ -386,8 +424,11 @@ class Tab:
         draft.box = box
         self._save_draft()
 
-    def _save_draft(self) -> None:
-        """Write the draft as the verdict on the image in focus; the board must give a note first."""
+    def _save_draft(self, go_on: bool = True) -> None:
+        """Write the draft as the verdict on the image in focus; the board must give a note first.
+
+        `go_on`: focus the next image that is asked for.
+        """
         draft, image, own = self.draft, self.cursor.image(), self.cursor.own()
         assert draft is not None
         assert image is not None
@@ -397,18 +438,83 @@ class Tab:
             self.mode = "note"
             self.notice = Notice("A verdict of the board needs a note that gives the reason.")
             return
-        self._write(draft.review(image, note))
+        self._write({image.image_id: draft.review(image, note, self.history.seen(left, image.image_id))})
         self.session.notes.pop((left, image.image_id), None)
-        if self.cursor.class_index == left and self.cursor.focus == image.image_id:
+        if go_on and self.cursor.class_index == left and self.cursor.focus == image.image_id:
             self.cursor.focus_next()
             self._ask_for_box()
 
-    def _write(self, review: Review | None) -> None:
-        """Write a verdict on the image in focus. If the disk fails, the draft is kept."""
+    def _reject_by_guess(self, card: str | None, seen: Collection[str]) -> None:
+        """Reject an image for its likeliest reason, which its card shows; the focus stays, to change the reason."""
+        if self.ended or self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+        self._check_class()
+        if card not in self.cursor.images():
+            raise NotShownError
+        self.cursor.focus_card(card)
         assert self.cursor.focus is not None
+        self._check_seen(seen)
+        left, focus = self.cursor.class_index, self.cursor.focus
+        reason = self._screen.reason or self.likeliest.of(left, [focus])[focus]
+        self.draft = Draft("reject", reason)
+        self._save_draft(go_on=False)
+        if self.mode != "note" and self.cursor.class_index != left:
+            self._left_by_guess = left, focus
+            said = f"{self.notice.text} " if self.notice else ""
+            self.notice = Notice(f"{said}Rejected last: {_words(reason)}; Shift and a reason's key changes it.")
+
+    def _reject_for_reason(self, left_by_guess: tuple[int, str] | None, seen: Collection[str]) -> None:
+        """Reject the image in focus for a reason, or change the reason of the last guess if that left its class."""
+        reason = REASONS.get(self._screen.reason or "")
+        if reason is None:
+            raise CleansetError("not the key of a reason: ? shows them")
+        own = self.session.own(*left_by_guess) if left_by_guess else None
+        if left_by_guess is not None and own is not None and own.verdict == "reject":
+            class_index, image_id = left_by_guess
+            self.history.shown[image_id] = own  # the last notice told it
+            self.history.write(class_index, {image_id: own.model_copy(update={"reason": reason})})
+            self.notice = Notice(f"{self.session.library.names[class_index].name}: rejected last: {_words(reason)}.")
+        elif not self.ended:
+            self._begin("reject", seen)
+            if self.draft is not None:
+                self.draft.reason = reason
+                self._save_draft()
+
+    def _take_rest(self) -> None:
+        """Take as clean, at once, all images of the queue that are on the screen and that nobody has rejected."""
+        if self.ended or self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+        self._check_class()
+        if self.session.reviewer == BOARD:
+            raise CleansetError("the board gives a note with each verdict: decide on each image by itself")
+        if self.zoomed:
+            self.notice = Notice("a takes the images that are side by side: Esc goes back to them.")
+            return
+        left, shown = self.cursor.class_index, self.cursor.images()
+        rest = rest_of_class(self.cursor, self._screen.seconds, self.session.library.params.review.seconds_per_image)
+        if rest.clean:
+            images, notes = self.session.library.images, self.session.notes
+            self._write(
+                {
+                    image_id: Draft("clean").review(
+                        images[image_id], notes.get((left, image_id)), self.history.seen(left, image_id) or "grid"
+                    )
+                    for image_id in rest.clean
+                }
+            )
+            for image_id in rest.clean:
+                notes.pop((left, image_id), None)
+        settled = f" {self.notice.text}" if self.notice else ""
+        self.notice = Notice(rest_in_words(rest, shown) + settled, is_error=not rest.clean)
+        if self.cursor.class_index == left and self.cursor.focus in rest.clean:
+            self.cursor.focus_next()
+            self._ask_for_box()
+
+    def _write(self, reviews: Mapping[str, Review | None]) -> None:
+        """Write verdicts on images of the class, by image id. If the disk fails, the draft is kept."""
         was = self.cursor.status
         try:
-            self.history.write(self.cursor.class_index, self.cursor.focus, review)
+            self.history.write(self.cursor.class_index, reviews)
         except CleansetError:
             self.draft = None
             self.close()
@@ -432,8 +538,9 @@ class Tab:
 
     def _take_back(self, seen: Collection[str]) -> None:
         if self.cursor.own() is not None and not self.ended:
+            assert self.cursor.focus is not None
             self._check_seen(seen)
-            self._write(None)
+            self._write({self.cursor.focus: None})
             self.notice = Notice("Taken back.")
 
     def _undo(self) -> None:
@@ -442,8 +549,7 @@ class Tab:
             self.notice = Notice("Nothing to undo in this tab; d takes a verdict back.")
             return
         self.open(step.class_index, step.image_id)
-        undone = step.after.verdict if step.after else "taking it back"
-        self.notice = Notice(f"Undone: {undone}.")
+        self.notice = Notice(f"Undone: {step.in_words}.")
 
     # Notes
 
@@ -470,7 +576,7 @@ class Tab:
             if draft is not None:
                 self._save_with_note(draft, text.strip())
             elif own is not None and (own.note or "") != text.strip():
-                self._write(own.model_copy(update={"note": text.strip() or None}))
+                self._write({self.cursor.focus: own.model_copy(update={"note": text.strip() or None})})
                 self.session.notes.pop(key, None)
             elif own is None and text.strip():
                 self.notice = Notice("The note is not saved yet: it is saved with a verdict.")
@@ -485,3 +591,7 @@ class Tab:
             return
         self.draft = draft
         self._save_draft()
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ")

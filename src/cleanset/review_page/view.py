@@ -17,6 +17,7 @@ from cleanset.review_page.board import columns_for
 from cleanset.review_page.cursor import Cursor
 from cleanset.review_page.keys import FILTERS, HELP, REASONS
 from cleanset.review_page.library import IndexedImage, Library
+from cleanset.review_page.rest_of_class import MIN_PIXELS
 from cleanset.review_page.session import Session, in_words
 from cleanset.review_page.tab import Tab
 from cleanset.selection.crop_check import is_misclassified
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 MAX_EXAMPLES = 3
 _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
-_COLUMNS = {1: 1, 2: 2, 3: 2, 4: 2}
+_COLUMNS = {1: 1, 2: 2, 3: 3, 4: 2, 5: 3, 6: 3, 7: 4, 8: 4, 9: 5, 10: 5}
+"""By number of images. Up to ten are side by side without scrolling in a window of 1,280 x 800 pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Card:
     """An image among those side by side.
 
     `own`: this reviewer's verdict; `others`: the verdicts of others that may be shown; `box_asked`: only the box of a
-    crop is asked for; `opinions`: what studies of labels found; `misclassified_by`: the models that misclassify the
+    crop is asked for; `queued`: needed whatever the other verdicts will be; `likeliest`: the reason that a key without
+    one rejects it for; `opinions`: what studies of labels found; `misclassified_by`: the models that misclassify the
     crop; `fault`: the reason why the image cannot be shown.
     """
 
@@ -48,6 +51,8 @@ class Card:
     in_focus: bool
     asked: bool
     box_asked: bool
+    queued: bool
+    likeliest: str
     hints: "Sequence[Hint]"
     opinions: Sequence[Opinion]
     misclassified_by: Sequence[str]
@@ -74,6 +79,8 @@ def cards(tab: Tab) -> list[Card]:
     boxes = {question.image_id for question in status.questions if question.box_unknown}
     numbers = {image_id: number for number, image_id in enumerate(tab.cursor.images(), start=1)}
     hints = session.hints.of(numbers)
+    queued = tab.cursor.queued()
+    likeliest = tab.likeliest.of(tab.cursor.class_index, numbers)
     made = []
     for image_id, number in numbers.items():
         votes = status.votes.get((tab.cursor.class_index, image_id), {})
@@ -94,6 +101,8 @@ def cards(tab: Tab) -> list[Card]:
                 in_focus=image_id == tab.cursor.focus,
                 asked=image_id in asked,
                 box_asked=image_id in boxes,
+                queued=image_id in queued,
+                likeliest=likeliest[image_id],
                 opinions=session.opinions.get(image_id, ()),
                 hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
                 misclassified_by=_misclassified_by(tab, image_id, own),
@@ -126,6 +135,8 @@ def render(tab: Tab) -> dict[str, str]:
     if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
         tab.history.shown = {card.image.image_id: card.own for card in shown}
     overlay = tab.mode if tab.mode in _OVERLAYS else "zoom" if tab.zoomed else None
+    if overlay in ("crop", "zoom") and tab.cursor.focus is not None:
+        tab.history.opened.add((tab.cursor.class_index, tab.cursor.focus))
     parts = {
         "view": "end.html" if tab.ended else "board.html" if tab.options() else "class.html",
         "overlay": f"{overlay}.html" if overlay else None,
@@ -147,6 +158,8 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "status": tab.cursor.status,
         "cards": shown,
         "columns": _COLUMNS.get(len(shown), 3),
+        "seconds_per_image": library.params.review.seconds_per_image,
+        "min_pixels": MIN_PIXELS,
         "focus": next((card for card in shown if card.in_focus), None),
         "beside": _beside(shown),
         "examples": [(image, url_of(image)) for image in _examples(tab.cursor)],

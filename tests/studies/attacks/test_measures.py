@@ -1,11 +1,19 @@
 """What is measured of stored results."""
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from cleanset.statistics.bootstrap import Bootstrap
-from cleanset.studies.attacks.measures import MEASURES_COLUMNS, AttackMeasure, attack_measures
+from cleanset.studies.attacks.measures import (
+    MEASURES_COLUMNS,
+    AttackMeasure,
+    attack_measures,
+    worst_case,
+    worst_case_measures,
+)
 
 RESULTS = pd.DataFrame(
     {
@@ -69,3 +77,43 @@ def test_one_image_has_no_interval() -> None:
 
 def test_every_column_is_described() -> None:
     assert tuple(MEASURES_COLUMNS) == AttackMeasure._fields
+
+
+def attacked(files: str, correct: str, error: str) -> pd.DataFrame:
+    """A row for each letter of `files`; `correct` and `error` name those that are."""
+    return pd.DataFrame(
+        {
+            "file": list(files),
+            "class_index": [ord(each) for each in files],
+            "was_correct": [each in correct for each in files],
+            "is_error": [each in error for each in files],
+        }
+    )
+
+
+class TestWorstCase:
+    """Of six images f is misclassified at once; one attack breaks a and b, another, on fewer images, b and c."""
+
+    results: ClassVar = {"pgd": attacked("abcdef", "abcde", "abf"), "square": attacked("dcb", "dcb", "bc")}
+
+    def test_an_image_counts_as_broken_if_any_attack_breaks_it(self) -> None:
+        found = worst_case(self.results)
+        assert dict(zip(found["file"], found["is_robust"], strict=True)) == {
+            "a": False, "b": False, "c": False, "d": True, "e": True, "f": False,
+        }  # fmt: skip
+        assert found["attacks"].tolist() == [1, 2, 2, 2, 1, 1]
+        assert found["class_index"].tolist() == [ord(each) for each in "abcdef"]
+
+    def test_measures(self) -> None:
+        lines = {line.measure: line for line in worst_case_measures("all", "mine", self.results)}
+        assert {name: (line.images, line.value) for name, line in lines.items()} == {
+            "clean_accuracy": (6, 0.833333333), "robust_accuracy": (6, 0.333333333), "tried_by_all": (6, 0.5),
+        }  # fmt: skip
+        # Wilson's interval of 2 of 6, as R's prop.test(2, 6, correct = FALSE) gives it
+        assert lines["robust_accuracy"][5:] == pytest.approx((0.0967714, 0.7000067), abs=1e-6)
+        assert {(line.attack, line.model) for line in lines.values()} == {("all", "mine")}
+        assert worst_case_measures("all", "mine", {}) == []
+
+    def test_an_attack_that_breaks_nothing_changes_nothing(self) -> None:
+        more = self.results | {"none": attacked("abcdef", "abcde", "f")}
+        assert worst_case(more)["is_robust"].tolist() == worst_case(self.results)["is_robust"].tolist()

@@ -20,7 +20,7 @@ from tests.studies.attacks.study import ROLE, made_study
 
 pytestmark = pytest.mark.slow
 
-LINE = "    AutoAttackAttack, GuessAttack,\n"
+LINE = "    SquareAttack, TransferAttack, AutoAttackAttack, GuessAttack,\n"
 """The last line of ATTACKS."""
 
 
@@ -75,8 +75,8 @@ def test_it_is_run_and_shown(with_toy: ModuleType, tmp_path: Path, monkeypatch: 
 
 def test_attacks_are_known_by_their_kinds() -> None:
     assert list(KINDS) == [
-        "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack",
-        "guess",
+        "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd",
+        "square", "transfer", "autoattack", "guess",
     ]  # fmt: skip
 
 

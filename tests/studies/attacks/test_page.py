@@ -214,7 +214,7 @@ def test_wrapped_models() -> None:
     text = found.select_one("#success").get_text(" ", strip=True)  # type: ignore[union-attr]
     assert "noisy mine; wrapper uninteresting two mine; two groups: fish, fruit" in text
     assert "A prediction of two is a group of classes." in text
-    assert "which there are none of for noisy, two" in text
+    assert "it is not run on noisy, two" in text
     assert "noisy draws noise anew" in text
 
 

@@ -33,8 +33,8 @@ def settings(tmp_path: Path, text: str) -> AttackParams:
 def test_the_defaults_are_those_of_the_warm_up(tmp_path: Path) -> None:
     found = settings(tmp_path, "seed: 1\n")
     assert found.names == [
-        "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd", "autoattack",
-        "guess",
+        "none", "spatial_grid", "random_spatial", "spsa", "boundary", "common_corruptions", "pgd",
+        "square", "transfer", "autoattack", "guess",
     ]  # fmt: skip
     grid, spsa, boundary = (found.attack(name).search(KNOWN) for name in ("spatial_grid", "spsa", "boundary"))
     assert isinstance(grid, SpatialGrid)

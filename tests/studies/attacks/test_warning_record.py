@@ -18,6 +18,12 @@ TEXT = """{
       "sign": "no_gradient",
       "text": "4 of 4 images have no gradient"
     }
+  ],
+  "not_told": [
+    {
+      "sign": "black_box_better",
+      "text": "4 images"
+    }
   ]
 }
 """
@@ -25,7 +31,8 @@ TEXT = """{
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     seen = Seen(sign="no_gradient", text="4 of 4 images have no gradient")
-    record = WarningRecord(role="mine", images=4, parameters={"eps": 0.5}, warnings=(seen,))
+    few = Seen(sign="black_box_better", text="4 images")
+    record = WarningRecord(role="mine", images=4, parameters={"eps": 0.5}, warnings=(seen,), not_told=(few,))
     write_warnings(tmp_path / "mine.json", record)
     assert (tmp_path / "mine.json").read_text() == TEXT
     assert read_warnings(tmp_path / "mine.json") == record

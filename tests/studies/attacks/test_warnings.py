@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -9,23 +10,36 @@ import torch
 from torch import Tensor, nn
 
 from cleanset.scoring.differentiable import Uninteresting
-from cleanset.studies.attacks.base import Other, Subject, to_unit
+from cleanset.studies.attacks.base import Other, Pixels, Subject, to_unit
 from cleanset.studies.attacks.boundary import Boundary
 from cleanset.studies.attacks.judged import Judge
 from cleanset.studies.attacks.pgd import Pgd
-from cleanset.studies.attacks.spatial import SpatialGrid
-from cleanset.studies.attacks.spsa import Spsa
-from cleanset.studies.attacks.warnings import (
+from cleanset.studies.attacks.signs import (
+    MIN_COMPARED,
     black_box_better,
     fewer_steps_better,
     is_better,
     no_gradient,
-    of_answers,
-    probe,
+    not_told,
     random_answers,
     saturated_answers,
+    transfer_beats_gradient,
 )
-from tests.studies.attacks.networks import CPU, Linear, correct_subjects, loaded, on_cpu, random_linear, subject
+from cleanset.studies.attacks.spatial import SpatialGrid
+from cleanset.studies.attacks.spsa import Spsa
+from cleanset.studies.attacks.warnings import of_answers, probe
+from tests.studies.attacks.networks import (
+    CPU,
+    Linear,
+    classified,
+    correct_subjects,
+    drawn,
+    loaded,
+    on_cpu,
+    random_linear,
+    random_network,
+    subject,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +93,7 @@ def subjects(network: nn.Module) -> list[Subject]:
 
 
 def signs(network: nn.Module, among: Sequence[Subject]) -> set[str]:
-    return {warned.sign for warned in probe(on_cpu(network, 64), among, PGD, [SPSA])}
+    return {warned.sign for warned in probe(on_cpu(network, 64), among, PGD, [SPSA]).seen}
 
 
 HONEST = random_linear(3, seed=1)
@@ -98,7 +112,7 @@ def test_saturated_logits() -> None:
 
 
 def test_probabilities_in_place_of_logits() -> None:
-    found = probe(on_cpu(nn.Sequential(HONEST, nn.Softmax(dim=1))), subjects(HONEST), PGD, [])
+    found = probe(on_cpu(nn.Sequential(HONEST, nn.Softmax(dim=1))), subjects(HONEST), PGD, []).seen
     assert [(warned.sign, warned.text) for warned in found] == [
         ("saturated_answers", "all 12 answers are probabilities; expected logits")
     ]
@@ -112,9 +126,77 @@ def test_more_success_with_fewer_steps() -> None:
 
     among = [subject(number, one.class_index, one.pixels // 8 * 8) for number, one in enumerate(subjects(HONEST))]
     among = [one for one in among if classes(HONEST, [one]) == {one.class_index}]
-    (warned,) = probe(on_cpu(Misled(), 64), among, PGD, [])
+    (warned,) = probe(on_cpu(Misled(), 64), among, PGD, []).seen
     assert warned.sign == "fewer_steps_better"
     assert "with 1 step, on" in warned.text
+
+
+class Shattered(nn.Module):
+    """16 levels, through which 1e-9 of a gradient leaks that has nothing to do with the class."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        found: Tensor = HONEST(torch.round(pixels * 15) / 15 + 1e-9 * torch.sin(1000 * pixels))
+        return found
+
+
+class HashedNoise(nn.Module):
+    """Faint noise from a hash of the image, by which the gradient is multiplied, too."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        levels = torch.round(pixels.detach() * 255).to(torch.uint8).numpy()
+        seeds = [int.from_bytes(sha256(each.tobytes()).digest()[:4]) for each in levels]
+        drawn = np.stack([np.random.default_rng(seed).standard_normal((3, 12, 12)) for seed in seeds])
+        noise = torch.from_numpy(drawn).to(pixels)
+        found: Tensor = HONEST((pixels + 0.002 * noise).detach() + noise * (pixels - pixels.detach()))
+        return found
+
+
+@pytest.mark.parametrize("network", [Shattered(), HashedNoise()])
+def test_what_images_of_another_model_break(network: nn.Module) -> None:
+    """All else looks well: there is a gradient, and the same image gets the same answer."""
+    among = [one for one in subjects(HONEST) if classes(network, [one]) == {one.class_index}]
+    found = probe(on_cpu(network, 64), among, PGD, [], {"honest": on_cpu(HONEST, 64)})
+    assert {each.sign for each in found.seen} == {"transfer_beats_gradient"}
+    (seen,) = found.seen
+    assert seen.text.startswith("images made on honest succeed on")
+    alone = probe(on_cpu(network, 64), among, PGD, [])
+    assert (alone.seen, [each.sign for each in alone.not_told]) == ([], ["transfer_beats_gradient"])
+
+
+def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:
+    """A linear network whose top-1 logit is, for the median image, 30 above the second."""
+    network = random_linear(5, seed)
+    with torch.no_grad():
+        top = network(torch.from_numpy(np.stack(images) / 255)).topk(2, dim=1).values
+    return Scaled(network, 30 / float((top[:, 0] - top[:, 1]).median()))
+
+
+@pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.long)])
+def test_honest_models_have_none_in_many_draws(draws: int) -> None:
+    """Of networks and images; half of the networks have confidences of which most round to 1 in float32."""
+    pgd, spsa = Pgd("Linf", 4 / 255, 6, 1 / 255, True, 3, 12), Spsa(4 / 255, 3, 16, 1 / 255, 0.01, 1, 3)
+    certain = 0
+    for seed in range(draws):
+        images = [drawn(100 * seed + number) for number in range(12)]
+        network = random_network(5, seed).double() if seed % 2 else certain_network(seed, images)
+        group = [subject(number, classified(network, image), image) for number, image in enumerate(images)]
+        others = {"linear": on_cpu(random_linear(5, seed + 5000), 64), "same": on_cpu(network, 64)}
+        assert probe(on_cpu(network, 64), group, pgd, [spsa], others) == ([], []), seed
+        logits = on_cpu(network)(to_unit(images, on_cpu(network))).detach()
+        certain += seed % 2 == 0 and float(logits.softmax(dim=1).max(dim=1).values.float().median()) == 1
+    assert certain >= draws / 2 - 1
+
+
+def test_four_images_tell_nothing() -> None:
+    """Not that there is no sign: of a model that hides its gradient, what is compared stays open."""
+    found = probe(on_cpu(Stepwise(HONEST)), subjects(HONEST)[:4], PGD, [SPSA], {"honest": on_cpu(HONEST)})
+    assert [each.sign for each in found.seen] == ["no_gradient"]
+    assert {each.sign for each in found.not_told} == {
+        "fewer_steps_better",
+        "black_box_better",
+        "transfer_beats_gradient",
+    }
+    assert found.not_told[0].text == "4 images are classified correctly; two attacks are compared on 5 or more"
 
 
 PATTERN = torch.randint(0, 2, (3, 12, 12), generator=torch.Generator().manual_seed(2)).double() * 2 - 1
@@ -183,7 +265,7 @@ class TestUninteresting:
     def test_it_is_warned_of(self) -> None:
         near = Uninteresting(random_linear(3, seed=1))
         assert signs(near, subjects(HONEST)) >= {"random_answers", "saturated_answers", "no_gradient"}
-        found = probe(on_cpu(near), subjects(HONEST), PGD, [])
+        found = probe(on_cpu(near), subjects(HONEST), PGD, []).seen
         assert "all 12 answers are one-hot; expected logits" in {warned.text for warned in found}
 
 
@@ -207,10 +289,11 @@ class TestRules:
 
     def test_saturated(self) -> None:
         assert saturated_answers(self.logits) is None
-        assert saturated_answers(self.logits * [[1], [30]]) is None  # one of two: 30 nats
-        warned = saturated_answers(self.logits * 30)
+        assert saturated_answers(self.logits * [[1], [90]]) is None  # one of two: 90 nats
+        assert saturated_answers(self.logits * 30) is None  # confidences round to 1 in float32: 60 and 30 nats
+        warned = saturated_answers(self.logits * 90)
         assert warned is not None
-        assert warned.text.startswith("2 of 2 images have log-odds above 16.6")
+        assert warned.text.startswith("2 of 2 images have log-odds above 80,")
 
     def test_no_gradient(self) -> None:
         gradients = np.ones((20, 3, 2, 2))
@@ -229,6 +312,20 @@ class TestRules:
         warned = black_box_better(many, {"spsa": few, "square": many})
         assert warned is not None
         assert warned.text == "spsa succeeds on 12 of 20 images without a gradient, PGD on 5"
+
+    def test_images_of_other_models(self) -> None:
+        """Each other model is compared alone: two that win on 4 images each show nothing, together they would."""
+        few, first, second = (np.isin(np.arange(20), each) for each in ([0], [1, 2, 3, 4], [5, 6, 7, 8]))
+        assert transfer_beats_gradient(few, {"a": first | few, "b": second | few}) is None
+        warned = transfer_beats_gradient(few, {"a": first, "b": first | second})
+        assert warned is not None
+        assert warned.text == "images made on b succeed on 8 of 20 images, those made on the model itself on 1"
+
+    def test_what_cannot_be_told(self) -> None:
+        assert MIN_COMPARED == 5
+        assert not_told(5, has_others=True) == []
+        assert [each.sign for each in not_told(5, has_others=False)] == ["transfer_beats_gradient"]
+        assert len(not_told(4, has_others=True)) == 3
 
     @pytest.mark.parametrize(("wins", "losses", "better"), [(5, 0, True), (4, 0, False), (0, 0, False), (9, 2, True)])
     def test_the_sign_test(self, wins: int, losses: int, better: bool) -> None:

@@ -311,7 +311,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_guess_needs_stored_predictions(study: AttackStudy, settings: AttackParams) -> None:
-    with pytest.raises(CleansetError, match="guess random: guess reads stored predictions, which a wrapped model has"):
+    with pytest.raises(CleansetError, match="guess random: guess reads stored predictions, which only the edition's"):
         attacks.run(study, "random", "guess", settings)
 
 

@@ -87,12 +87,14 @@ def run(
 ) -> DefenceRun:
     """A run whose answers are by the name of the image."""
     eligibility = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0} | figures
-    content = {"defence": name, "date": date, "images_per_minute": speed, "eligibility": eligibility}
-    return DefenceRun.model_validate(content | {"answers": {sha(each): given for each, given in answers.items()}})
+    content = {"defence": name, "date": date, "digest": sha(name), "images_per_minute": speed}
+    given = {sha(each): group for each, group in answers.items()}
+    return DefenceRun.model_validate(content | {"eligibility": eligibility, "answers": given})
 
 
 def stake(*defences: str, date: str = STAKED, by: str = "board", batch: str = "first") -> Stake:
-    return Stake.model_validate({"batch": batch, "date": date, "by": by, "defences": list(defences)})
+    content = {"batch": batch, "date": date, "by": by, "defences": list(defences)}
+    return Stake.model_validate(content | {"digests": {name: sha(name) for name in defences}})
 
 
 def decision(name: str, verdict: str | None = None, date: str = "2026-11-10", **changed: Any) -> BoardDecision:
@@ -144,6 +146,8 @@ def contest(
         answers,
         board,
         given,
+        others.pop("digests", {name: sha(name) for name in defences}),
+        others.pop("masks", {}),
     )
     assert not others
     return found

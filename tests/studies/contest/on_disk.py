@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 from PIL import Image
 
-from cleanset.exports.manifest import manifest_csv
+from cleanset.exports.manifest import file_name, manifest_csv
 from cleanset.images.codec import pixels_sha256
+from cleanset.studies.contest.reading import defence_digest, read_defence
 from tests.studies.contest.made import BIRD, JUDGES, RULES
 from tests.studies.robustness.entries import entry
 
@@ -42,12 +43,16 @@ class OnDisk:
 
     def __init__(self, edition: Path) -> None:
         self.edition, self.folder = edition, edition / "studies" / "contest"
-        clean = entry(1).model_copy(update={"pixels_sha256": pixels_sha256(Image.new("RGB", (9, 9), CLEAN))})
-        self.text(edition / "data" / "export" / "standard" / "manifest.csv", manifest_csv([clean]))
+        clean = entry(1).model_copy(update={"pixels_sha256": pixels_sha256(Image.new("RGB", (30, 30), CLEAN))})
+        export = edition / "data" / "export" / "standard"
+        self.text(export / "manifest.csv", manifest_csv([clean]))
+        self.clean = export / file_name(clean.wnid, clean.image_id, None)
+        self.clean.parent.mkdir()
+        self.clean.write_bytes(png(CLEAN, (30, 30), "JPEG"))
         model = {"role": "standard", "confidence": "softmax", "threshold": 0.5}
         self.yaml("contest.yaml", RULES)
         self.yaml("defences/gold/wall/defence.yaml", {"submitted": "2026-11-01", "open": True, "model": model})
-        self.yaml("board/stakes.yaml", [stake_entry()])
+        self.stake()
         self.yaml("judges/roster.yaml", {"judges": {judge: {"joined": "2026-11-01"} for judge in JUDGES}})
         self.sha256 = self.submit(FIRST, {"x.png": png((200, 0, 0))})["x.png"]
         for judge in JUDGES[:3]:
@@ -68,6 +73,8 @@ class OnDisk:
     def changed(self, name: str, **values: object) -> None:
         """Change values at the top of a YAML file."""
         self.yaml(name, yaml.safe_load(self.path(name).read_text()) | values)
+        if name == "defences/gold/wall/defence.yaml":
+            self.renew()
 
     def submit(self, name: str, images: dict[str, bytes], **changed: object) -> dict[str, str]:
         """Write a submission, of noon of its day; its images' SHA-256 by name."""
@@ -83,9 +90,26 @@ class OnDisk:
     def judge(self, judge: str, week: str, answers: dict[str, Any]) -> None:
         self.yaml(f"answers/{judge}/{week}.yaml", {"answers": answers})
 
+    def digest(self, defence: str = "gold/wall") -> str:
+        """The digest of a defence as it lies there."""
+        folder = self.path(f"defences/{defence}")
+        return defence_digest(folder, read_defence(folder))
+
+    def stake(self, **changed: object) -> None:
+        """Write the stake of gold/wall as it lies there."""
+        self.yaml("board/stakes.yaml", [stake_entry(digests={"gold/wall": self.digest()}, **changed)])
+
+    def renew(self) -> None:
+        """Let the stake and all runs of gold/wall be of the defence as it lies there now."""
+        if self.path("board/stakes.yaml").exists():
+            self.stake()
+        for path in self.path("results/runs/gold/wall").glob("*.json"):
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"digest": self.digest()}))
+
     def run(self, date: str, answers: dict[str, str], defence: str = "gold/wall") -> None:
         figures = {"images": 10, "correct": 9, "mistakes": 0, "mistakes_at_80": 0}
         content = {"defence": defence, "date": date, "images_per_minute": 100.0, "eligibility": figures}
+        content["digest"] = self.digest(defence)
         path = self.path(f"results/runs/{defence}/{date}.json")
         self.text(path, json.dumps(content | {"answers": answers}))
 

@@ -47,6 +47,7 @@ from tests.studies.contest.made import (
 )
 
 LATER = day("2026-12-31")
+BICYCLE = BIRD | {"contains": {"bicycle": "definitely_yes", "bird": "definitely_no"}}
 X = [submission("red", ["x"])]
 
 
@@ -237,17 +238,105 @@ def test_a_member_of_the_attackers_own_team() -> None:
     )
 
 
-@pytest.mark.parametrize("appeals", [[], [appeal("x", "blue")]])
-def test_a_member_in_conflict_with_who_appeals(appeals: list[Appeal]) -> None:
-    files = contest(
-        X, judged(["x"]), [run({"x": "bicycle"}), run({"x": "bicycle"}, "blue/roof")],
-        {"gold/wall": defence(), "blue/roof": defence()},
-        rules=rules(board={"ada": {"conflicts": ["blue"]}}), decisions=[decision("x", "bird")], appeals=appeals,
+def with_conflict(answers: list[WeekOfAnswers], given: str, decided: BoardDecision, **others: Any) -> ContestFiles:
+    """Image x, aimed at gold/wall, which blue/roof answers on Saturday; ada of the board has a conflict with blue."""
+    runs = [run({"x": "bicycle"}), run({"x": given}, "blue/roof", others.pop("date", SATURDAY))]
+    return contest(
+        X, answers, runs, {"gold/wall": defence(), "blue/roof": defence()}, decisions=[decided],
+        rules=rules(board={"ada": {"conflicts": ["blue"]}}), **others,
     )  # fmt: skip
-    if appeals:
-        refused(files, "counts ada, who has a conflict with blue, gold, red")
-    else:
-        assert standing(files, LATER)
+
+
+IN_CONFLICT = "counts ada, who has a conflict with blue, gold, red; expected the member under recused"
+
+
+@pytest.mark.parametrize("appeals", [[], [appeal("x", "blue")]])
+def test_a_member_whose_defence_the_image_breaks(appeals: list[Appeal]) -> None:
+    """Aimed at gold/wall, it breaks blue/roof, too, if that calls it a bicycle: blue gains by a rejection."""
+    refused(with_conflict(judged(["x"]), "bicycle", decision("x", "invalid"), appeals=appeals), IN_CONFLICT)
+    for given in ("bird", "abstain"):
+        assert standing(with_conflict(judged(["x"]), given, decision("x", "invalid")), LATER)
+    refused(with_conflict(judged(["x"]), "bird", decision("x", "bicycle")), IN_CONFLICT)
+
+
+@pytest.mark.parametrize("answers", [[], judged({"x": BICYCLE}), judged({"x": BICYCLE}, JUDGES[:1])])
+def test_parties_while_the_group_is_not_known(answers: list[WeekOfAnswers]) -> None:
+    """blue/roof calls it a bird: as long as it may be a bicycle, blue is a party."""
+    refused(with_conflict(answers, "bird", decision("x", "invalid")), IN_CONFLICT)
+    assert standing(with_conflict(answers, "abstain", decision("x", "invalid")), LATER)
+
+
+def test_a_staked_defence_that_has_not_answered_yet() -> None:
+    """Its team may have asked it in secret, and decides before it is run."""
+    for date, is_party in (("2026-11-10", True), ("2026-11-12", False)):
+        files = with_conflict(
+            judged(["x"]), "abstain", decision("x", "invalid", date), date="2026-11-12",
+            stakes=[stake("gold/wall", "blue/roof")],
+        )  # fmt: skip
+        if is_party:
+            refused(files, IN_CONFLICT)
+        else:
+            assert standing(files, LATER)
+
+
+def test_a_quorum() -> None:
+    board: dict[str, object] = {"ada": {}, "abe": {}}
+    ruled = rules(quorum=2, board=board)
+    alone, both = (decision("x", "bird", members=members) for members in (["ada"], ["abe", "ada"]))
+    refused(contest(X, judged(["x"]), rules=ruled, decisions=[alone]), "1 members; expected at least 2, contest.yaml's")
+    assert standing(contest(X, judged(["x"]), rules=ruled, decisions=[both]), LATER)
+    assert "quorum: 3; expected at most the 2 members" in problem(ContestRules, RULES | {"quorum": 3, "board": board})
+    content = {"image": sha("x"), "date": "2026-11-10", "reason": "why", "verdict": "bird", "members": ["ada", "ada"]}
+    assert "members: one is listed twice" in problem(BoardDecision, content)
+
+
+@pytest.mark.parametrize(("judges", "least", "minimum"), [(3, 5, 5), (3, 4, 3), (4, 5, 5)])
+def test_more_judges_are_more(judges: int, least: int, minimum: int) -> None:
+    """Below the minimum, or no more than have answered; the message names the file."""
+    more = decision("x", None, judges=judges)
+    files = contest(X, judged(["x"]), decisions=[more], rules=rules(judges={"minimum": minimum}))
+    where = rf"board/decisions.yaml: {sha('x')[:12]}… on 2026-11-10"
+    refused(files, f"{where}: judges {judges}; expected at least {least}: 3 have answered")
+
+
+def test_a_stake_keeps_the_digest() -> None:
+    """Of the defence as it is staked: another one is refused by name, also where only a run is of another one."""
+    other, staked = sha("another"), sha("gold/wall")
+    refused(
+        contest(digests={"gold/wall": other}), f"defences/gold/wall: digest {other} of .*; expected {staked}, staked"
+    )
+    changed = run({}).model_copy(update={"digest": other})
+    for stakes in ([], [stake("gold/wall")]):
+        message = (
+            f"results/runs/gold/wall/2026-11-07.json: a run of a gold/wall with the digest {other}; expected {staked}"
+        )
+        refused(contest(runs=[changed], stakes=stakes), message)
+    without = stake("gold/wall").model_copy(update={"digests": {}})
+    refused(contest(stakes=[without]), "batch first: digests: gold/wall; expected one of each of its defences")
+
+
+def test_a_model_of_the_edition_that_has_changed() -> None:
+    first, second = (
+        run({}, date=date).model_copy(update={"model": sha(date)}) for date in ("2026-11-03", "2026-11-04")
+    )
+    message = (
+        f"2026-11-04.json: a run of a model with the digest {second.model}; expected {first.model}, as in the run of"
+    )
+    refused(contest(runs=[first, second], first=False), message)
+
+
+def test_a_control_image_as_a_submission() -> None:
+    controls = {sha("x"): ControlImage(contains={"bird": True, "bicycle": False})}
+    refused(contest(X, controls=controls), "x.png: a control image of the judges; expected an image that they do not")
+
+
+def test_an_image_of_one_pixel() -> None:
+    one = [submission("red", ["y"])]
+    for key in ("width", "height"):
+        object.__setattr__(one[0].manifest.images[0], key, 1)
+    refused(contest(one), "1 x 1 pixels; expected at least 16 a side")
+    limits = {"min_side": 9, "max_side": 8}
+    assert "min_side: 9; expected at most max_side, 8" in problem(ContestRules, RULES | {"limits": limits})
 
 
 def test_two_decisions_on_one_day() -> None:

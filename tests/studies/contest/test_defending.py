@@ -1,8 +1,11 @@
 """Running defences: commands that fail in every way, a real model of the sample, the record of a run."""
 
+import io
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -10,13 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.exports.manifest import file_name, manifest_csv
 from cleanset.scoring.groups import Groups
-from cleanset.studies.contest.command_defence import answers_of, parse_answers, without_network
-from cleanset.studies.contest.defending import defend, run_defence
+from cleanset.studies.contest import command_defence, confinement
+from cleanset.studies.contest.command_defence import answers_of, nameless_copies, parse_answers
+from cleanset.studies.contest.confinement import without_network
+from cleanset.studies.contest.defending import defend, list_digest, run_defence, unpublished_list
 from cleanset.studies.contest.entries import ModelOfEdition
 from cleanset.studies.contest.files import until
 from cleanset.studies.contest.model_defence import GroupReader, ModelDefence
@@ -64,7 +70,7 @@ def images(tmp_path: Path) -> Path:
 def script(tmp_path: Path, code: str) -> tuple[list[str], Path]:
     """A command in a folder of its own."""
     folder = tmp_path / "defence"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "run.py").write_text("import os, sys, time\n" + textwrap.dedent(code))
     return [sys.executable, "run.py"], folder
 
@@ -99,6 +105,7 @@ def test_a_command_that_fails(code: str, seconds: float, message: str, tmp_path:
 
 
 def test_a_program_that_is_not_there(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confinement, "is_possible", lambda: False)
     monkeypatch.setattr("cleanset.studies.contest.command_defence.without_network", tuple)
     with pytest.raises(CleansetError, match="gold/wall: its command did not start"):
         answers_of(["./no-such-program"], tmp_path, images, GROUPS, 60, "gold/wall")
@@ -138,6 +145,85 @@ def test_a_command_has_no_network(tmp_path: Path, images: Path) -> None:
     assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
 
 
+needs_namespaces = pytest.mark.skipif(
+    not confinement.is_possible(), reason="this machine does not let a user make namespaces"
+)
+
+
+@needs_namespaces
+def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the system's programs; no other file of its user, no other process; it can write to its home alone."""
+    (tmp_path / "secret").write_text("the unpublished list")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    command, folder = script(
+        tmp_path,
+        f"""
+        assert os.listdir(".") == ["run.py"] and sorted(os.listdir(sys.argv[1])) == ["a.png", "b.png"]
+        seen = set(os.listdir("/")) - {{"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "nix", "root"}}
+        assert seen <= {{"dev", "home", "proc", "tmp", "defence", "images", "work", "opt", "github"}}, seen
+        assert not os.path.exists({str(tmp_path)!r}) and os.listdir(os.environ["HOME"]) == os.listdir("/tmp") == []
+        assert [each for each in os.listdir("/proc") if each.isdigit()] == ["1"]
+        for path in ("run.py", sys.argv[1] + "/a.png", os.__file__):
+            try:
+                open(path, "a").close()
+            except OSError:
+                continue
+            sys.exit(path + " can be written")
+        open(os.environ["HOME"] + "/cache", "w").close()
+        print("a.png, bird"), print("b.png, abstain")
+        """,
+    )
+    assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
+
+
+@needs_namespaces
+def test_what_leaves_the_session_ends_too(tmp_path: Path, images: Path) -> None:
+    """A child in a session of its own is not killed by its group, but it is with its namespace."""
+    mark = f"sleep {os.getpid() % 1000 + 3000}"
+    command, folder = script(
+        tmp_path,
+        f"""
+        import subprocess
+        subprocess.Popen({mark.split()!r}, start_new_session=True)
+        print("a.png, bird"), print("b.png, abstain")
+        """,
+    )
+    assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
+    assert mark not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+
+
+def test_output_without_end_is_stopped(tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it runs, long before its time is over."""
+    monkeypatch.setattr(command_defence, "MAX_OUTPUT_BYTES", 1_000_000)
+    for stream in ("stdout", "stderr"):
+        command, folder = script(tmp_path / stream, f"while True: sys.{stream}.write('x' * 10_000)")
+        with (
+            at_most(30),
+            pytest.raises(CleansetError, match="gold/wall: its command printed more than 1,000,000 bytes"),
+        ):
+            answers_of(command, folder, images, GROUPS, 600, "gold/wall")
+
+
+def test_names_that_tell_nothing(tmp_path: Path) -> None:
+    """Drawn anew, and of files that are all alike: PNGs of one date, without any metadata, in no order."""
+    paths = {}
+    for name, kind in (("a", "JPEG"), ("b", "PNG")):
+        (tmp_path / name).write_bytes(png((9, 200, 30), (40, 30), kind, icc_profile=b"profile"))
+        paths[name] = tmp_path / name
+    found = []
+    for place in ("first", "second"):
+        (tmp_path / place).mkdir()
+        found.append(nameless_copies(paths, tmp_path / place))
+    assert sorted(found[0].values()) == sorted(found[1].values()) == ["a", "b"]
+    assert not found[0].keys() & found[1].keys()
+    for name, key in found[0].items():
+        assert re.fullmatch(r"[0-9a-f]{32}\.png", name)
+        with Image.open(tmp_path / "first" / name) as image, Image.open(paths[key]) as original:
+            assert (image.format, image.mode, image.info) == ("PNG", "RGB", {})
+            assert image.tobytes() == original.tobytes()
+        assert (tmp_path / "first" / name).stat().st_mtime == 0
+
+
 def test_what_is_read_of_logits() -> None:
     logits = np.zeros((1, 1000))
     logits[0, 444], logits[0, 671], logits[0, 7] = 2, 2, 3
@@ -150,8 +236,10 @@ def test_what_is_read_of_logits() -> None:
 
 
 COMMAND = """
+from PIL import Image
 for name in sorted(os.listdir(sys.argv[1])):
-    print(name + ", " + ("bird" if os.path.getsize(os.path.join(sys.argv[1], name)) % 2 else "abstain"))
+    color = Image.open(os.path.join(sys.argv[1], name)).getpixel((0, 0))
+    print(name + ", " + ("bird" if color[0] % 2 else "abstain"))
 """
 
 
@@ -167,6 +255,12 @@ def ready(made: OnDisk) -> None:
     made.text(folder / "manifest.csv", manifest_csv(entries))
     others = next(wnid for wnid in ("n01443537", "n01484850") if wnid != entries[0].wnid)
     made.changed("contest.yaml", classes={"bicycle": [others], "bird": [entries[0].wnid]})
+
+
+def odd(data: bytes) -> bool:
+    """Whether the command calls an image a bird."""
+    with Image.open(io.BytesIO(data)) as image:
+        return image.convert("RGB").tobytes()[0] % 2 == 1
 
 
 def use_command(made: OnDisk, code: str = COMMAND) -> None:
@@ -186,13 +280,14 @@ def test_a_run_of_a_command(tmp_path: Path) -> None:
     (path,) = defend(made.folder, until(read_contest(made.folder), day("2026-11-09")), ["gold/wall"], day("2026-11-09"))
     assert path == made.path("results/runs/gold/wall/2026-11-09.json")
     content = json.loads(path.read_text())
-    size = made.path(f"{FIRST}/images/x.png").stat().st_size
-    assert content["answers"] == {made.sha256: "bird" if size % 2 else "abstain"}
-    sizes = [each.stat().st_size for each in (tmp_path / "data" / "export" / "standard").glob("*/*.JPEG")]
-    correct = sum(each % 2 for each in sizes)
+    assert content["answers"] == {made.sha256: "abstain"}  # 200 is even
+    paths = (tmp_path / "data" / "export" / "standard").glob("*/*.JPEG")
+    correct = sum(odd(each.read_bytes()) for each in paths)
     expected = {"images": 3, "correct": correct, "mistakes": 0, "mistakes_at_80": 0}
     assert content["eligibility"] == expected
     assert content["images_per_minute"] > 0
+    assert content["digest"] == made.digest()
+    assert content["confined"] is confinement.is_possible()
     assert standing(read_contest(made.folder), day("2026-11-14"))
 
 
@@ -201,17 +296,37 @@ def test_a_second_list_that_is_not_published(tmp_path: Path) -> None:
     made, hidden = OnDisk(tmp_path), tmp_path / "hidden"
     ready(made)
     use_command(made)
-    files = until(read_contest(made.folder), day("2026-11-09"))
     data = {name: png((number, 9, 9), (20 + number, 30)) for number, name in enumerate("abcd")}
     for name, group in zip(data, ("bird", "bird", "bird", "bicycle"), strict=True):
         (hidden / group).mkdir(parents=True, exist_ok=True)
         (hidden / group / f"{name}.png").write_bytes(data[name])
+    on = day("2026-11-09")
+    with pytest.raises(CleansetError, match=r"hidden: an unpublished list, but contest\.yaml names none; expected its"):
+        run_defence(made.folder, until(read_contest(made.folder), on), "gold/wall", on, hidden)
+    made.changed("contest.yaml", unpublished="0" * 64)
+    with pytest.raises(
+        CleansetError, match=r"hidden: a list with the digest .*; expected the one that contest.yaml na"
+    ):
+        run_defence(made.folder, until(read_contest(made.folder), on), "gold/wall", on, hidden)
+    named = list_digest(unpublished_list(hidden, read_contest(made.folder).rules.groups()))
+    assert named == digest(
+        "".join(sorted(f"{'bicycle' if n == 'd' else 'bird'} {digest(data[n])}\n" for n in data)).encode()
+    )
+    made.changed("contest.yaml", unpublished=named)
+    files = until(read_contest(made.folder), on)
+    with pytest.raises(
+        CleansetError, match="contest/unpublished: no folder; expected the unpublished list that contest"
+    ):
+        run_defence(made.folder, files, "gold/wall", on)
     found = run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)
-    odd = {name: len(each) % 2 == 1 for name, each in data.items()}  # the command calls these birds
+    is_odd = {name: odd(each) for name, each in data.items()}  # the command calls these birds
     assert found.unpublished is not None
+    assert found.unpublished.list_sha256 == named
     counts = (found.unpublished.images, found.unpublished.correct, found.unpublished.mistakes)
-    assert counts == (4, sum(odd[name] for name in "abc"), int(odd["d"]))
+    assert counts == (4, sum(is_odd[name] for name in "abc"), int(is_odd["d"]))
     assert list(found.answers) == [made.sha256]
+    shutil.copytree(hidden, made.path("unpublished"))  # where it is found without being named
+    assert run_defence(made.folder, files, "gold/wall", on).unpublished == found.unpublished
     (hidden / "bicycle" / "d.png").write_bytes(data["a"])
     with pytest.raises(CleansetError, match=r"the same image as .*; expected each image in one group"):
         run_defence(made.folder, files, "gold/wall", day("2026-11-09"), hidden)

@@ -8,6 +8,7 @@ import subprocess
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace as with_changes
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ from cleanset.errors import CleansetError
 from cleanset.scoring.groups import BIRD_OR_BICYCLE
 from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.consistency import check_submissions
+from cleanset.studies.contest.defending import run_defence
+from cleanset.studies.contest.digest_log import append
 from cleanset.studies.contest.folder_checks import manifest_entry
 from cleanset.studies.contest.reading import read_contest
+from cleanset.studies.contest.stake_entry import stake_yaml
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
 from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
@@ -161,7 +165,7 @@ def test_refused_images(data: bytes, message: str, made: OnDisk) -> None:
 
 def test_a_clean_image(made: OnDisk) -> None:
     """By its pixels: the file is another one."""
-    data = png(CLEAN, (9, 9), optimize=True)
+    data = png(CLEAN, (30, 30), optimize=True)
     replace(made, data, **named("x.png", data))
     refused(made, "x.png: an image of the clean set; expected another")
 
@@ -221,7 +225,7 @@ def test_refused_manifests(changed: dict[str, object], message: str, made: OnDis
 
 
 def test_a_submission_before_the_target_was_staked(made: OnDisk) -> None:
-    made.yaml("board/stakes.yaml", [stake_entry(date="2026-11-03")])
+    made.stake(date="2026-11-03")
     refused(made, "gold/wall is staked on 2026-11-03; expected a target that is staked by 2026-11-02", FIRST)
 
 
@@ -245,13 +249,17 @@ def test_a_date_in_the_future(made: OnDisk) -> None:
 def test_whatever_is_dated_in_the_future(on: str, message: str, made: OnDisk) -> None:
     defence = yaml.safe_load(made.path("defences/gold/wall/defence.yaml").read_text())
     made.yaml("defences/gold/moat/defence.yaml", defence | {"submitted": "2026-11-09"})
+    moat = {"defences": ["gold/moat"], "digests": {"gold/moat": made.digest("gold/moat")}}
     made.yaml(
-        "board/stakes.yaml", [stake_entry(), stake_entry(batch="second", date="2026-11-09", defences=["gold/moat"])]
+        "board/stakes.yaml",
+        [stake_entry(digests={"gold/wall": made.digest()}), stake_entry(batch="second", date="2026-11-09") | moat],
     )
     made.run("2026-11-11", {made.sha256: "bird"}, "gold/moat")
     assert run(made.folder, None, day("2026-11-11"))
     if "moat:" in message:
         made.yaml("defences/gold/moat/defence.yaml", defence | {"submitted": "2026-11-10"})
+        made.stake()
+        made.run("2026-11-11", {made.sha256: "bird"}, "gold/moat")
     refused(made, message, None, on)
 
 
@@ -417,78 +425,6 @@ def test_no_path_of_the_contest(made: OnDisk) -> None:
     )
 
 
-def git(folder: Path, *arguments: str, date: str) -> None:
-    environment = os.environ | {
-        "GIT_CONFIG_GLOBAL": os.devnull, "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date, "GIT_AUTHOR_NAME": "A",
-        "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.org",
-    }  # fmt: skip
-    subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, env=environment)
-
-
-def commit(made: OnDisk, date: str) -> None:
-    git(made.edition, "init", "-q", date=date)
-    git(made.edition, "add", "-A", date=date)
-    git(made.edition, "commit", "-qm", "all", date=date)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "is_changed"),
-    [
-        ("2026-11-02T12:00:00Z", "2026-11-06T23:59:59Z", False),  # corrected before the week ended
-        ("2026-11-02T12:00:00Z", "2026-11-07T00:00:00Z", True),
-        ("2026-11-02T12:00:00Z", "2026-11-06T23:30:00-01:00", True),  # after midnight in UTC
-        ("2026-11-07T12:00:00Z", "2026-11-08T12:00:00Z", True),  # published by the first commit
-    ],
-)
-def test_changed_after_publication(first: str, second: str, is_changed: bool, made: OnDisk) -> None:
-    """By git's history."""
-    commit(made, first)
-    assert run(made.folder, None, None)
-    path = made.path(f"{FIRST}/manifest.yaml")
-    path.write_text(path.read_text() + "\n")
-    assert run(made.folder, made.path(FIRST), day("2026-11-06"))
-    refused(made, "differs from what is committed; expected what was published", on="2026-11-07")
-    refused(made, "differs from what is committed; expected what was published")  # judged on 2026-11-07
-    commit(made, second)
-    if is_changed:
-        refused(made, r"changed on 2026-11-0[78], after its publication on 2026-11-06; expected what was published")
-    else:
-        assert run(made.folder, None, None)
-
-
-def test_given_to_another_team_after_publication(made: OnDisk) -> None:
-    """Which would have the shares; by git's history, committed or not."""
-    commit(made, "2026-11-02T12:00:00Z")
-    after = made.path("submissions/blue/2026-11-02-1")
-    after.parent.mkdir()
-    made.path(FIRST).rename(after)
-    message = r"submissions/red/2026-11-02-1: removed or renamed on 2026-11-07, after its publication on 2026-11-06; "
-    refused(made, message, on="2026-11-07")
-    assert run(made.folder, after, day("2026-11-06"))
-    commit(made, "2026-11-07T00:00:00Z")
-    refused(made, message)
-
-
-@pytest.mark.parametrize("name", ["2026-13-45-1", "draft"])
-def test_removed_that_was_no_submission(name: str, made: OnDisk) -> None:
-    path = made.path(f"submissions/red/{name}/manifest.yaml")
-    made.text(path, "{}")
-    commit(made, "2026-11-02T12:00:00Z")
-    path.unlink()
-    path.parent.rmdir()
-    commit(made, "2026-12-02T12:00:00Z")
-    assert run(made.folder, None, None)
-
-
-def test_given_to_another_team_before_publication(made: OnDisk) -> None:
-    commit(made, "2026-11-02T12:00:00Z")
-    after = made.path("submissions/blue/2026-11-02-1")
-    after.parent.mkdir()
-    made.path(FIRST).rename(after)
-    commit(made, "2026-11-06T23:59:59Z")
-    assert run(made.folder, None, None)
-
-
 def cleanset(made: OnDisk, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["cleanset", "contest", *arguments], cwd=made.folder, capture_output=True, text=True, check=False
@@ -559,7 +495,75 @@ def test_the_documented_files(repository: Path, tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     found = read_contest(tmp_path)
-    check_submissions(found)
+    check_submissions(with_changes(found, digests=found.board.stakes[0].digests))
     assert (len(found.board.appeals), len(found.board.decisions), len(found.board.accepted)) == (1, 1, 1)
     assert found.roster == {"3f9c2a71"}
     assert Counter(edition["dataset"]["classes"]) == Counter(BIRD_OR_BICYCLE["bird"] + BIRD_OR_BICYCLE["bicycle"])
+
+
+def test_a_log_of_digests(made: OnDisk) -> None:
+    """Any change of what is dated before a line is seen, and so is a line that was rewritten."""
+    path, files = made.path("board/log"), read_contest(made.folder)
+    first, second = (append(made.folder, files, day(date)) for date in ("2026-11-06", "2026-11-14"))
+    assert path.read_text() == f"{first}\n{second}\n"
+    assert first.split()[2] == "0" * 64
+    assert second.split()[2] == digest(first.encode())
+    with pytest.raises(CleansetError, match=r"board/log: its last line is of 2026-11-14; expected a later day"):
+        append(made.folder, files, day("2026-11-14"))
+    assert run(made.folder, None, None)
+    before = made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml").read_text()
+    answered(made, dict(UNSURE))
+    refused(made, r"board/log, line 2: the files of 2026-11-14 have another digest today, .*; expected [0-9a-f]{64}: s")
+    made.path(f"answers/{JUDGES[0]}/2026-11-06.yaml").write_text(before)
+    decided = {"image": made.sha256, "date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "bird"}
+    made.yaml("board/decisions.yaml", [decided])  # dated back
+    refused(made, r"board/log, line 2: the files of 2026-11-14 have another digest today")
+    made.yaml("board/decisions.yaml", [decided | {"date": "2026-11-15", "verdict": "bird"}])
+    assert run(made.folder, None, None)
+    for text, message in (
+        (f"{second}\n", "line 1: does not follow the line before"),
+        (f"{first}\n{second[:-1]}0\n", "line 2: does not follow the line before"),
+        (f"{first}\nno line\n", "line 2: 'no line'; expected a day, a digest and the digest of the line before"),
+    ):
+        path.write_text(text)
+        refused(made, f"board/log, {message}")
+
+
+def test_the_entry_of_a_stake(made: OnDisk) -> None:
+    """It is read as it is printed; only of defences whose files are as named."""
+    with_files(made, {"run.py": "print()"})
+    text = stake_yaml(made.folder, "first", day("2026-11-02"), "board", ["gold/wall"])
+    assert yaml.safe_load(text) == [stake_entry(digests={"gold/wall": made.digest()})]
+    made.path("board/stakes.yaml").write_text(text)
+    assert run(made.folder, None, None)
+    lines = {"run.py": "print()", "defence.yaml": made.path("defences/gold/wall/defence.yaml").read_text()}
+    whole = "".join(f"{digest(lines[name].encode())}  {name}\n" for name in sorted(lines))
+    assert made.digest() == digest(whole.encode())
+    for names, batch, message in (
+        (["gold/moat"], "first", "gold/moat: unknown defence; expected team/name of a folder in"),
+        (["gold/wall"], "The first", "stake: batch: String should match pattern"),
+    ):
+        with pytest.raises(CleansetError, match=message):
+            stake_yaml(made.folder, batch, day("2026-11-02"), "board", names)
+    made.text(made.path("defences/gold/wall/run.py"), "print(1)")
+    with pytest.raises(CleansetError, match=r"run\.py: SHA-256 .*; expected .* of defence.yaml: the file has changed"):
+        stake_yaml(made.folder, "first", day("2026-11-02"), "board", ["gold/wall"])
+
+
+def test_a_staked_defence_that_is_changed(made: OnDisk) -> None:
+    """Its defence.yaml or one of its files, with the SHA-256 entered anew; refused by name in every command."""
+    with_files(made, {"run.py": "print()"})
+    assert run(made.folder, None, None)
+    before = made.path("board/stakes.yaml").read_text()
+    with_files(made, {"run.py": "print('abstain')"})
+    made.path("board/stakes.yaml").write_text(before)
+    refused(
+        made, "defences/gold/wall: digest [0-9a-f]{64} of defence.yaml and its files; expected [0-9a-f]{64}, staked"
+    )
+    for date in ("2026-11-02", "2026-11-14"):
+        with pytest.raises(
+            CleansetError, match=r"defences/gold/wall: digest .*, staked on 2026-11-02: git checkout it"
+        ):
+            standing(read_contest(made.folder), day(date))
+    with pytest.raises(CleansetError, match=r"defences/gold/wall: digest .*, staked on 2026-11-02: git checkout it"):
+        run_defence(made.folder, read_contest(made.folder), "gold/wall", day("2026-11-09"))

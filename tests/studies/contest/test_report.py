@@ -23,6 +23,9 @@ def test_broken() -> None:
         " ─────────────────────────────────────────────────",
         "  gold/wall   broken   staked 2026-11-02   red 1",
         "                       broken 2026-11-06",
+        "No unpublished list decides who is eligible: a",
+        "defence that knows the published images by heart",
+        "is, too.",
     ]
 
 
@@ -30,7 +33,8 @@ def test_waiting_and_winning() -> None:
     """Nobody has broken it: what is waited for, then its team's share."""
     submitted, answers = [submission("red", ["x"])], judged({"x": UNSURE})
     again, decided = [run({"x": "bicycle"}), run({"x": "bicycle"}, date=WON)], [decision("x", "invalid", "2027-01-20")]
-    waiting = printed(contest(submitted, answers, again[:1]), WON)
-    assert waiting[-1] == "gold/wall waits for confirmations, last run."
+    waiting = " ".join(printed(contest(submitted, answers, again[:1]), WON))
+    assert "gold/wall waits for confirmations, last run. No unpublished" in " ".join(waiting.split())
     won = printed(contest(submitted, answers, again, decisions=decided), WON)
-    assert won[-2:] == ["  gold/wall   won      staked 2026-11-02", "Defenders' shares: gold 1."]
+    place = won.index("  gold/wall   won      staked 2026-11-02")
+    assert won[place + 1] == "Defenders' shares: gold 1."

@@ -67,7 +67,8 @@ def test_every_confidence_is_found_again(drawn: list[tuple[float, bool, bool]]) 
     ],
 )
 def test_steps_that_cannot_be(coverage: list[list[int]], message: str) -> None:
-    content: dict[str, Any] = {"defence": "gold/wall", "date": "2026-11-01", "images_per_minute": 1.0, "answers": {}}
+    content: dict[str, Any] = {"defence": "gold/wall", "date": "2026-11-01", "digest": "0" * 64, "answers": {}}
+    content["images_per_minute"] = 1.0
     content["eligibility"] = {"images": 10, "correct": 8, "mistakes": 1, "mistakes_at_80": 1}
     assert DefenceRun.model_validate(content | {"coverage": [[4, 0], [9, 1]]}).coverage == [[4, 0], [9, 1]]
     with pytest.raises(ValidationError) as caught:

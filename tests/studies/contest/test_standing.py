@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -185,7 +186,7 @@ def test_what_a_defence_waits_for(changed: dict[str, Any], waits_for: tuple[str,
 
 def test_an_image_not_published_yet_is_waited_for() -> None:
     files = winning(submissions=[submission("red", ["x"]), submission("blue", ["y"], "2027-01-30T12:00:00Z")])
-    assert on(files, WON).waits_for == ("publication",)
+    assert on(files, WON).waits_for == ("publication", "last_run")
 
 
 @pytest.mark.parametrize(("date", "status"), [("2027-01-30", "broken"), ("2027-01-31", "won")])
@@ -232,8 +233,10 @@ def test_who_is_eligible(runs: list[Any], reasons: tuple[str, ...]) -> None:
 
 def test_the_other_reading_of_eligible() -> None:
     runs = [first_run(correct=8, mistakes=2, mistakes_at_80=1)]
-    files = contest(runs=runs, rules=rules(eligibility="perfect_at_80"), stakes=[], first=False)
-    assert on(files, STAKED).reasons == ("accuracy",)
+    for images, reasons in ((10, ("accuracy",)), (11, ("accuracy", "too_few_images"))):
+        ruled = rules(eligibility="perfect_at_80", limits={"eligibility_images": images})
+        files = contest(runs=runs, rules=ruled, stakes=[], first=False)
+        assert on(files, STAKED).reasons == reasons
 
 
 def test_overfitting_is_shown() -> None:
@@ -293,10 +296,7 @@ def test_a_batch_shares(files: ContestFiles, shares: dict[str, Fraction]) -> Non
 
 def test_nothing_is_shared_while_one_of_the_batch_may_still_win() -> None:
     files = batch(1)
-    later = ContestFiles(
-        files.rules, files.defences, files.submissions, files.roster, files.controls, files.answers, files.board,
-        [each for each in files.runs if (each.defence, each.date) != ("blue/roof", day(WON))],
-    )  # fmt: skip
+    later = replace(files, runs=[each for each in files.runs if (each.defence, each.date) != ("blue/roof", day(WON))])
     assert [each.status for each in standing(later, day(WON)).defences] == ["awaiting", "broken", "won"]
     assert standing(later, day(WON)).defenders == {}
 

@@ -2,6 +2,7 @@
 
 import datetime
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,9 +110,9 @@ def shuffled(files: ContestFiles, pick: random.Random) -> ContestFiles:
         WeekOfAnswers(each.judge, each.week, {key: each.answers[key] for key in other(each.answers)})
         for each in answers
     ]
-    return ContestFiles(
-        files.rules, {name: files.defences[name] for name in names}, other(files.submissions), files.roster,
-        files.controls, other(mixed), board, other(files.runs),
+    return replace(
+        files, defences={name: files.defences[name] for name in names}, submissions=other(files.submissions),
+        answers=other(mixed), board=board, runs=other(files.runs),
     )  # fmt: skip
 
 

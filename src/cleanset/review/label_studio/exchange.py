@@ -157,7 +157,12 @@ def import_answers(edition: Edition, path: Path, reviewer: str, annotator: str |
         answers[key] = vote
     check_reviews({key: {reviewer: vote} for key, vote in answers.items()}, index, min_crop_pixels)
     before = {key: of[reviewer] for key, of in votes_before.items() if reviewer in of}
-    new = {key: vote for key, vote in answers.items() if key not in before or before[key].review != vote.review}
+    new = {
+        key: vote
+        for key, vote in answers.items()
+        # Label Studio does not tell how an image was seen
+        if key not in before or not before[key].review.is_same_verdict(vote.review)
+    }
     for key, vote in new.items():
         if key in before and not replace:
             raise CleansetError(

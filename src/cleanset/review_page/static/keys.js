@@ -1,12 +1,17 @@
 // Keys in their order. Each is handled when the one before is answered, so that it means what the page
-// shows then; none is dropped. A verdict goes with the images that were shown when its key was pressed:
-// the server takes none on others.
+// shows then; none is dropped without a word. A verdict goes with the class and the images that were shown when
+// its key was pressed: the server takes none on others, and says so.
 import { emitKey, isUnanswered, view } from "/web/view.js";
+import { carryOut, isWaiting, onScreen, startChecking, stopWaiting, takeAll } from "./all_clean.js";
+import { magnify } from "./magnifier.js";
 import { scrollText, tileBeside } from "./overlays.js";
 import { box, isReady, moveBox, pan, takeBox, zoomByKey } from "./viewer.js";
 
 const REPEATED = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "n", "p", "PageUp", "PageDown"]);
 const LEFT_ALONE = new Set(["Shift", "Control", "Tab", "F5", "F11", "F12"]);
+
+const STOPS_WAITING = new Set(["Escape", "z", "Backspace"]);
+const LOST = "cleanset-lost-keys";
 
 const waiting = [];
 
@@ -27,17 +32,35 @@ export const isBusy = () => isUnanswered() || waiting.length > 0;
 
 // Queue a key, or what a click means. `more`: the card that it is about.
 export function press(name, more = {}, modifiers = {}) {
-  waiting.push({ name, more, seen: seen(), shift: false, ctrl: false, repeat: false, ...modifiers });
+  const { wnid, pressed } = view().dataset;
+  const key = { name, more, seen: seen(), wnid, answered: Number(pressed), shift: false, ctrl: false, repeat: false };
+  if (name === "a") key.onScreen = onScreen();
+  waiting.push({ ...key, ...modifiers });
   work();
 }
+
+// Reject an image for the reason that its card shows.
+export const guess = (card) => press("guess", { card: card.dataset.card, reason: card.dataset.likeliest });
 
 // Go on with the next key, if the last is answered.
 export function work() {
   while (waiting.length > 0 && !isUnanswered() && (isTyping() ? field() : isReady())) handle(waiting.shift());
+  carryOut(isBusy());
 }
+startChecking(isBusy);
 
-function handle(key) {
-  if (isTyping()) typeInto(field(), key);
+function handle(typed) {
+  if (isTyping()) {
+    typeInto(field(), typed);
+    return;
+  }
+  const isLetter = /^[a-z]$/i.test(typed.name);
+  const key = isLetter ? { ...typed, name: typed.name.toLowerCase() } : typed; // Caps Lock
+  const isOverClass = mode() === "class";
+  if (isWaiting() && STOPS_WAITING.has(key.name) && isOverClass) stopWaiting();
+  else if (isOverClass && key.digit) send(key, key.shift ? { ...key.digit, key: "guess" } : { key: key.digit.key });
+  else if (["class", "zoom"].includes(mode()) && isLetter && key.shift) send(key, { key: "reason", reason: key.name });
+  else if (isOverClass && key.name === "a") takeAll(key, send);
   else if (mode() === "crop" && key.name.startsWith("Arrow")) moveBox(key);
   else if (mode() === "crop" && key.name === "j") takeBox();
   else if (mode() === "guidelines" && scrollText(key.name)) return;
@@ -47,7 +70,8 @@ function handle(key) {
 }
 
 function send(key, more = {}) {
-  emitKey({ key: key.name, seen: key.seen, box: box(), ...key.more, ...more });
+  const { name, seen, wnid, answered } = key;
+  emitKey({ key: name, seen, wnid, answered, box: box(), ...key.more, ...more });
 }
 
 // What was typed before the field was there.
@@ -97,12 +121,39 @@ addEventListener(
       pan(true);
       return;
     }
+    if (event.key === "q" && !isBusy() && mode() === "class") {
+      magnify(true);
+      return;
+    }
     // a key held down steps as fast as it is answered, and gives one verdict
     if (event.repeat && (isBusy() || !REPEATED.has(event.key))) return;
-    press(event.key, {}, { shift: event.shiftKey, ctrl: event.ctrlKey, repeat: event.repeat });
+    press(event.key, {}, { shift: event.shiftKey, ctrl: event.ctrlKey, repeat: event.repeat, digit: digitOf(event) });
   },
   true,
 );
 addEventListener("keyup", (event) => {
   if (event.key === " ") pan(false);
+  if (event.key.toLowerCase() === "q") magnify(false);
 });
+
+// A key of the row of digits, whatever the layout makes of it with and without Shift: the digit, and the card that has
+// it on the screen.
+function digitOf({ code, key }) {
+  const digit = /^Digit([1-9])$/.exec(code)?.[1];
+  if (!digit || key === "/" || key === "?") return null; // with Shift on a German keyboard
+  const card = document.querySelectorAll("#view [data-card]")[Number(digit) - 1];
+  return { key: digit, card: card?.dataset.card, reason: card?.dataset.likeliest };
+}
+
+// --- keys that a lost connection takes along: the page is loaded anew ----------------------------
+
+addEventListener("pagehide", () => {
+  const count = waiting.length + (isUnanswered() ? 1 : 0) + (isWaiting() ? 1 : 0);
+  if (count > 0) sessionStorage.setItem(LOST, count);
+});
+
+export function tellLost() {
+  const count = sessionStorage.getItem(LOST);
+  sessionStorage.removeItem(LOST);
+  if (count !== null) press("lost", { card: count });
+}

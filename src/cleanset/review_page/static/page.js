@@ -1,7 +1,7 @@
 // The page in the browser. What is shown and what is saved is for the server to decide: nothing here
 // changes a verdict on the page.
 import { loadAhead, view, whenDrawn } from "/web/view.js";
-import { isBusy, press, work } from "./keys.js";
+import { guess, isBusy, press, tellLost, work } from "./keys.js";
 import { pan, restoreRatio, showViewer, takeBox } from "./viewer.js";
 
 // --- the browser's Back: to the class before, or out of what lies over the class ---------------
@@ -103,6 +103,7 @@ addEventListener("click", (event) => {
   else if (chosen) press("choose", { card: chosen.dataset.choose });
   else if (button) press(button.dataset.key);
   else if (event.target.closest("#more")) document.querySelector("#cards").scrollBy({ top: innerHeight / 2 });
+  else if (card && event.shiftKey) guess(card);
   else if (card) press("focus", { card: card.dataset.card });
 });
 addEventListener("dblclick", (event) => {
@@ -116,6 +117,7 @@ whenDrawn(() => {
   showViewer(document.querySelector("#overlay img[data-look]"));
   restoreRatio();
   noteClass();
+  if (!noteClass.begun) tellLost();
   noteClass.begun = true;
   restoreScroll();
   const focus = document.querySelector("[data-card].focus");

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 
 from cleanset.studies.attacks.base import (
     Ball,
+    Draws,
     Fraction,
     Group,
     Known,
@@ -22,6 +23,7 @@ from cleanset.studies.attacks.base import (
     Result,
     Steps,
     Subject,
+    Uses,
     group_seed,
     to_levels,
     to_pixels,
@@ -45,8 +47,13 @@ TARGETS = 9
 
 
 class AutoAttackAttack(Parameters):
-    """The library's standard version; with fewer steps and queries it is a weaker attack."""
+    """The library's standard version; with fewer steps and queries it is a weaker attack.
 
+    `draws`: the answers of a random model that each step of APGD takes the mean gradient of; the library's version for
+    random models has 20.
+    """
+
+    uses: ClassVar[Uses] = "gradients"
     libraries: ClassVar[tuple[str, ...]] = ("pyautoattack",)
     kind: Literal["autoattack"] = "autoattack"
     norm: Norm = "Linf"
@@ -54,6 +61,7 @@ class AutoAttackAttack(Parameters):
     attacks: Annotated[list[Part], Field(min_length=1, default_factory=lambda: list(STANDARD))]
     steps: Steps = 100
     square_queries: Steps = 5000
+    draws: Draws = 1
     group: Group = 16
 
     @field_validator("attacks")
@@ -71,8 +79,9 @@ class AutoAttackAttack(Parameters):
     def search(self, known: Known) -> "AutoAttack":
         """The search."""
         return AutoAttack(
-            self.norm, self.eps, tuple(self.attacks), self.steps, self.square_queries, known.seed, self.group
-        )
+            self.norm, self.eps, tuple(self.attacks), self.steps, self.square_queries, known.seed, self.group,
+            draws=self.draws,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +100,7 @@ class AutoAttack:
     seed: int
     group_size: int
     name: str = "autoattack"
+    draws: int = 1
 
     @property
     def ball(self) -> Ball:
@@ -134,6 +144,7 @@ class AutoAttack:
         adversary.verbose = False
         for each in (adversary.apgd, adversary.apgd_targeted, adversary.fab):
             each.n_restarts, each.n_iter = 1, self.steps
+        adversary.apgd.eot_iter = adversary.apgd_targeted.eot_iter = self.draws
         for targeted in (adversary.apgd_targeted, adversary.fab):
             targeted.n_target_classes = min(TARGETS, classes - 1)
         adversary.square.n_queries = self.square_queries

@@ -28,6 +28,8 @@ Pixels = NDArray[np.uint8]
 """The pixels that a network sees, before the division by 255: uint8 of shape (3, size, size), red first."""
 
 Norm = Literal["Linf", "L2"]
+Uses = Literal["classes", "logits", "gradients"]
+"""The most that an attack asks of a model; a command answers with classes alone."""
 SEED_KIND = "attack"
 """The kind of change that the seeds of attacks are made with."""
 UNCHANGED = ""
@@ -54,6 +56,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Images = Annotated[int, Field(ge=1)]
 Steps = Annotated[int, Field(ge=1, le=1_000_000)]
 Group = Annotated[int, Field(ge=1, le=4096)]
+Draws = Annotated[int, Field(ge=1, le=1000)]
 Samples = Annotated[int, Field(ge=2, le=65536, multiple_of=2)]
 
 
@@ -135,14 +138,16 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Everything that a search may use beside the network: the seed of params.yaml, other images, the known mistakes.
+    """Everything that a search may use beside the network: the seed of params.yaml, other images, known mistakes, and
+    other models as networks on the same pixels, by name.
 
-    `others` and `guess` are called by the attacks that need them only, as both take time.
+    `others`, `guess` and `sources` are called by the attacks that need them only, as they take time.
     """
 
     seed: int
     others: Callable[[], Mapping[str, Other]]
     guess: Callable[[], Search]
+    sources: Callable[[], Mapping[str, "PixelNetwork"]] = dict
 
 
 class Parameters(Section):
@@ -155,7 +160,10 @@ class Parameters(Section):
     """The distributions that decide the candidates, whose versions are recorded."""
     changes_images: ClassVar[bool] = True
     reads_predictions: ClassVar[bool] = False
-    """Whether it needs a model's stored predictions, which wrapped models do not have."""
+    """Whether it needs a model's stored predictions, which only the edition's models have."""
+    is_of_image: ClassVar[bool] = True
+    """Whether a candidate is made of the image itself: only such an attack can break the image."""
+    uses: ClassVar[Uses] = "logits"
     images: Images | None = None
 
     @property

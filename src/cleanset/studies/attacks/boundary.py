@@ -24,6 +24,7 @@ from cleanset.studies.attacks.base import (
     Result,
     Steps,
     Subject,
+    Uses,
     group_seed,
     to_levels,
     to_pixels,
@@ -42,6 +43,7 @@ class BoundaryAttack(Parameters):
     """`starts`: the files of the study among which the start is chosen; null: all."""
 
     libraries: ClassVar[tuple[str, ...]] = ("foolbox",)
+    uses: ClassVar[Uses] = "classes"
     kind: Literal["boundary"] = "boundary"
     images: Images | None = 100
     eps: Fraction = 10.0

@@ -1,4 +1,7 @@
-"""The stages of studies/attacks, as commands of `cleanset robustness`. Each imports what it needs only when it runs."""
+"""The stages of studies/attacks, as commands of `cleanset robustness`, and `cleanset attacks evaluate`.
+
+Each imports what it needs only when it runs.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +14,8 @@ if TYPE_CHECKING:
     from cleanset.studies.attacks.study import AttackStudy
 
 app = typer.Typer()
+tools = typer.Typer(no_args_is_help=True, help="Attack models on finished sets, outside DVC.")
+"""The commands of `cleanset attacks`."""
 
 Role = Annotated[str, typer.Option("--model", help="Role of the model in the edition's params.yaml.")]
 
@@ -59,3 +64,78 @@ def attack_pages(study: StudyFolder = HERE) -> None:
     from cleanset.studies.attacks.stages import pages as stage
 
     stage.run(_study(study))
+
+
+@tools.callback()
+def _group() -> None:
+    """Keep `evaluate` a command of its own: a group of one command would be that command."""
+
+
+@tools.command()
+def evaluate(
+    model: Annotated[
+        list[str],
+        typer.Option(
+            help="timm:NAME, torchvision:NAME.WEIGHTS, robustbench:THREAT/NAME, a file of weights, MODULE:CALLABLE, "
+            "command:PROGRAM, or a role of the edition; repeat it for each model."
+        ),
+    ],
+    images: Annotated[
+        str,
+        typer.Option(
+            help="A role of the edition, the folder of an export or of an edition, a folder per wnid, or a file with "
+            "the ids of some of the edition's images, one a line."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Write changed images and results here, and continue what was interrupted.")
+    ],
+    attacks: Annotated[
+        str | None,
+        typer.Option(help="Names of attacks with commas between, such as pgd,spsa,square,transfer."),
+    ] = None,
+    params: Annotated[
+        Path | None, typer.Option(help="File with the keys of a study's params.yaml: its attacks by name.")
+    ] = None,
+    eps: Annotated[
+        str | None, typer.Option(help="Linf bound of all attacks that have one.", show_default="4/255")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of images, spread over the classes.")] = None,
+    transfer_from: Annotated[
+        list[str] | None,
+        typer.Option(help="A model to make images on, in place of the edition's; repeat it for each model."),
+    ] = None,
+    straight_through: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A step of the network, by its name in named_modules(), that gradients pass straight through; "
+            "repeat it for each step."
+        ),
+    ] = None,
+    warnings: Annotated[bool, typer.Option(help="Look for signs that a model only looks strong.")] = True,
+    architecture: Annotated[str | None, typer.Option(help="timm architecture of the weights file.")] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="Of the verdicts: float64 (default), float32, tf32 or bfloat16.", show_default=False),
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="auto (default), cpu, cuda or cuda:N.")] = None,
+    edition: Annotated[
+        Path, typer.Option(help="Folder of the edition that the roles belong to.", show_default="the current one")
+    ] = HERE,
+) -> None:
+    """Attack any models on any images, outside DVC, as a study does.
+
+    The robust accuracy comes first: the share of the images that the model
+    classifies correctly and that no attack breaks. OUT has the changed
+    images, attack_measures.csv and attack_results.json.
+    """
+    from rich.console import Console
+
+    from cleanset.edition.paths import Edition
+    from cleanset.evaluation.command import Wanted
+    from cleanset.studies.attacks import evaluation
+    from cleanset.studies.attacks.terminal import as_text
+
+    asked = evaluation.AskedAttacks.of(attacks, params, eps, limit, transfer_from, straight_through, warnings)
+    wanted = Wanted(images, model, architecture, precision=precision, device=device)
+    Console().print(as_text(evaluation.run(Edition(edition), wanted, asked, out)), highlight=False)

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from cleanset.statistics.seeds import image_seed
-from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Subject, to_unit
+from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Subject, Uses, to_unit
 from cleanset.studies.robustness.corruptions.params import ALL_CORRUPTIONS
 
 # torch is imported when an attack searches, not when its parameters are read
@@ -24,6 +24,7 @@ class CommonCorruptionsAttack(Parameters):
     """`corruptions`: 17, those of the published kit, without snow and frost; or all 19."""
 
     libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
+    uses: ClassVar[Uses] = "classes"
     kind: Literal["common_corruptions"] = "common_corruptions"
     corruptions: Literal[17, 19] = 17
     severity: Annotated[int, Field(ge=1, le=5)] = 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import pandas as pd
 
-from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Search, Subject
+from cleanset.studies.attacks.base import Ball, Known, Parameters, Pixels, Result, Search, Subject, Uses
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class GuessAttack(Parameters):
 
     libraries: ClassVar[tuple[str, ...]] = ("imagecorruptions-imaug",)
     reads_predictions: ClassVar[bool] = True
+    is_of_image: ClassVar[bool] = False
+    uses: ClassVar[Uses] = "classes"
     kind: Literal["guess"] = "guess"
 
     def search(self, known: Known) -> Search:
@@ -78,6 +80,7 @@ class NoAttack(Parameters):
     """The null attack, which changes nothing."""
 
     changes_images: ClassVar[bool] = False
+    uses: ClassVar[Uses] = "classes"
     kind: Literal["none"] = "none"
 
     def search(self, known: Known) -> "Null":

@@ -4,6 +4,7 @@ Whoever has the file gets the same verdict on any machine, whatever the search w
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from cleanset.errors import CleansetError
 from cleanset.images import codec
 from cleanset.scoring.differentiable import pixel_network
 from cleanset.scoring.models import LoadedModel
-from cleanset.scoring.scorer import arithmetic
+from cleanset.scoring.scorer import Precision, arithmetic
 from cleanset.studies.attacks.base import (
     LEVELS,
     Ball,
@@ -24,6 +25,7 @@ from cleanset.studies.attacks.base import (
     Subject,
     to_unit,
 )
+from cleanset.studies.attacks.libraries import globally_seeded
 
 Logits = NDArray[np.float64]
 """The logits of one image, of shape (classes,)."""
@@ -69,12 +71,20 @@ class Judge:
     """The float64 logits of images by one model; each image goes through the network alone.
 
     So the logits of an image do not depend on the others, bit for bit. A random model draws on the CPU, from the
-    beginning of a seed for each image: so they are the same on any machine and whenever they are asked for.
-    `lpips`: with what LPIPS is measured; None: not at all.
+    beginning of a seed for each image: so they are the same on any machine and whenever they are asked for. One of
+    one's own draws what it likes; the global generators of torch and numpy begin at the same seed.
+    `lpips`: with what LPIPS is measured; None: not at all. `precision`: another than float64 for a network that does
+    not run in it.
     """
 
-    def __init__(self, model: LoadedModel, device: torch.device, lpips: PairDistance | None = None) -> None:
-        self._network, self._lpips = pixel_network(model, device, "float64"), lpips
+    def __init__(
+        self,
+        model: LoadedModel,
+        device: torch.device,
+        lpips: PairDistance | None = None,
+        precision: Precision = "float64",
+    ) -> None:
+        self._network, self._lpips = pixel_network(model, device, precision), lpips
 
     def logits(self, images: Sequence[Pixels], seeds: Sequence[int] | None = None) -> list[Logits]:
         """The logits of each image. Raises CleansetError if one of them is not finite.
@@ -82,17 +92,21 @@ class Judge:
         `seeds` are for a random model, one for each image; without them it goes on drawing.
         """
         found = []
-        with arithmetic("float64"), torch.inference_mode():
+        with arithmetic(self._network.precision), torch.inference_mode():
             for place, image in enumerate(images):
-                if seeds is not None:
-                    # on the CPU: each GPU draws other numbers
-                    self._network.reseed(seeds[place], CPU)
-                found.append(self._network(to_unit([image], self._network))[0].cpu().numpy())
+                found.append(self._answer(image, None if seeds is None else seeds[place]))
         if not all(np.isfinite(each).all() for each in found):
             raise CleansetError(
                 "the model gives a logit that is NaN or infinite; expected finite ones: check its weights"
             )
         return found
+
+    def _answer(self, image: Pixels, seed: int | None) -> Logits:
+        with nullcontext() if seed is None else globally_seeded(seed, self._network.device):
+            if seed is not None:
+                # on the CPU: each GPU draws other numbers
+                self._network.reseed(seed, CPU)
+            return np.asarray(self._network(to_unit([image], self._network))[0].double().cpu().numpy())
 
     def verdict(
         self, subject: Subject, result: Result, ball: Ball | None, before: Logits, seed: int | None = None

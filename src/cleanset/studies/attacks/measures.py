@@ -1,4 +1,7 @@
-"""Success, error, distance and queries of an attack on a model, from the stored results alone, with intervals."""
+"""Success, error, distance and queries of an attack on a model, and what withstands all attacks, with intervals.
+
+All from the stored results alone.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -8,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Bootstrap, Resamples, percentile_interval
+from cleanset.statistics.shares import wilson
 
 DISTANCES = ("l0", "l2", "linf", "ssim", "lpips", "from_center")
 NAN = float("nan")
@@ -27,8 +31,8 @@ class AttackMeasure(NamedTuple):
 
 
 MEASURES_COLUMNS: Mapping[str, str] = {
-    "attack": "the name of an attack",
-    "model": "a role, or the name of a wrapped model",
+    "attack": "the name of an attack, or worst_case for all of them together",
+    "model": "a role, or the name of a further or a wrapped model",
     "measure": "the name of a measure",
     "images": "the number of images that it is over",
     "value": "the measure",
@@ -63,6 +67,43 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
     for name, values, among in columns:
         value, low, high = mean_among(values, among, resamples)
         yield AttackMeasure(attack, model, name, int(among.sum()), *map(nine_digits, (value, low, high)))
+
+
+def worst_case(results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """For each image that any attack was tried on, what is left of it: a row by file, sorted.
+
+    `results`: rows of ATTACKED by attack, of one model. `is_robust`: the model classifies the image correctly and no
+    attack made it misclassify it; `attacks`: how many attacks were tried on it.
+    """
+    columns = ["file", "class_index", "was_correct", "is_error"]
+    joined = pd.concat([each[columns] for each in results.values()])
+    of_file = joined.groupby("file", sort=True)
+    found = of_file.agg(class_index=("class_index", "first"), was_correct=("was_correct", "all"))
+    found["is_robust"] = found["was_correct"] & ~of_file["is_error"].any()
+    return found.assign(attacks=of_file.size()).reset_index()
+
+
+def worst_case_measures(name: str, model: str, results: Mapping[str, pd.DataFrame]) -> list[AttackMeasure]:
+    """The measures of all attacks together, under a name in place of an attack's; none without an attack.
+
+    `clean_accuracy` and `robust_accuracy`: of all images, those that are classified correctly before any attack, and
+    those that no attack broke. `tried_by_all`: the share of the images on which every attack was tried. Intervals are
+    Wilson's, which have a width at 0 and 1, too.
+    """
+    if not results:
+        return []
+    found = worst_case(results)
+    flags = {
+        "clean_accuracy": found["was_correct"],
+        "robust_accuracy": found["is_robust"],
+        "tried_by_all": found["attacks"] == len(results),
+    }
+    lines = []
+    for measure, column in flags.items():
+        low, high = wilson(int(column.sum()), len(found))
+        ends = (NAN, NAN) if measure == "tried_by_all" else (low, high)
+        lines.append(AttackMeasure(name, model, measure, len(found), *map(nine_digits, (column.mean(), *ends))))
+    return lines
 
 
 def nine_digits(value: float) -> float:

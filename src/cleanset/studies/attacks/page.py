@@ -14,7 +14,7 @@ from cleanset.report.pages import page_environment
 from cleanset.statistics.coverage import CONFIDENCES, confidences
 from cleanset.studies.attacks.base import LEVELS
 from cleanset.studies.attacks.coverage_lines import CoverageLine, coverage_line
-from cleanset.studies.attacks.params import AttackParams
+from cleanset.studies.attacks.params import WORST_CASE, AttackParams
 from cleanset.studies.attacks.warnings import WarningRecord
 from cleanset.studies.robustness.pages import TEMPLATES as SHARED_TEMPLATES
 
@@ -27,6 +27,7 @@ SIGNS = {
     "no_gradient": "no gradient",
     "fewer_steps_better": "more success with fewer steps",
     "black_box_better": "more success without a gradient than with it",
+    "transfer_beats_gradient": "more success with images made on another model than on the model itself",
 }
 """The signs that are looked for, by name."""
 COLORS = 256
@@ -59,10 +60,10 @@ class SheetRow:
 class AttacksData:
     """All that the page shows.
 
-    `models`: those of the edition, then the wrapped ones. `lines`: the rows of attack_measures.csv. `answers`: by
-    attack and model, a frame with file, was_correct, is_error, and the columns that confidences are read from, of the
-    logits before and, with the suffix `_after`, after the attack. `sheets`: by attack and model. `sizes`: by model, the
-    side of what it sees, in pixels. What is not there was not run.
+    `models`: those of the edition, then the further and the wrapped ones. `lines`: the rows of attack_measures.csv.
+    `answers`: by attack and model, a frame with file, was_correct, is_error, and the columns that confidences are read
+    from, of the logits before and, with the suffix `_after`, after the attack. `sheets`: by attack and model. `sizes`:
+    by model, the side of what it sees, in pixels. What is not there was not run.
     """
 
     models: Sequence[str]
@@ -122,6 +123,8 @@ def attacks_context(data: AttacksData) -> dict[str, Any]:
         "models_of": {name: data.models_of(name) for name in data.settings.names},
         "means": means(data.lines),
         "distances": {name: title for name, title in DISTANCES.items() if name != "lpips" or data.settings.lpips},
+        "worst_case": WORST_CASE,
+        "of_image": [name for name in data.settings.names if data.settings.attack(name).is_of_image],
         "signs": SIGNS,
         "warnings": data.warnings,
         "coverage_sets": coverage_sets(data),
@@ -134,6 +137,8 @@ def attacks_context(data: AttacksData) -> dict[str, Any]:
 def parameters(settings: AttackParams, name: str) -> str:
     """The parameters of an attack that differ from none, as text; what is in 255ths as such a fraction."""
     found = settings.attack(name).model_dump(exclude_none=True)
+    if found.get("draws") == 1:
+        del found["draws"]
     return ", ".join(f"{key.replace('_', ' ')} {_text(value)}" for key, value in found.items() if key not in NOT_SHOWN)
 
 

@@ -18,6 +18,8 @@ from cleanset.studies.attacks.guess import GuessAttack, NoAttack
 from cleanset.studies.attacks.pgd import PgdAttack
 from cleanset.studies.attacks.spatial import RandomSpatialAttack, SpatialGridAttack
 from cleanset.studies.attacks.spsa import SpsaAttack
+from cleanset.studies.attacks.square import SquareAttack
+from cleanset.studies.attacks.transfer import TransferAttack
 from cleanset.studies.attacks.wrapped import WrappedModel, check_wrapped
 from cleanset.studies.robustness.common_params import BootstrapParams
 from cleanset.validation import check_known, first_problem, shown
@@ -25,7 +27,7 @@ from cleanset.yaml_files import read_yaml
 
 ATTACKS: tuple[type[Parameters], ...] = (
     NoAttack, SpatialGridAttack, RandomSpatialAttack, SpsaAttack, BoundaryAttack, CommonCorruptionsAttack, PgdAttack,
-    AutoAttackAttack, GuessAttack,
+    SquareAttack, TransferAttack, AutoAttackAttack, GuessAttack,
 )  # fmt: skip
 """All attacks, in the order of tables; a new one is a module and a line here."""
 KINDS = {str(attack.model_fields["kind"].default): attack for attack in ATTACKS}
@@ -39,6 +41,8 @@ else:
 _KIND_IN_KEY = re.compile(rf"(?<=^attacks\.)([^.]+)\.(?:{'|'.join(KINDS)})(?=[.:])")
 """Pydantic puts the kind of an attack behind its name, though params.yaml has no such key."""
 GUESS = "guess"
+WORST_CASE = "worst_case"
+"""In place of an attack's name: of all attacks on an image the one that breaks it, if any does."""
 
 
 def _with_kinds(attacks: object) -> object:
@@ -49,6 +53,8 @@ def _with_kinds(attacks: object) -> object:
     for name, entry in attacks.items():
         if name == GUESS:
             raise ValueError(f"{GUESS} is always there; expected it left out")
+        if name == WORST_CASE:
+            raise ValueError(f"{WORST_CASE} stands for all attacks; expected another name")
         # YAML reads a name with nothing after it as null: all parameters have defaults
         entry = {} if entry is None else entry
         if isinstance(entry, dict):
@@ -70,7 +76,9 @@ class Budget(Section):
 
 
 class Probe(Section):
-    """PGD and SPSA in one Linf ball on some images, which show whether a model only looks strong."""
+    """PGD, SPSA and images made on other models, in one Linf ball on some images, which show whether a model only
+    looks strong. A sign that compares two attacks takes at least five images that the model classifies correctly.
+    """
 
     images: Images = 50
     eps: Fraction = 4 / 255
@@ -109,19 +117,18 @@ class AttackParams(Section):
         """The names of all attacks."""
         return [*self.attacks, GUESS]
 
-    def models(self, roles: Iterable[str]) -> list[str]:
-        """The models that are attacked: those of the edition, then the wrapped ones."""
-        return [*roles, *self.wrapped]
+    def models(self, roles: Iterable[str], further: Iterable[str] = ()) -> list[str]:
+        """The models that are attacked: those of the edition, then the further ones, then the wrapped ones."""
+        return [*roles, *further, *self.wrapped]
 
-    def runs(self, roles: Iterable[str]) -> list[tuple[str, str]]:
+    def runs(self, roles: Sequence[str], further: Iterable[str] = ()) -> list[tuple[str, str]]:
         """Attack and model of all that is run, in this order."""
-        return [
-            (name, model) for name in self.names for model in self.models(roles) if not self.is_left_out(name, model)
-        ]
+        models = self.models(roles, further)
+        return [(name, model) for name in self.names for model in models if not self.is_left_out(name, model, roles)]
 
-    def is_left_out(self, name: str, model: str) -> bool:
-        """Whether an attack is not run on a model."""
-        return self.attack(name).reads_predictions and model in self.wrapped
+    def is_left_out(self, name: str, model: str, roles: Sequence[str]) -> bool:
+        """Whether an attack is not run on a model: the edition's `roles` alone have predictions to read."""
+        return self.attack(name).reads_predictions and model not in roles
 
     def attack(self, name: str) -> Parameters:
         """The parameters of an attack. Raises CleansetError if there is none of that name."""

@@ -5,12 +5,13 @@ With a step of eps / 4; with foolbox's default step it fails where this succeeds
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from cleanset.studies.attacks.base import (
     Ball,
+    Draws,
     Fraction,
     Group,
     Known,
@@ -19,6 +20,7 @@ from cleanset.studies.attacks.base import (
     Result,
     Steps,
     Subject,
+    Uses,
     margins,
     seed_for,
     to_levels,
@@ -30,18 +32,23 @@ from cleanset.studies.attacks.base import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from cleanset.scoring.differentiable import PixelNetwork
+    from cleanset.scoring.differentiable import EightBit, PixelNetwork
 
 
 class PgdAttack(Parameters):
-    """`step`: null for eps / 4. `group`: images at a time, which changes no result."""
+    """`step`: null for eps / 4. `group`: images at a time, which changes no result.
 
+    `draws`: the answers of a random model that each step takes the mean gradient of.
+    """
+
+    uses: ClassVar[Uses] = "gradients"
     kind: Literal["pgd"] = "pgd"
     norm: Norm = "Linf"
     eps: Fraction = 4 / 255
     steps: Steps = 20
     step: Fraction | None = None
     random_start: bool = True
+    draws: Draws = 1
     group: Group = 16
 
     @property
@@ -52,7 +59,7 @@ class PgdAttack(Parameters):
     def search(self, known: Known) -> "Pgd":
         """The search."""
         step = self.eps / 4 if self.step is None else self.step
-        return Pgd(self.norm, self.eps, self.steps, step, self.random_start, known.seed, self.group)
+        return Pgd(self.norm, self.eps, self.steps, step, self.random_start, known.seed, self.group, draws=self.draws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,9 @@ class Pgd:
     """Steps of length `step` along the gradient of the cross-entropy, in a ball, from a random place in it.
 
     The candidate is the place with the largest margin of another class, in 8 bits. The network always gets `group_size`
-    images, so that an image's result does not depend on the others; each has a generator of its own.
+    images, so that an image's result does not depend on the others; each has a generator of its own. With `draws` above
+    1, margin and gradient are the means over that number of answers: expectation over transformation (A. Athalye, L.
+    Engstrom, A. Ilyas, K. Kwok, "Synthesizing Robust Adversarial Examples", ICML 2018).
     """
 
     norm: Norm
@@ -71,6 +80,7 @@ class Pgd:
     seed: int
     group_size: int
     name: str = "pgd"
+    draws: int = 1
 
     @property
     def ball(self) -> Ball:
@@ -78,7 +88,7 @@ class Pgd:
         return Ball(self.norm, self.eps)
 
     def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
-        """A candidate for each image; `steps` + 1 queries each."""
+        """A candidate for each image; `steps` + 1 queries each, times `draws`."""
         import torch
 
         from cleanset.scoring.differentiable import EightBit
@@ -95,23 +105,34 @@ class Pgd:
         for step in range(self.steps + 1):
             # the last place is only judged, so it needs no gradient
             found = found.detach().requires_grad_(step < self.steps)
-            logits = rounding(found)
-            margin = margins(logits.detach(), label)
+            margin, ascent = self._means(rounding, found, label)
             better = margin > largest
             largest = torch.where(better, margin, largest)
             best = torch.where(better[:, None, None, None], found.detach(), best)
             if step < self.steps:
-                ascent = gradient(torch.nn.functional.cross_entropy(logits, label, reduction="sum"), found)
                 found = self._projected(found.detach() + self.step * self._direction(ascent), images)
         levels = to_levels(best)
         return [
             Result(
                 to_pixels(levels[place], subject.pixels, self.ball),
-                self.steps + 1,
+                (self.steps + 1) * self.draws,
                 seed=seed_for(self.seed, "pgd", subject) if self.random_start else None,
             )
             for place, subject in enumerate(group)
         ]
+
+    def _means(self, network: "EightBit", found: "Tensor", label: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """The margins, and the gradient of the cross-entropy if it is asked for: means over the draws."""
+        import torch
+
+        margin, ascent = torch.zeros((), device=found.device), torch.zeros((), device=found.device)
+        for _ in range(self.draws):
+            logits = network(found)
+            margin = margin + margins(logits.detach(), label) / self.draws
+            if found.requires_grad:
+                loss = torch.nn.functional.cross_entropy(logits, label, reduction="sum")
+                ascent = ascent + gradient(loss, found) / self.draws
+        return margin, ascent
 
     def _start(self, subject: Subject) -> np.ndarray:
         """A place in the ball around 0: uniform in Linf; in L2 of uniform direction and uniform volume."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -24,6 +24,7 @@ from cleanset.studies.attacks.base import (
     Result,
     Scale,
     Subject,
+    Uses,
     margins,
     seed_for,
     to_pixels,
@@ -41,6 +42,7 @@ Offsets = Annotated[list[Annotated[float, Field(ge=-360, le=360)]], Field(min_le
 class SpatialGridAttack(Parameters):
     """All combinations of translations (along both axes) and angles."""
 
+    uses: ClassVar[Uses] = "classes"
     kind: Literal["spatial_grid"] = "spatial_grid"
     scale: Scale = 0.7
     translations: Offsets = Field(default_factory=lambda: [-18.0, -9.0, 0.0, 9.0, 18.0])
@@ -54,6 +56,7 @@ class SpatialGridAttack(Parameters):
 class RandomSpatialAttack(Parameters):
     """One rotation and translation; pixels are those of an image of 224 x 224."""
 
+    uses: ClassVar[Uses] = "classes"
     kind: Literal["random_spatial"] = "random_spatial"
     scale: Scale = 204 / 224
     max_translation: Annotated[float, Field(ge=0, le=224)] = 18

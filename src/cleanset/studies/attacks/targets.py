@@ -1,4 +1,4 @@
-"""The models that are attacked: those of the edition, and those that params.yaml wraps."""
+"""The models that are attacked: those of the edition, further ones, and those that params.yaml wraps."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -6,12 +6,14 @@ from functools import cache, lru_cache
 
 import numpy as np
 import pandas as pd
-import torch
+from torch import nn
 
 from cleanset.edition.params import Params, read_params
+from cleanset.evaluation.run import load
 from cleanset.images.base import Resized
 from cleanset.scoring.decoding import pixels_of
-from cleanset.scoring.differentiable import wrap_network
+from cleanset.scoring.differentiable import PixelNetwork, wrap_network
+from cleanset.scoring.engine import Settings
 from cleanset.scoring.groups import Groups
 from cleanset.scoring.models import LoadedModel, load_model
 from cleanset.studies.attacks.base import UNCHANGED, Other, Pixels, Subject, judged_seed
@@ -19,11 +21,13 @@ from cleanset.studies.attacks.guess import GUESSED, Guess, most_confident_mistak
 from cleanset.studies.attacks.judged import Judge, Logits, PairDistance
 from cleanset.studies.attacks.params import AttackParams, read_attack_params
 from cleanset.studies.attacks.results import Source
+from cleanset.studies.attacks.sources import Searching, source_networks
 from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.wrapped import WrappedModel, images_of, label
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.families import change_plan, family_named
+from cleanset.studies.robustness.further import further_spec
 from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, images_for
 from cleanset.studies.robustness.names import CLEAN
 from cleanset.studies.robustness.names import UNCHANGED as UNCHANGED_IMAGE
@@ -56,8 +60,9 @@ class AllParams:
 class AttackedModel:
     """A model, the images that it is attacked on, and how it classifies them.
 
-    `name`: a role of the edition, or that of a wrapped model, of which `wrapped` says what it is. `before`: the judged
-    logits of an image, by file. `groups`: None where the model has all classes.
+    `name`: a role of the edition, or that of a further or a wrapped model, of which `wrapped` says what it is.
+    `before`: the judged logits of an image, by file. `groups`: None where the model has all classes. `searched`: the
+    network that searches ask, where it is another than the model's. `has_scores`: its scores are stored.
     """
 
     name: str
@@ -67,6 +72,17 @@ class AttackedModel:
     before: Callable[[str], Logits]
     wrapped: WrappedModel | None = None
     groups: Groups | None = None
+    searched: nn.Module | None = None
+    has_scores: bool = False
+
+    def network(self, how: Searching) -> PixelNetwork:
+        """The network that searches ask."""
+        network = self.model.network if self.searched is None else self.searched
+        return PixelNetwork(network, how.device, how.precision, how.batch_size)
+
+    def sources(self, models: Mapping[str, LoadedModel], how: Searching) -> dict[str, PixelNetwork]:
+        """Other models as networks on the pixels that this one sees, with its groups if it has any."""
+        return source_networks(models, None if self.groups is None else self.groups.classes, how)
 
     def subject(self, file: str) -> Subject:
         """An image as it is attacked; its class is the model's, a group where it has groups."""
@@ -103,39 +119,59 @@ def open_target(
     study: AttackStudy,
     params: AllParams,
     name: str,
-    device: torch.device,
+    settings: Settings,
     lpips: PairDistance | None = None,
 ) -> tuple[Judge, AttackedModel]:
-    """A model and its images; what is judged gets the LPIPS, too, if `lpips` is given.
+    """A model of a study and its images; what is judged gets the LPIPS, too, if `lpips` is given.
 
-    Raises CleansetError for a name that neither a role nor a wrapped model has, and where no image is of a class of the
-    model's groups.
+    Raises CleansetError for a name that no model of the study has, and where no image is of a class of the model's
+    groups.
     """
-    check_known("model", name, params.attacks.models(params.edition.models))
+    further = params.robustness.further_models
+    check_known("model", name, params.attacks.models(params.edition.models, further))
     around = params.attacks.wrapped.get(name)
     role, groups = (name, None) if around is None else (around.model, around.two_groups)
-    model = load_model(params.edition.network(role), study.edition.folder)
+    if role in further:
+        model = load(further_spec(further[role], study.robustness.folder, study.edition.folder, role), settings).loaded
+    else:
+        model = load_model(params.edition.network(role), study.edition.folder)
     images = images_for(read_table(study.robustness.images, STUDY_IMAGES), params.robustness.images, role)
     images = images_of(groups, images, name)
     if around is not None:
         members = None if groups is None else groups.classes
         model = replace(model, network=wrap_network(model.network, members, around.wrapper is not None))
-    files, judge = files_of(study.edition, images), Judge(model, device, lpips)
+    judge = Judge(model, settings.devices[0], lpips)
+    files, seed = files_of(study.edition, images), params.attacks.seed
+    before = logits_before(judge, name, model, files, seed)
+    is_of_edition = around is None and role not in further
+    return judge, AttackedModel(name, model, images, files, before, around, groups, has_scores=is_of_edition)
+
+
+def logits_before(
+    judge: Judge, name: str, model: LoadedModel, files: Mapping[str, StudyFile], seed: int
+) -> Callable[[str], Logits]:
+    """The judged logits of an image before any attack, by file; each is computed once. `seed` is that of the params."""
 
     @cache
     def before(file: str) -> Logits:
         pixels = pixels_of(file, SetImages(files), model.preprocessing)
-        return judge.logits([pixels], [judged_seed(params.attacks.seed, name, UNCHANGED, file)])[0]
+        return judge.logits([pixels], [judged_seed(seed, name, UNCHANGED, file)])[0]
 
-    return judge, AttackedModel(name, model, images, files, before, around, groups)
+    return before
+
+
+def other_models(study: AttackStudy, params: AllParams, name: str) -> dict[str, LoadedModel]:
+    """The models of the edition but the one of a name, by role; lists have no network."""
+    models = {role: model for role, model in params.edition.models.items() if role != name and not model.is_list}
+    return {role: load_model(model, study.edition.folder) for role, model in models.items()}
 
 
 def check_scores(study: AttackStudy, params: Params, target: AttackedModel, images: pd.DataFrame) -> None:
     """Raise CleansetError unless images of a target get the stored scores of the edition's model, bit for bit.
 
-    Of a wrapped model, and of scores below float64, there is nothing to compare with.
+    Of a further or a wrapped model, and of scores below float64, there is nothing to compare with.
     """
-    if target.wrapped is not None or params.score.precision != "float64":
+    if not target.has_scores or params.score.precision != "float64":
         return
     logits = np.stack([target.before(file) for file in images["file"]])
     clean = ReadAnswers(params.dataset.class_list())(logits)

@@ -1,136 +1,76 @@
-"""Signs that a model only looks strong: attacks fail on it, though it can be fooled; and the record of them.
-
-The signs are those of A. Athalye, N. Carlini, D. Wagner, "Obfuscated Gradients Give a False Sense of Security" (ICML
-2018) and of N. Carlini et al., "On Evaluating Adversarial Robustness" (2019). Each rule is a function of what was
-measured; `probe` measures it.
-"""
+"""Probing a model for the signs that it only looks strong, and the record of them."""
 
 import json
 from collections.abc import Mapping, Sequence
-from math import comb
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from cleanset.files import read_text, write_text
-from cleanset.studies.attacks.base import Result, Search, Subject, to_unit
+from cleanset.studies.attacks.base import Ball, Result, Search, Subject, to_unit
 from cleanset.studies.attacks.pgd import Pgd, gradient
+from cleanset.studies.attacks.signs import (
+    Flags,
+    Sign,
+    Warned,
+    black_box_better,
+    fewer_steps_better,
+    no_gradient,
+    not_told,
+    random_answers,
+    saturated_answers,
+    transfer_beats_gradient,
+)
 from cleanset.validation import parse_record
 
 # torch is imported when a model is probed, not when a record is read
 if TYPE_CHECKING:
     from cleanset.scoring.differentiable import PixelNetwork
 
-Sign = Literal["random_answers", "saturated_answers", "no_gradient", "fewer_steps_better", "black_box_better"]
-Flags = NDArray[np.bool_]
-
-MAX_DIFFERENCE = 1e-4
-"""Largest difference of two answers to one image, relative to the length of the logits: devices differ by less."""
-MAX_LOG_ODDS = 16.6
-"""Natural log-odds; above it, 1 minus the probability of the top-1 class is below the resolution of float32."""
-MAX_SATURATED, MAX_WITHOUT_GRADIENT = 0.5, 0.1
-"""Largest shares of images with such answers before they count as a sign."""
-LEVEL = 0.05
-"""Significance level of the sign tests."""
 FAINT = 0.2
 """Contrast of the faint copies of images: they lie near the boundaries between classes, where noise decides."""
 FEW_STEPS = (1, 5)
 """Numbers of steps that PGD is compared with, beside the one asked for."""
-
-
 _REMEDY = "run dvc repro in studies/attacks, or dvc pull to fetch it"
 
 
-class Warned(NamedTuple):
-    """A sign that was seen, and on what it is based, as a sentence."""
+class Probed(NamedTuple):
+    """The signs that were seen, and those that cannot be told, each in the order of `Sign`."""
 
-    sign: Sign
-    text: str
-
-
-def random_answers(answers: Sequence[NDArray[np.float64]], what: str = "images") -> Warned | None:
-    """The sign that a model's answers, each of shape (n, classes), to the same images differ; `what` names them."""
-    first = answers[0]
-    lengths = np.linalg.norm(first, axis=1).clip(min=1e-10)
-    differ = np.zeros(len(first), bool)
-    for other in answers[1:]:
-        differ |= np.linalg.norm(other - first, axis=1) / lengths > MAX_DIFFERENCE
-    if not differ.any():
-        return None
-    return Warned(
-        "random_answers", f"{differ.sum()} of {len(first)} {what} get another answer when asked {len(answers)} times"
-    )
+    seen: list[Warned]
+    not_told: list[Warned]
 
 
-def saturated_answers(logits: NDArray[np.float64]) -> Warned | None:
-    """The sign that logits, of shape (n, classes), are too large for a gradient, or are probabilities already."""
-    count = len(logits)
-    sums = np.abs(logits.sum(axis=1) - 1)
-    if ((logits >= -1e-6) & (logits <= 1 + 1e-6)).all() and (sums < 1e-4).all():
-        one_hot = (np.isclose(logits, 0) | np.isclose(logits, 1)).all()
-        return Warned(
-            "saturated_answers",
-            f"all {count} answers are {'one-hot' if one_hot else 'probabilities'}; expected logits",
-        )
-    top = logits.max(axis=1)
-    others = np.exp(logits - top[:, None])
-    np.put_along_axis(others, logits.argmax(axis=1)[:, None], 0, axis=1)
-    with np.errstate(divide="ignore"):
-        # log-odds of the top-1 class: top - log(sum of exp(others)), here with top = 0
-        saturated = -np.log(others.sum(axis=1)) > MAX_LOG_ODDS
-    if saturated.mean() <= MAX_SATURATED:
-        return None
-    return Warned(
-        "saturated_answers",
-        f"{saturated.sum()} of {count} images have log-odds above {MAX_LOG_ODDS}, where the cross-entropy has no "
-        "gradient in float32",
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeElsewhere:
+    """PGD on another network in place of the one that is asked."""
 
+    pgd: Pgd
+    source: "PixelNetwork"
 
-def no_gradient(gradients: NDArray[np.float64]) -> Warned | None:
-    """The sign that gradients of the cross-entropy by the pixels, of shape (n, …), are 0 or not finite."""
-    flat = gradients.reshape(len(gradients), -1)
-    useless = ~np.isfinite(flat).all(axis=1) | (flat == 0).all(axis=1)
-    if useless.mean() <= MAX_WITHOUT_GRADIENT:
-        return None
-    return Warned("no_gradient", f"{useless.sum()} of {len(flat)} images have no gradient")
+    @property
+    def name(self) -> str:
+        """The name of the attack."""
+        return self.pgd.name
 
+    @property
+    def group_size(self) -> int:
+        """Number of images that are searched for together."""
+        return self.pgd.group_size
 
-def fewer_steps_better(success: Mapping[int, Flags]) -> Warned | None:
-    """The sign that an attack succeeds more often with fewer steps; `success` by steps, on the same images and ball."""
-    steps = sorted(success)
-    for few, many in ((few, many) for many in reversed(steps) for few in steps if few < many):
-        if is_better(success[few], success[many]):
-            return Warned(
-                "fewer_steps_better",
-                f"PGD succeeds on {success[few].sum()} of {len(success[few])} images with {few} "
-                f"step{'s' if few > 1 else ''}, on {success[many].sum()} with {many}",
-            )
-    return None
+    @property
+    def ball(self) -> Ball | None:
+        """The ball around the image."""
+        return self.pgd.ball
 
-
-def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Warned | None:
-    """The sign that an attack without gradients, by name, beats PGD on the same images in the same ball."""
-    better = {name: flags for name, flags in black.items() if is_better(flags, white)}
-    if not better:
-        return None
-    name = max(better, key=lambda each: int(better[each].sum()))
-    return Warned(
-        "black_box_better",
-        f"{name} succeeds on {better[name].sum()} of {len(white)} images without a gradient, PGD on {white.sum()}",
-    )
-
-
-def is_better(one: Flags, other: Flags) -> bool:
-    """Whether one has more successes than the other, by an exact one-sided sign test over the images that differ."""
-    wins, losses = int((one & ~other).sum()), int((other & ~one).sum())
-    differ = wins + losses
-    # if both were equally good, each image that differs would be the toss of a coin
-    tail = sum(comb(differ, count) for count in range(wins, differ + 1))
-    return wins > losses and tail <= LEVEL * 2**differ
+    def __call__(self, network: "PixelNetwork", group: Sequence[Subject]) -> list[Result]:
+        """The candidates, made without a query to the network."""
+        return self.pgd(self.source, group)
 
 
 def probe(
@@ -138,20 +78,39 @@ def probe(
     subjects: Sequence[Subject],
     pgd: Pgd,
     black_box: Sequence[Search],
+    others: "Mapping[str, PixelNetwork]" = MappingProxyType({}),
     repeats: int = 3,
-) -> list[Warned]:
-    """The signs that a network shows on these images, in the order of `Sign`.
+) -> Probed:
+    """The signs that a network shows on these images.
 
-    `pgd` is the strongest, which is repeated with fewer steps of the length that fits; attacks of `black_box` search in
-    the same ball. Compute within `searching`.
+    `pgd` is the strongest, which is repeated with fewer steps of the length that fits, and on each of `others`, other
+    models on the same pixels; attacks of `black_box` search in the same ball. Compute within `searching`.
     """
     asked = of_answers(network, subjects, pgd.group_size, repeats)
+    unchanged = [Result(subject.pixels, 0) for subject in subjects]
+    groups = range(0, len(subjects), pgd.group_size)
+    wrong = [_errors(network, subjects[at : at + pgd.group_size], unchanged[at : at + pgd.group_size]) for at in groups]
+    unclear = not_told(int((~np.concatenate(wrong)).sum()), bool(others))
+    left_out = {each.sign for each in unclear}
+    if {"fewer_steps_better", "black_box_better"} <= left_out:
+        return Probed(asked, unclear)
     by_steps = {steps: successes(network, subjects, fewer(pgd, steps)) for steps in FEW_STEPS if steps < pgd.steps} | {
         pgd.steps: successes(network, subjects, pgd)
     }
     black = {attack.name: successes(network, subjects, attack) for attack in black_box}
-    found = fewer_steps_better(by_steps), black_box_better(by_steps[pgd.steps], black)
-    return asked + [each for each in found if each is not None]
+    transferred = {name: successes(network, subjects, MadeElsewhere(pgd, other)) for name, other in others.items()}
+    white = by_steps[pgd.steps]
+    found = fewer_steps_better(by_steps), black_box_better(white, black), transfer_beats_gradient(white, transferred)
+    return Probed(asked + [each for each in found if each is not None], unclear)
+
+
+def of_command(network: "PixelNetwork", subjects: Sequence[Subject], repeats: int = 3) -> Probed:
+    """The one sign that shows in classes alone: other answers to the same images. All others cannot be told."""
+    answers = [_answers(network, subjects) for _ in range(repeats)]
+    text = "a command answers with classes alone"
+    unclear = [Warned(sign, text) for sign in get_args(Sign) if sign != "random_answers"]
+    found = random_answers(answers)
+    return Probed([] if found is None else [found], unclear)
 
 
 def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size: int, repeats: int = 3) -> list[Warned]:
@@ -168,7 +127,7 @@ def of_answers(network: "PixelNetwork", subjects: Sequence[Subject], group_size:
 def fewer(pgd: Pgd, steps: int) -> Pgd:
     """The attack with fewer steps, which are long enough to reach the edge of the ball; one step from the image."""
     step = max(pgd.step, pgd.eps / steps)
-    return Pgd(pgd.norm, pgd.eps, steps, step, pgd.random_start and steps > 1, pgd.seed, pgd.group_size)
+    return replace(pgd, steps=steps, step=step, random_start=pgd.random_start and steps > 1)
 
 
 def successes(network: "PixelNetwork", subjects: Sequence[Subject], attack: Search) -> Flags:
@@ -218,7 +177,10 @@ class Seen(BaseModel):
 
 
 class WarningRecord(BaseModel):
-    """The signs that a model showed on a number of images; `parameters`: those of the probe."""
+    """The signs that a model showed on a number of images; `parameters`: those of the probe.
+
+    `not_told`: the signs that so few images, or a model alone, cannot show.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -226,6 +188,15 @@ class WarningRecord(BaseModel):
     images: Annotated[int, Field(ge=0)]
     parameters: dict[str, Any]
     warnings: tuple[Seen, ...]
+    not_told: tuple[Seen, ...] = ()
+
+    @classmethod
+    def of(cls, role: str, images: int, parameters: dict[str, Any], probed: Probed) -> Self:
+        """The record of what a probe found."""
+        seen, not_told = (
+            tuple(Seen(sign=each.sign, text=each.text) for each in found) for found in (probed.seen, probed.not_told)
+        )
+        return cls(role=role, images=images, parameters=parameters, warnings=seen, not_told=not_told)
 
 
 def read_warnings(path: Path) -> WarningRecord:

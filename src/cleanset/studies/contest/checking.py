@@ -1,22 +1,34 @@
 """`cleanset contest check`: a submission, a defence, or everything, on the disk and against the other files."""
 
 import datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
+from cleanset.exports.folder import read_entries
+from cleanset.exports.manifest import MANIFEST
+from cleanset.installation import install_command
+from cleanset.studies.contest import digest_log
 from cleanset.studies.contest.consistency import check_submissions
 from cleanset.studies.contest.entries import Board
 from cleanset.studies.contest.files import ContestFiles, Submission, last_day
 from cleanset.studies.contest.folder_checks import (
     check_defence,
-    check_none_removed,
     check_submission,
-    check_unchanged,
     clean_pixels,
 )
+from cleanset.studies.contest.history import (
+    check_entries,
+    check_none_removed,
+    check_submission_unchanged,
+    require_whole_history,
+)
+from cleanset.studies.contest.judge_rule import JudgeRecords
 from cleanset.studies.contest.judges_folder import check_judges_folder
-from cleanset.studies.contest.reading import DEFENCE_YAML, MANIFEST_YAML, read_contest
+from cleanset.studies.contest.near_copies import KnownImage, can_hash, known_images, lookalikes
+from cleanset.studies.contest.reading import DEFENCE_YAML, IMAGES, MANIFEST_YAML, read_contest, visible
+from cleanset.studies.contest.signatures import check_signatures
 from cleanset.studies.contest.standing import standing
 
 
@@ -34,8 +46,10 @@ def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
         if path == (contest / str(submission)).resolve():
             _check_date(submission, on)
             check_submissions(files)
-            _check_one(contest, submission, files, clean_pixels(_edition(contest)), on or last_day(files))
-            return f"{submission}: {len(submission.manifest.images)} images"
+            clean, known = clean_pixels(_edition(contest)), _Known(contest, files)
+            _check_one(contest, submission, files, clean, known, on)
+            summary = f"{submission}: {len(submission.manifest.images)} images"
+            return "\n".join([summary, *_reported(contest, [submission], known)])
     raise CleansetError(
         f"{path}: neither a submission nor a defence of this contest; expected a folder with {MANIFEST_YAML} or "
         f"{DEFENCE_YAML}"
@@ -47,31 +61,91 @@ def _edition(contest: Path) -> Edition:
 
 
 def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> str:
+    signed: list[str] = []
     for submission in sorted(files.submissions, key=str):
         _check_date(submission, on)
     _check_other_dates(files, on)
     if files.defences or files.submissions:
         # computing the standing checks the files against each other
         standing(files, last_day(files))
-        check_none_removed(contest, on or last_day(files))
+        if files.rules.history == "git":
+            require_whole_history(contest)
+            check_none_removed(contest, on or last_day(files))
+            check_entries(contest)
+            signed = check_signatures(contest, files)
     _check_judges(files)
+    digest_log.check(contest, files)
     check_judges_folder(contest, files)
     for name in sorted(files.defences):
         check_defence(contest / "defences" / name, files.defences[name])
-    if files.submissions:
-        clean, day = clean_pixels(_edition(contest)), on or last_day(files)
-        for submission in sorted(files.submissions, key=str):
-            _check_one(contest, submission, files, clean, day)
     images = sum(len(each.manifest.images) for each in files.submissions)
-    return f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images"
+    summary = f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images"
+    if not files.submissions:
+        return "\n".join([summary, *signed])
+    clean, known = clean_pixels(_edition(contest)), _Known(contest, files)
+    for submission in sorted(files.submissions, key=str):
+        _check_one(contest, submission, files, clean, known, on)
+    return "\n".join([summary, *signed, *_reported(contest, sorted(files.submissions, key=str), known)])
+
+
+class _Known:
+    """The images that may not be submitted as copies: clean ones, the judges' own, and those of earlier weeks."""
+
+    def __init__(self, contest: Path, files: ContestFiles) -> None:
+        edition = _edition(contest)
+        paths = {
+            f"clean image {path.parent.name}/{path.name}": path
+            for manifest in sorted((edition.folder / "data" / "export").glob(f"*/{MANIFEST}"))
+            for path in (manifest.parent / entry.file for entry in read_entries(manifest.parent))
+        }
+        paths |= {f"the judges' {path.name}": path for path in visible(contest / "judges" / IMAGES)}
+        self._always = known_images(paths)
+        self._contest, self._submissions = contest, files.submissions
+        self._by_week: dict[datetime.date, list[KnownImage]] = {}
+
+    def before(self, day: datetime.date) -> list[KnownImage]:
+        """The images that are known on a day."""
+        weeks = sorted({each.week for each in self._submissions if each.week < day})
+        return [*self._always, *(one for week in weeks for one in self._of_week(week))]
+
+    def _of_week(self, week: datetime.date) -> list[KnownImage]:
+        if week not in self._by_week:
+            self._by_week[week] = known_images(
+                {
+                    f"{each}/{image.file}": self._contest / str(each) / IMAGES / image.file
+                    for each in self._submissions
+                    if each.week == week
+                    for image in each.manifest.images
+                }
+            )
+        return self._by_week[week]
+
+
+def _reported(contest: Path, submissions: Sequence[Submission], known: _Known) -> list[str]:
+    """A line for the board on each image that looks like a known one."""
+    if not can_hash():
+        return [f"images that look alike are not looked for without PDQ: {install_command('review')}"]
+    found = []
+    for each in submissions:
+        for image in each.manifest.images:
+            near = lookalikes(contest / str(each) / IMAGES / image.file, known.before(each.day))[:1]
+            found += [f"for the board: {each}/{image.file} looks like {one}, PDQ distance {bits}" for bits, one in near]
+    return found
 
 
 def _check_one(
-    contest: Path, submission: Submission, files: ContestFiles, clean: frozenset[str], on: datetime.date
+    contest: Path,
+    submission: Submission,
+    files: ContestFiles,
+    clean: frozenset[str],
+    known: _Known,
+    on: datetime.date | None,
 ) -> None:
     folder = contest / str(submission)
-    check_submission(folder, submission, files.rules, clean)
-    check_unchanged(folder, submission, on)
+    check_submission(folder, submission, files.rules, clean, known.before(submission.day))
+    if files.rules.history == "git":
+        require_whole_history(contest)
+        check_submission_unchanged(folder, submission, on or last_day(files))
 
 
 def _check_date(submission: Submission, on: datetime.date | None) -> None:
@@ -95,9 +169,12 @@ def _check_other_dates(files: ContestFiles, on: datetime.date | None) -> None:
 def _check_judges(files: ContestFiles) -> None:
     """Raise CleansetError for an image with some answers, but fewer judges than the rules ask for."""
     count: dict[str, int] = {}
+    records = JudgeRecords(files)
     for each in files.answers:
         for sha256 in each.answers:
-            count[sha256] = count.get(sha256, 0) + 1
+            count.setdefault(sha256, 0)
+        for sha256, _ in records.counted(each.judge, each.answers):
+            count[sha256] += 1
     for sha256, judges in sorted(count.items()):
         # control images are shown to some judges only, by the share that the rules ask for
         if judges < files.rules.judges.minimum and sha256 not in files.controls:

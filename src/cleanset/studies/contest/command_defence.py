@@ -1,23 +1,69 @@
 """Running a defence's command over a folder of images, and reading what it prints."""
 
-import functools
 import os
+import secrets
 import signal
 import subprocess
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, perf_counter
 
 from cleanset.errors import CleansetError, reason
+from cleanset.images.codec import decode
+from cleanset.studies.contest import confinement
+from cleanset.studies.contest.confinement import without_network
+from cleanset.studies.contest.entries import Defence
+from cleanset.studies.contest.folder_checks import FORMATS
 from cleanset.studies.contest.rules import ABSTAIN
 from cleanset.validation import shown
 
 MAX_OUTPUT_BYTES = 100_000_000
+POLL_SECONDS = 0.05
 KEPT = ("PATH", "LANG", "LC_ALL")
 """Environment variables that a command is given; its home is an empty folder."""
-# with a user namespace (--map-root-user), because a network namespace alone needs root
-_WITHOUT_NETWORK = ("unshare", "--map-root-user", "--net", "--")
+
+
+class CommandDefence:
+    """A defence that is a command in `folder`; `name` begins its errors.
+
+    `is_confined`: whether this machine lets it see nothing but its files and the images. `preparation_seconds`: how
+    long it took to make the images that the last call gave to it.
+    """
+
+    def __init__(self, folder: Path, defence: Defence, groups: Collection[str], name: str) -> None:
+        self._folder, self._defence, self._groups, self._name = folder, defence, groups, name
+        self.is_confined = confinement.is_possible()
+        self.preparation_seconds = 0.0
+
+    def __call__(self, paths: Mapping[str, Path]) -> tuple[dict[str, str], None]:
+        """The answers by the SHA-256 of the image; it tells no confidence."""
+        with tempfile.TemporaryDirectory() as scratch:
+            before = perf_counter()
+            names = nameless_copies(paths, Path(scratch))
+            self.preparation_seconds = perf_counter() - before
+            found = answers_of(
+                self._defence.command or [], self._folder, Path(scratch), self._groups,
+                self._defence.time_limit_seconds, self._name,
+            )  # fmt: skip
+        return {names[file]: given for file, given in found.items()}, None
+
+
+def nameless_copies(paths: Mapping[str, Path], folder: Path) -> dict[str, str]:
+    """Write images into a folder under names drawn anew, and return the key of each by its name.
+
+    All are PNGs of nothing but pixels, made in the order of their names and of one time: neither name, kind, date nor
+    metadata of a file tells where the image comes from.
+    """
+    names = {f"{secrets.token_hex(16)}.png": key for key in paths}
+    for name, key in sorted(names.items()):
+        image = decode(paths[key].read_bytes(), FORMATS).convert("RGB")
+        # Pillow would write the color profile of the original
+        image.info.clear()
+        image.save(folder / name, compress_level=1)
+        os.utime(folder / name, (0, 0))
+    return names
 
 
 def answers_of(
@@ -25,32 +71,29 @@ def answers_of(
 ) -> dict[str, str]:
     """The answers of a command to every file in the folder `images`, by the file's name.
 
-    The command runs in its own `folder`, with the path of the images as its last argument, and without network where
-    this machine allows that. It prints a line `file, class or abstain` for each image. Raises CleansetError, which
-    begins with `name`, if it fails, takes too long, or answers otherwise.
+    The command runs in its own `folder`, with the path of the images as its last argument, confined or at least without
+    network where this machine allows that. It prints a line `file, class or abstain` for each image. Raises
+    CleansetError, which begins with `name`, if it fails, takes too long, or answers otherwise.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        text = _output(
-            [*without_network(), *command, str(images.resolve())], folder, Path(scratch), time_limit_seconds, name
-        )
+        home = Path(scratch, "home")
+        home.mkdir()
+        # no other variables: they may hold credentials, and somebody else wrote the command
+        environment = {key: os.environ[key] for key in KEPT if key in os.environ}
+        if confinement.is_possible():
+            whole = confinement.confined(command, folder, images, Path(scratch))
+            environment |= {"HOME": "/home", "TMPDIR": "/tmp"}
+        else:
+            whole = [*without_network(), *command, str(images.resolve())]
+            environment |= {"HOME": str(home)}
+        text = _output(whole, folder, environment, Path(scratch), time_limit_seconds, name)
     return parse_answers(text, {path.name for path in images.iterdir()}, groups, name)
 
 
-@functools.cache
-def without_network() -> tuple[str, ...]:
-    """The prefix of a command that takes the network from it; empty where the machine does not allow that."""
-    try:
-        done = subprocess.run([*_WITHOUT_NETWORK, "true"], capture_output=True, check=False)
-    except OSError:
-        return ()
-    return _WITHOUT_NETWORK if done.returncode == 0 else ()
-
-
-def _output(command: list[str], folder: Path, scratch: Path, time_limit_seconds: float, name: str) -> str:
-    out, errors, home = scratch / "out", scratch / "errors", scratch / "home"
-    home.mkdir()
-    # no other variables: they may hold credentials, and somebody else wrote the command
-    environment = {key: os.environ[key] for key in KEPT if key in os.environ} | {"HOME": str(home)}
+def _output(
+    command: list[str], folder: Path, environment: dict[str, str], scratch: Path, time_limit_seconds: float, name: str
+) -> str:
+    out, errors = scratch / "out", scratch / "errors"
     # files, not pipes: a command that prints without end must not fill the memory
     with out.open("wb") as stdout, errors.open("wb") as stderr:
         try:
@@ -62,22 +105,35 @@ def _output(command: list[str], folder: Path, scratch: Path, time_limit_seconds:
         except OSError as error:
             raise CleansetError(f"{name}: its command did not start ({reason(error)}); expected a program") from None
         try:
-            code = process.wait(time_limit_seconds)
-        except subprocess.TimeoutExpired:
-            raise CleansetError(
-                f"{name}: its command took more than {time_limit_seconds:g} s; expected it to end within that time"
-            ) from None
+            code = _exit_code(process, (out, errors), time_limit_seconds, name)
         finally:
             # also after success: what it started may still run
             _kill(process)
     if code != 0:
         said = errors.read_bytes()[-2000:].decode(errors="replace").strip().rpartition("\n")[2]
         raise CleansetError(f"{name}: its command failed with exit code {code} ({shown(said)}); expected exit code 0")
-    if out.stat().st_size > MAX_OUTPUT_BYTES:
-        raise CleansetError(
-            f"{name}: its command printed more than {MAX_OUTPUT_BYTES:,} bytes; expected one line for each image"
-        )
     return out.read_bytes().decode(errors="replace")
+
+
+def _exit_code(
+    process: "subprocess.Popen[bytes]", outputs: Sequence[Path], time_limit_seconds: float, name: str
+) -> int:
+    """Wait for a command. Raises CleansetError as soon as it has taken too long, or printed too much."""
+    ends = monotonic() + time_limit_seconds
+    code = None
+    while code is None:
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(min(POLL_SECONDS, max(0.0, ends - monotonic())))
+        # while it runs, too: it must not fill the disk
+        if any(path.stat().st_size > MAX_OUTPUT_BYTES for path in outputs):
+            raise CleansetError(
+                f"{name}: its command printed more than {MAX_OUTPUT_BYTES:,} bytes; expected one line for each image"
+            )
+        if code is None and monotonic() >= ends:
+            raise CleansetError(
+                f"{name}: its command took more than {time_limit_seconds:g} s; expected it to end within that time"
+            )
+    return code
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

@@ -62,13 +62,61 @@ def manifest(
 
 
 @app.command()
+def stake(
+    defences: Annotated[list[str], typer.Argument(help="team/name of each.")],
+    batch: Annotated[str, typer.Option("--batch", help="A name that no other stake has.")],
+    on: Annotated[str, typer.Option("--on", help=DAY + " The date of the stake.")],
+    by: Annotated[str, typer.Option("--by", help="board, or the defences' own team.")] = "board",
+    contest: Folder = HERE,
+) -> None:
+    """Print the entry of board/stakes.yaml that stakes defences.
+
+    It has the digest of each defence and its files: none of them may change
+    from then on.
+    """
+    from cleanset.studies.contest.stake_entry import stake_yaml
+
+    typer.echo(stake_yaml(contest, batch, _day(on), by, defences), nl=False)
+
+
+@app.command()
+def unpublished(
+    images: Annotated[Path, typer.Argument(help="A folder with a folder of images for each group.")],
+    contest: Folder = HERE,
+) -> None:
+    """Print the line of contest.yaml that names an unpublished list.
+
+    The list decides who is eligible; its digest tells nothing of its images.
+    """
+    from cleanset.studies.contest.stake_entry import unpublished_yaml
+
+    typer.echo(unpublished_yaml(contest, images), nl=False)
+
+
+@app.command()
+def log(on: Annotated[str, typer.Option("--on", help=DAY)], contest: Folder = HERE) -> None:
+    """Add a line to board/log: a digest of all that is dated up to a day.
+
+    Each line has the digest of the one before, so that whoever keeps one can
+    see later whether anything was changed. Publish it.
+    """
+    from cleanset.studies.contest.digest_log import append
+    from cleanset.studies.contest.reading import read_contest
+
+    typer.echo(append(contest, read_contest(contest), _day(on)))
+
+
+@app.command()
 def defend(
     on: Annotated[str, typer.Option("--on", help=DAY + " The date of the runs.")],
     defence: Annotated[
         list[str] | None, typer.Option("--defence", help="team/name; may be repeated.", show_default="all")
     ] = None,
     unpublished: Annotated[
-        Path | None, typer.Option(help="A second eligibility list: a folder with a folder of images for each group.")
+        Path | None,
+        typer.Option(
+            help="The list that contest.yaml names as unpublished.", show_default="unpublished/ of the contest"
+        ),
     ] = None,
     contest: Folder = HERE,
 ) -> None:

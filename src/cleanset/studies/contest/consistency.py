@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from cleanset.errors import CleansetError
-from cleanset.studies.contest.entries import BoardDecision
+from cleanset.studies.contest.entries import BoardDecision, Stake, SubmittedImage
 from cleanset.studies.contest.files import ContestFiles, Submission, team_of
 from cleanset.studies.contest.outlines import check_inside
+from cleanset.studies.contest.parties import Parties
 from cleanset.studies.contest.rules import ABSTAIN, BOARD, INVALID, ContestLimits
 from cleanset.studies.contest.runs import DefenceRun
 from cleanset.validation import shown
@@ -55,6 +56,21 @@ def _check_stakes(files: ContestFiles) -> None:
             if stake.by not in (BOARD, team_of(name)):
                 raise CleansetError(f"{where}: {name} is staked by {stake.by}; expected board, or its own team")
             staked.add(name)
+        _check_digests(files, stake, where)
+
+
+def _check_digests(files: ContestFiles, stake: Stake, where: str) -> None:
+    if stake.digests.keys() != set(stake.defences):
+        wrong = min(stake.digests.keys() ^ set(stake.defences))
+        raise CleansetError(
+            f"{where}: digests: {wrong}; expected one of each of its defences: cleanset contest stake prints them"
+        )
+    for name, digest in sorted(stake.digests.items()):
+        if files.digests[name] != digest:
+            raise CleansetError(
+                f"defences/{name}: digest {files.digests[name]} of defence.yaml and its files; expected {digest}, "
+                f"staked on {stake.date}: git checkout it, and submit what has changed under another name"
+            )
 
 
 def stake_days(files: ContestFiles) -> dict[str, datetime.date]:
@@ -80,7 +96,7 @@ def _check_submissions(files: ContestFiles) -> None:
                 f"{submission}: {a_day[submission.team, submission.day]} images of {submission.team} on that day; "
                 f"expected at most {files.rules.limits.images_a_day}"
             )
-        _check_images(submission, files.rules.limits, seen)
+        _check_images(submission, files, seen)
 
 
 def _check_target(files: ContestFiles, submission: Submission) -> None:
@@ -94,17 +110,24 @@ def _check_target(files: ContestFiles, submission: Submission) -> None:
         raise CleansetError(f"{submission}: {target} is {found}; expected a target that is staked by {submission.day}")
 
 
-def _check_images(submission: Submission, limits: ContestLimits, seen: dict[str, str]) -> None:
+def _check_images(submission: Submission, files: ContestFiles, seen: dict[str, str]) -> None:
     for image in submission.manifest.images:
         where = f"{submission}/{image.file}"
-        if max(image.width, image.height) > limits.max_side:
-            raise CleansetError(
-                f"{where}: {image.width} x {image.height} pixels; expected at most {limits.max_side} a side"
-            )
+        _check_size(image, files.rules.limits, where)
+        if image.sha256 in files.controls:
+            raise CleansetError(f"{where}: a control image of the judges; expected an image that they do not know")
         for digest in (f"file {image.sha256}", f"pixels {image.pixels_sha256}"):
             if digest in seen:
                 raise CleansetError(f"{where}: the same image as {seen[digest]}; expected each image once")
             seen[digest] = where
+
+
+def _check_size(image: SubmittedImage, limits: ContestLimits, where: str) -> None:
+    size = f"{image.width} x {image.height} pixels"
+    if max(image.width, image.height) > limits.max_side:
+        raise CleansetError(f"{where}: {size}; expected at most {limits.max_side} a side")
+    if min(image.width, image.height) < limits.min_side:
+        raise CleansetError(f"{where}: {size}; expected at least {limits.min_side} a side")
 
 
 def _check_answers(files: ContestFiles, images: dict[str, Submission]) -> None:
@@ -143,6 +166,7 @@ def _check_answers(files: ContestFiles, images: dict[str, Submission]) -> None:
 
 def _check_board(files: ContestFiles, images: dict[str, Submission]) -> None:
     decided: set[tuple[str, datetime.date]] = set()
+    parties = Parties(files)
     for decision in sorted(files.board.decisions, key=lambda each: (each.date, each.image, str(each))):
         where = f"board/decisions.yaml: {decision.image[:12]}… on {decision.date}"
         if decision.image not in images or images[decision.image].week >= decision.date:
@@ -153,7 +177,7 @@ def _check_board(files: ContestFiles, images: dict[str, Submission]) -> None:
         if decision.verdict is not None and decision.verdict not in (*files.rules.classes, INVALID):
             expected = ", ".join((*files.rules.classes, INVALID))
             raise CleansetError(f"{where}: verdict {decision.verdict}; expected one of {expected}")
-        _check_members(files, decision, images[decision.image], where)
+        _check_members(files, decision, parties.deciding(images[decision.image], decision), where)
     for appeal in sorted(files.board.appeals, key=lambda each: (each.date, each.image, each.team)):
         where = f"board/appeals.yaml: {appeal.image[:12]}… by {appeal.team}"
         if appeal.image not in images or images[appeal.image].week >= appeal.date:
@@ -167,10 +191,12 @@ def _check_board(files: ContestFiles, images: dict[str, Submission]) -> None:
             )
 
 
-def _check_members(files: ContestFiles, decision: BoardDecision, submission: Submission, where: str) -> None:
-    """Refuse a member with a conflict of interest: with the attacker, the target's team, or a team that appealed."""
-    appeals = (each.team for each in files.board.appeals if each.image == decision.image)
-    parties = frozenset((submission.team, team_of(submission.manifest.target), *appeals))
+def _check_members(files: ContestFiles, decision: BoardDecision, parties: frozenset[str], where: str) -> None:
+    """Refuse too few members, and one with a conflict of interest: with a team that gains or loses by the decision."""
+    if len(decision.members) < files.rules.quorum:
+        raise CleansetError(
+            f"{where}: {len(decision.members)} members; expected at least {files.rules.quorum}, contest.yaml's quorum"
+        )
     for member in (*decision.members, *decision.recused):
         if member not in files.rules.board:
             raise CleansetError(f"{where}: {member} is not a member of the board; expected one of contest.yaml's board")
@@ -188,6 +214,7 @@ def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
     accepted = {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date)[::-1]}
     known = {*files.rules.classes, ABSTAIN}
     by_week: dict[datetime.date, set[str]] = {}
+    models: dict[str, DefenceRun] = {}
     for sha256, submission in images.items():
         by_week.setdefault(submission.week, set()).add(sha256)
     for run in sorted(files.runs, key=lambda each: (each.defence, each.date)):
@@ -197,6 +224,7 @@ def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
         if (run.defence, run.date) in seen:
             raise CleansetError(f"{where}: two runs on one day; expected one")
         seen.add((run.defence, run.date))
+        _check_same_defence(files, run, models, where)
         is_command = files.defences[run.defence].command is not None
         if is_command and (run.defence not in accepted or accepted[run.defence] > run.date):
             raise CleansetError(
@@ -206,6 +234,21 @@ def _check_runs(files: ContestFiles, images: dict[str, Submission]) -> None:
             wrong = min(set(run.answers.values()) - known)
             raise CleansetError(f"{where}: answers {shown(wrong)}; expected one of {', '.join(sorted(known))}")
         _check_complete(run, images, by_week, where)
+
+
+def _check_same_defence(files: ContestFiles, run: DefenceRun, first: dict[str, DefenceRun], where: str) -> None:
+    """Refuse a run of another defence than the one that lies there, or of a model that has changed since the first."""
+    if run.digest != files.digests[run.defence]:
+        raise CleansetError(
+            f"{where}: a run of a {run.defence} with the digest {run.digest}; expected {files.digests[run.defence]} of "
+            "its defence.yaml and files: git checkout it, and submit what has changed under another name"
+        )
+    before = first.setdefault(run.defence, run)
+    if run.model != before.model:
+        raise CleansetError(
+            f"{where}: a run of a model with the digest {run.model}; expected {before.model}, as in the run of "
+            f"{before.date}: the model's entry in the edition's params.yaml has changed"
+        )
 
 
 def _check_complete(

@@ -2,9 +2,7 @@
 
 import datetime
 import json
-import shutil
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -18,17 +16,17 @@ from cleanset.exports.manifest import MANIFEST
 from cleanset.files import read_bytes, sha256, write_text
 from cleanset.scoring.groups import Groups
 from cleanset.statistics.coverage import Flags, Floats, eligibility
-from cleanset.studies.contest.command_defence import answers_of
+from cleanset.studies.contest.command_defence import CommandDefence
 from cleanset.studies.contest.entries import Defence
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import check_defence
 from cleanset.studies.contest.model_defence import ModelDefence
-from cleanset.studies.contest.reading import IMAGES, visible
-from cleanset.studies.contest.rules import ABSTAIN
+from cleanset.studies.contest.reading import IMAGES, defence_digest, visible
+from cleanset.studies.contest.rules import ABSTAIN, ContestRules
 from cleanset.studies.contest.runs import DefenceRun, coverage_steps
 
-DefenceAnswers = dict[str, str]
-"""The answer to each image, a group or `abstain`, by the name of the image."""
+UNPUBLISHED = "unpublished"
+"""The folder, beside contest.yaml, of the list that is not published; git ignores it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +71,38 @@ def unpublished_list(folder: Path, groups: Groups) -> dict[str, EligibilityImage
     return dict(sorted(found.items()))
 
 
+def list_digest(images: Mapping[str, EligibilityImage]) -> str:
+    """The digest by which contest.yaml names a list: of a line `<group> <SHA-256>` for each image, sorted."""
+    return sha256("".join(sorted(f"{each.group} {digest}\n" for digest, each in images.items())).encode())
+
+
+def checked_list(contest: Path, rules: ContestRules, unpublished: Path | None) -> dict[str, EligibilityImage]:
+    """The unpublished list that contest.yaml names, in a folder or in `unpublished/` beside it; empty without one.
+
+    Raises CleansetError for another list than the one that it names, and as `unpublished_list` does.
+    """
+    folder = contest / UNPUBLISHED if unpublished is None else unpublished
+    if rules.unpublished is None and unpublished is None:
+        return {}
+    if not folder.is_dir():
+        raise CleansetError(
+            f"{folder}: no folder; expected the unpublished list that contest.yaml names: add it, or give its folder "
+            "with --unpublished"
+        )
+    found = unpublished_list(folder, rules.groups())
+    if rules.unpublished is None:
+        raise CleansetError(
+            f"{folder}: an unpublished list, but contest.yaml names none; expected its line there before the contest "
+            "begins: cleanset contest unpublished prints it"
+        )
+    if list_digest(found) != rules.unpublished:
+        raise CleansetError(
+            f"{folder}: a list with the digest {list_digest(found)}; expected the one that contest.yaml names as "
+            f"unpublished, {rules.unpublished}: give that one"
+        )
+    return found
+
+
 def submitted_images(contest: Path, files: ContestFiles, on: datetime.date) -> dict[str, Path]:
     """By SHA-256, every image that was submitted up to a day."""
     found = {
@@ -89,20 +119,21 @@ def run_defence(
 ) -> DefenceRun:
     """One run of a defence, dated `on`: its files checked, all images answered, its rate measured.
 
-    `unpublished`: a folder as `unpublished_list` reads it; of its images only the counts are kept.
-
-    Raises CleansetError as `check_defence` and the commands do, for a command that the board has not accepted, and for
-    a model whose threshold abstains on the whole eligibility list.
+    Raises CleansetError for a defence whose files are not as named, that was staked with other ones, or that fails, and
+    for an image that is missing or has changed.
     """
-    defence, groups = files.defences[name], files.rules.groups()
+    defence = files.defences[name]
     check_defence(contest / "defences" / name, defence)
-    if defence.command is not None and not any(
-        each.defence == name and each.date <= on for each in files.board.accepted
-    ):
+    digest = defence_digest(contest / "defences" / name, defence)
+    _check_staked(files, name, digest)
+    accepted = any(each.defence == name and each.date <= on for each in files.board.accepted)
+    if defence.command is not None and not accepted:
         raise CleansetError(f"{name}: a command that the board has not accepted by {on}; expected board/accepted.yaml")
-    edition = Edition(contest / ".." / "..")
+    groups, edition = files.rules.groups(), Edition(contest / ".." / "..")
     known, submitted = eligibility_list(edition, groups), submitted_images(contest, files, on)
-    hidden = {} if unpublished is None else unpublished_list(unpublished, groups)
+    hidden = checked_list(contest, files.rules, unpublished)
+    for sha in sorted(hidden.keys() & (known.keys() | submitted.keys())):
+        raise CleansetError(f"{hidden[sha].path}: a published image; expected none in the unpublished list: remove it")
     paths = {sha: each.path for sha, each in (hidden | known).items()} | submitted
     for sha, path in paths.items():
         # before the defence runs, which may take long
@@ -111,7 +142,8 @@ def run_defence(
     answer = _answering(contest, edition, name, defence, groups)
     before = perf_counter()
     answers, confidences = answer(paths)
-    minutes = (perf_counter() - before) / 60
+    # making the images that a command is given takes time that is not the command's
+    minutes = (perf_counter() - before - answer.preparation_seconds) / 60
     if isinstance(answer, ModelDefence) and all(answers[sha] == ABSTAIN for sha in known):
         raise CleansetError(
             f"{name}: threshold {answer.wanted.threshold:g} abstains on everything, all {len(known)} images of the "
@@ -121,9 +153,14 @@ def run_defence(
     content = {
         "defence": name,
         "date": str(on),
+        "digest": digest,
+        "model": answer.digest if isinstance(answer, ModelDefence) else None,
+        "confined": answer.is_confined if isinstance(answer, CommandDefence) else None,
         "images_per_minute": round(len(paths) / minutes, 1),
         "eligibility": _figures(known, answers, confidences),
-        "unpublished": _figures(hidden, answers, confidences) if hidden else None,
+        "unpublished": _figures(hidden, answers, confidences) | {"list_sha256": list_digest(hidden)}
+        if hidden
+        else None,
         "coverage": [list(step) for step in coverage_steps(*_flags(known, answers, confidences))],
         "signs": answer.signs(groups_of, paths) if isinstance(answer, ModelDefence) else None,
         # of the lists only counts are kept: one of them is not published
@@ -132,33 +169,25 @@ def run_defence(
     return DefenceRun.model_validate(content)
 
 
-Answerer = Callable[[Mapping[str, Path]], tuple[DefenceAnswers, Mapping[str, float] | None]]
-"""Maps the paths of images, by SHA-256, to the answers and, where known, their confidences."""
+def _check_staked(files: ContestFiles, name: str, digest: str) -> None:
+    for stake in files.board.stakes:
+        if stake.digests.get(name, digest) != digest:
+            raise CleansetError(
+                f"defences/{name}: digest {digest} of defence.yaml and its files; expected {stake.digests[name]}, "
+                f"staked on {stake.date}: git checkout it, and submit what has changed under another name"
+            )
 
 
-def _answering(contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups) -> Answerer:
+def _answering(
+    contest: Path, edition: Edition, name: str, defence: Defence, groups: Groups
+) -> ModelDefence | CommandDefence:
     if defence.model is not None:
         return ModelDefence(edition, defence.model, groups)
-    command = defence.command or []
-    folder = contest / "defences" / name
-
-    def answer(paths: Mapping[str, Path]) -> tuple[DefenceAnswers, None]:
-        with tempfile.TemporaryDirectory() as scratch:
-            # the name must not give the group away
-            for sha, path in paths.items():
-                shutil.copyfile(path, Path(scratch, f"{sha}{_suffix(path)}"))
-            found = answers_of(command, folder, Path(scratch), groups.names, defence.time_limit_seconds, name)
-        return {file.partition(".")[0]: given for file, given in found.items()}, None
-
-    return answer
-
-
-def _suffix(path: Path) -> str:
-    return ".png" if path.suffix.lower() == ".png" else ".jpg"
+    return CommandDefence(contest / "defences" / name, defence, groups.names, name)
 
 
 def _flags(
-    known: Mapping[str, EligibilityImage], answers: DefenceAnswers, confidences: Mapping[str, float] | None
+    known: Mapping[str, EligibilityImage], answers: Mapping[str, str], confidences: Mapping[str, float] | None
 ) -> tuple[Flags, Flags, Floats | None]:
     """For each image: is the answer correct, does the defence abstain, and with which confidence (if known)."""
     correct = np.array([answers[sha] == each.group for sha, each in known.items()])
@@ -167,7 +196,7 @@ def _flags(
 
 
 def _figures(
-    known: Mapping[str, EligibilityImage], answers: DefenceAnswers, confidences: Mapping[str, float] | None
+    known: Mapping[str, EligibilityImage], answers: Mapping[str, str], confidences: Mapping[str, float] | None
 ) -> dict[str, int]:
     return asdict(eligibility(*_flags(known, answers, confidences)))
 

@@ -157,6 +157,9 @@ class BoardDecision(Section):
         both = set(self.members) & set(self.recused)
         if both:
             raise ValueError(f"{min(both)} is recused and among members; expected one of the two")
+        # a member listed twice must not make up a quorum
+        if len(set(self.members)) < len(self.members):
+            raise ValueError("members: one is listed twice; expected each once")
         return self
 
 
@@ -170,12 +173,16 @@ class Appeal(Section):
 
 
 class Stake(Section):
-    """A batch of defences, staked on one day by the board or by their own team."""
+    """A batch of defences, staked on one day by the board or by their own team.
+
+    `digests`: of each of them, of its defence.yaml and all its files on that day (`reading.defence_digest`).
+    """
 
     batch: Name
     date: Day
     by: Name
     defences: Annotated[list[DefenceName], Field(min_length=1)]
+    digests: dict[DefenceName, Sha256]
 
 
 class Acceptance(Section):

@@ -2,7 +2,10 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.days import week_of
@@ -47,7 +50,11 @@ class WeekOfAnswers:
 
 @dataclass(frozen=True, slots=True)
 class ContestFiles:
-    """Everything that the standing is computed from, in any order. `defences`: by team/name."""
+    """Everything that the standing is computed from, in any order.
+
+    `defences`: by team/name; `digests`: of their files, by the same names. `masks`: by the SHA-256 of a control image,
+    the pixels of its largest object, shape (height, width).
+    """
 
     rules: ContestRules
     defences: Mapping[str, Defence]
@@ -57,6 +64,8 @@ class ContestFiles:
     answers: Sequence[WeekOfAnswers] = ()
     board: Board = field(default_factory=Board)
     runs: Sequence[DefenceRun] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
+    masks: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 def team_of(defence: str) -> str:
@@ -71,20 +80,18 @@ def until(files: ContestFiles, on: datetime.date) -> ContestFiles:
         WeekOfAnswers(each.judge, each.week, {key: one for key, one in each.answers.items() if one.date <= on})
         for each in files.answers
     ]
-    return ContestFiles(
-        files.rules,
-        {name: each for name, each in files.defences.items() if each.submitted <= on},
-        [each for each in files.submissions if each.day <= on],
-        files.roster,
-        files.controls,
-        answers,
-        Board(
+    return replace(
+        files,
+        defences={name: each for name, each in files.defences.items() if each.submitted <= on},
+        submissions=[each for each in files.submissions if each.day <= on],
+        answers=answers,
+        board=Board(
             decisions=[each for each in board.decisions if each.date <= on],
             appeals=[each for each in board.appeals if each.date <= on],
             stakes=[each for each in board.stakes if each.date <= on],
             accepted=[each for each in board.accepted if each.date <= on],
         ),
-        [each for each in files.runs if each.date <= on],
+        runs=[each for each in files.runs if each.date <= on],
     )
 
 

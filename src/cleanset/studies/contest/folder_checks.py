@@ -1,8 +1,6 @@
 """Check the folders of submissions and defences against their manifests, and write a submission's manifest."""
 
-import datetime
 import hashlib
-import subprocess
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -15,15 +13,15 @@ from cleanset.exports.folder import read_entries
 from cleanset.exports.manifest import MANIFEST
 from cleanset.files import blocks_of, sha256
 from cleanset.images.codec import decode, pixels_sha256
-from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
 from cleanset.studies.contest.entries import Defence, SubmissionManifest, SubmittedImage
 from cleanset.studies.contest.files import Submission
+from cleanset.studies.contest.near_copies import KnownImage, copied
+from cleanset.studies.contest.plain_images import problem_beside_pixels
 from cleanset.studies.contest.reading import (
     DEFENCE_YAML,
     IMAGES,
     MANIFEST_YAML,
     NOTES,
-    SUBMISSION,
     refuse_link,
     visible,
 )
@@ -47,10 +45,13 @@ def clean_pixels(edition: Edition) -> frozenset[str]:
     return frozenset(entry.pixels_sha256 for folder in folders for entry in read_entries(folder))
 
 
-def check_submission(folder: Path, submission: Submission, rules: ContestRules, clean: Collection[str]) -> None:
-    """Check a submission's folder: all images of the manifest and no others, decodable, and none of the clean set.
+def check_submission(
+    folder: Path, submission: Submission, rules: ContestRules, clean: Collection[str], known: Sequence[KnownImage]
+) -> None:
+    """Check a submission's folder: all images of the manifest and no others, decodable, and new.
 
-    `clean`: digests of the clean set's pixels. Raises CleansetError for the first problem.
+    `clean`: digests of the clean set's pixels. `known`: images whose copies are refused. Raises CleansetError for the
+    first problem.
     """
     named = {image.file for image in submission.manifest.images}
     if len(named) < len(submission.manifest.images):
@@ -63,6 +64,9 @@ def check_submission(folder: Path, submission: Submission, rules: ContestRules, 
             raise CleansetError(f"{path}: not in the manifest; expected the images that it names only: remove it")
     for image in submission.manifest.images:
         _check_image(folder / IMAGES / image.file, image, rules.limits.max_side, clean)
+        copy = copied(folder / IMAGES / image.file, known)
+        if copy is not None:
+            raise CleansetError(f"{folder / IMAGES / image.file}: a copy of {copy}; expected a new image")
 
 
 def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collection[str]) -> None:
@@ -92,7 +96,8 @@ def _check_image(path: Path, image: SubmittedImage, max_side: int, clean: Collec
 def decode_submitted(path: Path, data: bytes) -> Image.Image:
     """Decode an image that looks the same to people and models.
 
-    Raises CleansetError for transparency, a second frame, and an EXIF orientation.
+    Raises CleansetError for transparency, a second frame, an EXIF orientation, metadata on colors, and bytes after the
+    image.
     """
     try:
         found = decode(data, FORMATS)
@@ -104,6 +109,9 @@ def decode_submitted(path: Path, data: bytes) -> Image.Image:
         raise CleansetError(f"{path}: an animation; expected one image")
     if found.getexif().get(_ORIENTATION, 1) != 1:
         raise CleansetError(f"{path}: an EXIF orientation; expected none, since viewers turn the image, models do not")
+    beside = problem_beside_pixels(data)
+    if beside is not None:
+        raise CleansetError(f"{path}: {beside}; expected nothing but its pixels: save them alone")
     return found
 
 
@@ -167,75 +175,3 @@ def _files_below(folder: Path) -> Iterator[Path]:
             yield from _files_below(path)
         elif path.suffix != ".dvc" and path.name != NOTES:
             yield path
-
-
-def check_unchanged(folder: Path, submission: Submission, on: datetime.date) -> None:
-    """Raise CleansetError if git's history has a change of a submission after it was published.
-
-    A folder without history is accepted. A submission that is first committed after the week's end, as by organizers
-    who publish it then, may not change from then on. Uncommitted changes count on a day `on` after the week's end;
-    `cleanset contest check` takes the last day of the files for it.
-    """
-    listed = _git(folder, "log", "--format=%cI", "--", ".")
-    if not listed:
-        return
-    dates = [_committed_on(line) for line in listed.split()]
-    # git lists the latest commit first; a single one is the publication itself, whenever it was made
-    if len(dates) > 1 and dates[0] > submission.week:
-        raise CleansetError(
-            f"{folder}: changed on {dates[0]}, after its publication on {submission.week}; "
-            f"expected what was published: git checkout it from a commit before {after(submission.week, 1)}"
-        )
-    if on > submission.week and _git(folder, "status", "--porcelain", "--", "."):
-        raise CleansetError(f"{folder}: differs from what is committed; expected what was published: git checkout it")
-
-
-def check_none_removed(contest: Path, on: datetime.date) -> None:
-    """Raise CleansetError for a published submission that git knows and that was removed or renamed.
-
-    Uncommitted removals count on a day `on` after the week's end, as for `check_unchanged`.
-    """
-    for removed_on, folder in sorted(_removed(contest, on)):
-        week = _week_of_submission(folder)
-        if week is not None and removed_on > week and not folder.exists():
-            raise CleansetError(
-                f"{folder}: removed or renamed on {removed_on}, after its publication on {week}; "
-                f"expected what was published: git checkout it from a commit before {after(week, 1)}"
-            )
-
-
-def _removed(contest: Path, on: datetime.date) -> Iterator[tuple[datetime.date, Path]]:
-    """Folders whose manifest was removed, with the day; `on` for uncommitted removals. Some may exist again."""
-    # --no-renames: a folder that was renamed is gone under its published name
-    manifests = ("--name-only", "--relative", "--no-renames", "--diff-filter=D")
-    where = ("--", f"submissions/*/*/{MANIFEST_YAML}")
-    day, mark = on, "on "
-    uncommitted = _git(contest, "diff", "HEAD", *manifests, *where) or ""
-    committed = _git(contest, "log", f"--format={mark}%cI", *manifests, *where) or ""
-    for line in filter(None, (*uncommitted.splitlines(), *committed.splitlines())):
-        if line.startswith(mark):
-            day = _committed_on(line.removeprefix(mark))
-        else:
-            yield day, contest / Path(line).parent
-
-
-def _week_of_submission(folder: Path) -> datetime.date | None:
-    """The week of the day in the folder's name; None for any other name."""
-    match = SUBMISSION.fullmatch(folder.name)
-    try:
-        return week_of_day(parse_day(match[1])) if match else None
-    except ValueError:
-        return None
-
-
-def _committed_on(instant: str) -> datetime.date:
-    return day_of(datetime.datetime.fromisoformat(instant))
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """The output of git; None without git or without a repository."""
-    try:
-        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None

@@ -23,8 +23,9 @@ ImageStage = Literal["open", "judged", "appealed", "final"]
 class ImageState:
     """The state of a published image on a day; `verdict` is None while too few judges have answered.
 
-    `confirmed`: the board has reviewed a rejected image and rejects it, too. `appeals_until`: the last day for appeals
-    against a judged image.
+    `confirmed`: the board has reviewed a rejected image and rejects it, too; `confirmed_on`: since when, also of an
+    image that it has found unambiguous later. `closed_on`: the first day with a final verdict. `appeals_until`: the
+    last day for appeals against a judged image.
     """
 
     stage: ImageStage
@@ -34,6 +35,8 @@ class ImageState:
     confirmed: bool = False
     judges: int = 0
     appeals_until: datetime.date | None = None
+    closed_on: datetime.date | None = None
+    confirmed_on: datetime.date | None = None
 
     @property
     def valid_group(self) -> str | None:
@@ -45,13 +48,14 @@ class ImageState:
 class ImageCase:
     """All that is dated up to a day on one image.
 
-    `attacker`: the team that submitted it. `defenders`: from the group of an image that was judged unambiguous to the
-    teams that may appeal, those of its target and of every defence that gives another group.
+    `attacker`: the team that submitted it. `defenders`: from the group of an image that was judged unambiguous, and a
+    day, to the teams that may appeal on it: those of its target and of every defence that has given another group by
+    then.
     """
 
     image: SubmittedImage
     attacker: str
-    defenders: Callable[[str], Collection[str]]
+    defenders: Callable[[str, datetime.date], Collection[str]]
     answers: Sequence[tuple[str, JudgeAnswer]]
     appeals: Sequence[Appeal] = ()
     decisions: Sequence[BoardDecision] = ()
@@ -91,12 +95,14 @@ class _Course:
         self._appealed = self._more_judges = False
         self._final: ImageVerdict | None = None
         self._final_on: datetime.date | None = None
+        self._closed_on: datetime.date | None = None
+        self._confirmed_on: datetime.date | None = None
         self._by_board = self._confirmed = False
 
     def close(self, day: datetime.date) -> None:
         """Make the judges' verdict final if the last day for appeals is before `day`."""
         if self._final is None and self._closing is not None and not self._appealed and self._closing < day:
-            self._final, self._final_on = self._of_judges(), self._closing
+            self._final, self._final_on, self._closed_on = self._of_judges(), self._closing, self._closing
 
     def answer(self, answer: JudgeAnswer) -> None:
         if self._final is not None:
@@ -114,11 +120,11 @@ class _Course:
                 "after the judges' verdict, and none after more judges"
             )
         group = self._of_judges().group
-        entitled = {self._case.attacker} if group is None else set(self._case.defenders(group))
+        entitled = {self._case.attacker} if group is None else set(self._case.defenders(group, appeal.date))
         if appeal.team not in entitled:
             raise CleansetError(
                 f"{where}: a team that may not appeal; expected one of {', '.join(sorted(entitled))}: the attacker "
-                "of a rejected image, or a defender whose defence gives the other group"
+                "of a rejected image, or a defender whose defence gives the other group in a run of that day or before"
             )
         self._appealed = True
 
@@ -127,8 +133,14 @@ class _Course:
         if decision.judges is not None:
             if self._final is not None:
                 raise CleansetError(f"{where}: more judges for a final verdict; expected them before {self._final_on}")
+            least = max(self._rules.judges.minimum, len(self._answers) + 1)
+            if decision.judges < least:
+                raise CleansetError(
+                    f"{where}: judges {decision.judges}; expected at least {least}: {len(self._answers)} have "
+                    f"answered, and contest.yaml's minimum is {self._rules.judges.minimum}"
+                )
             self._needed, self._appealed, self._more_judges = decision.judges, False, True
-            self._closing = decision.date if len(self._answers) >= self._needed else None
+            self._closing = None
             return
         group = None if decision.verdict == INVALID else decision.verdict
         if self._final is not None and self._final.group not in (None, group):
@@ -140,7 +152,10 @@ class _Course:
             # a rejection by the board keeps the reasons that the judges gave
             reasons = self._reasons_of_judges() if group is None else ()
             self._final, self._final_on, self._by_board = ImageVerdict(group, reasons), decision.date, True
+        self._closed_on = self._closed_on or decision.date
         self._confirmed = group is None
+        if self._confirmed:
+            self._confirmed_on = self._confirmed_on or decision.date
 
     def _reasons_of_judges(self) -> tuple[RejectionReason, ...]:
         return self._of_judges().reasons if len(self._answers) >= self._rules.judges.minimum else ()
@@ -152,7 +167,10 @@ class _Course:
     def state(self) -> ImageState:
         count = len(self._answers)
         if self._final is not None:
-            return ImageState("final", self._final, self._by_board, self._final_on, self._confirmed, count)
+            return ImageState(
+                "final", self._final, self._by_board, self._final_on, self._confirmed, count,
+                closed_on=self._closed_on, confirmed_on=self._confirmed_on,
+            )  # fmt: skip
         found = self._of_judges() if count >= self._rules.judges.minimum else None
         stage: ImageStage = "appealed" if self._appealed else "open" if self._closing is None else "judged"
         return ImageState(stage, found, judges=count, appeals_until=self._closing if stage == "judged" else None)

@@ -10,17 +10,15 @@ from rich.table import Table
 
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, sha256
-from cleanset.images.codec import decode
 from cleanset.studies.contest.entries import JudgeExample
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.folder_checks import decode_submitted, file_sha256
 from cleanset.studies.contest.judging import ControlScore, JudgeAnswer, control_score
 from cleanset.studies.contest.outlines import check_inside, overlap
-from cleanset.studies.contest.reading import IMAGES, read_examples, refuse_link, visible
+from cleanset.studies.contest.reading import IMAGES, MASKS, mask_path, read_examples, read_mask, visible
 from cleanset.validation import shown
 
 FORMATS = ("PNG", "JPEG")
-MASKS = "masks"
 
 
 def own_digests(contest: Path) -> dict[Path, str]:
@@ -56,11 +54,6 @@ def read_image(paths: Mapping[str, Path], digest: str) -> bytes:
     if sha256(data) != digest:
         raise CleansetError(f"{paths[digest]}: SHA-256 {sha256(data)}; expected {digest}: the file has changed")
     return data
-
-
-def mask_path(contest: Path, digest: str) -> Path:
-    """The path of the mask of a control image's largest object: a PNG, white where the object is. It may be missing."""
-    return contest / "judges" / MASKS / f"{digest}.png"
 
 
 def check_judges_folder(contest: Path, files: ContestFiles) -> None:
@@ -114,26 +107,16 @@ def _check_groups(where: str, given: Mapping[str, object], groups: Collection[st
 def _check_mask(path: Path, files: ContestFiles, sizes: Mapping[str, tuple[int, int]]) -> None:
     if path.suffix != ".png" or path.stem not in files.controls:
         raise CleansetError(f"{path}: a mask without a control; expected <SHA-256 of a control's image>.png: remove it")
-    read_mask(path, sizes[path.stem])
+    _mask_of_size(path, sizes[path.stem])
 
 
-def read_mask(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
-    """The pixels of a control's largest object, shape (height, width); `size`: width and height of its image.
-
-    Raises CleansetError unless the file is a PNG of that size with some white in it.
-    """
-    refuse_link(path)
-    try:
-        # half of the range, since an edge may be soft
-        mask = np.asarray(decode(read_bytes(path), ("PNG",)).convert("L")) > 127
-    except ValueError as error:
-        raise CleansetError(f"{path}: {error}; expected a PNG, white where the object is") from None
+def _mask_of_size(path: Path, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """The mask of an image of `size`, width and height. Raises CleansetError for one of another size."""
+    mask = read_mask(path)
     # outlines are filled at the size of the mask: one of another size would lower every IoU without an error
     height, width = mask.shape
     if (width, height) != size:
         raise CleansetError(f"{path}: {width} x {height} pixels; expected those of its image, {size[0]} x {size[1]}")
-    if not mask.any():
-        raise CleansetError(f"{path}: nothing in it is white; expected white where the object is")
     return mask
 
 
@@ -176,7 +159,7 @@ def read_masks(contest: Path, files: ContestFiles) -> dict[str, NDArray[np.bool_
     masks = {each: path for each in sorted(files.controls) if (path := mask_path(contest, each)).exists()}
     paths = image_paths(contest, files, masks)
     sizes = {each: decode_submitted(paths[each], read_image(paths, each)).size for each in masks}
-    return {each: read_mask(path, sizes[each]) for each, path in masks.items()}
+    return {each: _mask_of_size(path, sizes[each]) for each, path in masks.items()}
 
 
 def as_table(scores: list[JudgeScore]) -> Table:

@@ -1,5 +1,6 @@
 """A model of the edition as a defence: its answers, its confidences, and signs that it only looks strong."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from PIL import Image
 
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
+from cleanset.files import sha256
 from cleanset.images.codec import decode
 from cleanset.scoring.groups import Groups, predicted_groups, stored_columns
 from cleanset.statistics.coverage import confidences
@@ -22,7 +24,12 @@ PROBED = 8
 
 
 class ModelDefence:
-    """A model of the edition that abstains below its threshold; the model is loaded on construction."""
+    """A model of the edition that abstains below its threshold; the model is loaded on construction.
+
+    `digest`: the SHA-256 of the model's entry in params.yaml, which names its weights by their own.
+    """
+
+    preparation_seconds = 0.0
 
     def __init__(self, edition: Edition, wanted: ModelOfEdition, groups: Groups) -> None:
         # torch is imported here, because a defence that is a command needs none
@@ -31,7 +38,9 @@ class ModelDefence:
         from cleanset.scoring.models import load_model
 
         params = read_params(edition.folder)
-        model = load_model(params.network(wanted.role), edition.folder)
+        entry = params.network(wanted.role)
+        self.digest = sha256(json.dumps(entry.model_dump(mode="json"), sort_keys=True).encode())
+        model = load_model(entry, edition.folder)
         self._model = replace(model, network=Uninteresting(model.network)) if wanted.wrapper else model
         self._settings, self._groups = settings_for(params.score), groups
         self.wanted = wanted

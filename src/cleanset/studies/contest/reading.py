@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
-from cleanset.files import read_text
+from cleanset.files import read_bytes, read_text, sha256
+from cleanset.images.codec import decode
 from cleanset.machine import without_garbage_collection
 from cleanset.parsing import parse_json
 from cleanset.sections import Section
@@ -33,7 +36,9 @@ from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
 
 CONTEST_YAML, DEFENCE_YAML, MANIFEST_YAML = "contest.yaml", "defence.yaml", "manifest.yaml"
-IMAGES = "images"
+IMAGES, MASKS = "images", "masks"
+LOG = "log"
+"""The log of digests in the folder of the board (digest_log.py)."""
 NOTES = "README.md"
 """Allowed in any of the folders, and ignored."""
 MAX_CHARACTERS = 2**26
@@ -51,15 +56,20 @@ def read_contest(folder: Path) -> ContestFiles:
     roster = _judges(_optional(Roster, folder / "judges" / "roster.yaml"))
     answers = list(_answers(folder / "answers"))
     _check_joined(roster, answers)
+    folders = {f"{team}/{path.name}": path for team, path in _of_teams(folder / "defences")}
+    defences = {name: read_defence(path) for name, path in folders.items()}
+    controls = read_controls(folder)
     return ContestFiles(
         read_rules(folder),
-        {f"{team}/{path.name}": read_defence(path) for team, path in _of_teams(folder / "defences")},
+        defences,
         [read_submission(path) for _, path in _of_teams(folder / "submissions")],
         frozenset(roster),
-        read_controls(folder),
+        controls,
         answers,
         _board(folder / "board"),
         list(_runs(folder / "results" / "runs")),
+        {name: defence_digest(path, defences[name]) for name, path in folders.items()},
+        {each: read_mask(path) for each in sorted(controls) if (path := mask_path(folder, each)).exists()},
     )
 
 
@@ -71,6 +81,34 @@ def read_rules(folder: Path) -> ContestRules:
 def read_defence(folder: Path) -> Defence:
     """The defence in defences/<team>/<name>."""
     return read_section(Defence, folder / DEFENCE_YAML)
+
+
+def defence_digest(folder: Path, defence: Defence) -> str:
+    """The SHA-256 of a defence: of a line `<SHA-256>  <path>` for defence.yaml and each file that it names, by path."""
+    digests = {each.path: each.sha256 for each in defence.files}
+    digests[DEFENCE_YAML] = sha256(read_bytes(folder / DEFENCE_YAML))
+    return sha256("".join(f"{digest}  {path}\n" for path, digest in sorted(digests.items())).encode())
+
+
+def mask_path(folder: Path, digest: str) -> Path:
+    """The path of the mask of a control image's largest object: a PNG, white where the object is. It may be missing."""
+    return folder / "judges" / MASKS / f"{digest}.png"
+
+
+def read_mask(path: Path) -> NDArray[np.bool_]:
+    """The pixels of a control's largest object, shape (height, width).
+
+    Raises CleansetError unless the file is a PNG with some white in it.
+    """
+    refuse_link(path)
+    try:
+        # half of the range, since an edge may be soft
+        mask = np.asarray(decode(read_bytes(path), ("PNG",)).convert("L")) > 127
+    except ValueError as error:
+        raise CleansetError(f"{path}: {error}; expected a PNG, white where the object is") from None
+    if not mask.any():
+        raise CleansetError(f"{path}: nothing in it is white; expected white where the object is")
+    return mask
 
 
 def read_submission(folder: Path) -> Submission:
@@ -178,6 +216,8 @@ def _board(folder: Path) -> Board:
     """The lists of the board: the name of a file is that of its list."""
     lists: dict[str, object] = {}
     for path in visible(folder):
+        if path.name == LOG:
+            continue
         if path.suffix != ".yaml" or path.stem not in Board.model_fields:
             expected = ", ".join(f"{name}.yaml" for name in Board.model_fields)
             raise CleansetError(f"{path}: unexpected; expected {expected}: rename or remove it")

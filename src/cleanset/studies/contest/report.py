@@ -22,6 +22,8 @@ def as_json(standing: Standing) -> str:
         "attackers": _shares(standing.attackers),
         "defenders": _shares(standing.defenders),
         "images": {sha256: _image(state) for sha256, state in standing.images.items()},
+        "judges_left_out": dict(standing.left_out),
+        "notes": list(standing.notes),
     }
     return json.dumps(content, indent=1) + "\n"
 
@@ -36,6 +38,7 @@ def _defence(each: DefenceStanding) -> dict[str, Any]:
         "broken_by": list(each.broken_by),
         "shares": _shares(each.shares),
         "settled": each.settled,
+        "open_until": each.open_until,
         "waits_for": list(each.waits_for),
         "overfitting": None if each.overfitting is None else str(each.overfitting),
     }
@@ -69,12 +72,13 @@ def as_table(standing: Standing) -> Table:
     """The defences of a standing, a line each; a column that would be empty is left out.
 
     Over-fitting: accuracy on the eligibility list minus accuracy on the unpublished one. Below the table: reasons why
-    defences are not eligible, what they wait for, and the shares of the defenders.
+    defences are not eligible, what they wait for, the shares of the defenders, judges who are left out, and what the
+    contest does not check.
     """
     rows = []
     for each in standing.defences:
         shares = "\n".join(f"{team} {share}" for team, share in sorted(each.shares.items()))
-        unsettled = "\nnot settled" if each.status == "broken" and not each.settled else ""
+        unsettled = f"\nopen until {each.open_until}" if each.open_until else ""
         overfit = "" if each.overfitting is None else f"{100 * float(each.overfitting):+.1f} %"
         since = (("staked", each.staked_on), ("broken", each.broken_in))
         dates = "\n".join(f"{what} {date}" for what, date in since if date)
@@ -97,6 +101,9 @@ def _below(standing: Standing) -> Iterator[str]:
             yield f"{each.name} waits for {', '.join(each.waits_for).replace('_', ' ')}."
     if standing.defenders:
         yield f"Defenders' shares: {', '.join(f'{team} {share}' for team, share in standing.defenders.items())}."
+    for judge, problem in standing.left_out.items():
+        yield f"Judge {judge} is left out: {problem}."
+    yield from standing.notes
 
 
 def notices(files: ContestFiles, standing: Standing) -> dict[str, str]:

@@ -1,12 +1,12 @@
 """`contest.yaml`, checked on reading: groups of classes, teams, board, how images are judged, limits."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from cleanset.errors import CleansetError
 from cleanset.scoring.groups import Groups
-from cleanset.sections import Section
+from cleanset.sections import Section, Sha256
 from cleanset.statistics.coverage import Reading
 from cleanset.studies.contest.judging import MIN_JUDGES, SizeRule
 
@@ -19,26 +19,41 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
 
 
 class JudgingRules(Section):
-    """The rules of judging: minimum number of judges, rule of size, share of control images, seed of the order."""
+    """The rules of judging: minimum number of judges, rule of size, share of control images, seed of the order.
+
+    A judge who has answered `min_controls` controls is left out below `min_accuracy`, the share of them answered
+    correctly, and below `min_overlap`, the mean IoU of as many outlines with the controls' masks; both are 0 to 1.
+    """
 
     minimum: Annotated[int, Field(ge=MIN_JUDGES, le=1000)] = MIN_JUDGES
     size: SizeRule = "half"
     controls: Annotated[float, Field(ge=0, le=0.5)] = 0.1
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    min_controls: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    min_accuracy: Annotated[float, Field(ge=0, le=1)] = 0.7
+    min_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
 
 
 class ContestLimits(Section):
     """The contest's limits; the defaults are those of source 004, except `appeal_days`.
 
     `appeal_days`: from the day on which the last judge that is needed has answered. `unbroken_days`: until a staked
-    defence wins.
+    defence wins. `eligibility_images`: the smallest eligibility list on which `perfect_at_80` counts.
     """
 
     images_a_day: Annotated[int, Field(ge=1, le=1000)] = 10
+    min_side: Annotated[int, Field(ge=2, le=65_535)] = 16
     max_side: Annotated[int, Field(ge=1, le=65_535)] = 4096
     appeal_days: Annotated[int, Field(ge=0, le=365)] = 7
     unbroken_days: Annotated[int, Field(ge=1, le=3650)] = 90
     images_per_minute: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+    eligibility_images: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100
+
+    @model_validator(mode="after")
+    def _sides_in_order(self) -> Self:
+        if self.min_side > self.max_side:
+            raise ValueError(f"min_side: {self.min_side}; expected at most max_side, {self.max_side}")
+        return self
 
 
 class BoardMember(Section):
@@ -55,15 +70,20 @@ class ContestRules(Section):
     """All of contest.yaml.
 
     `classes`: two groups of wnids by name. `organizers`: teams that take part without shares, like those of the board.
-    `eligibility`: which of the source's two readings counts. `drawings_are_real`: the judges' instructions say that a
-    drawing does not count as a depiction.
+    `quorum`: the number of members who have to make a decision of the board. `eligibility`: which of the source's two
+    readings counts. `unpublished`: the digest of the unpublished list that decides who is eligible
+    (`defending.list_digest`). `history`: `git`, or `made_up`, for which git's history is not asked.
+    `drawings_are_real`: the judges' instructions say that a drawing does not count as a depiction.
     """
 
     classes: dict[Name, list[str]]
     teams: Annotated[list[Name], Field(min_length=1)]
     organizers: list[Name] = Field(default_factory=list)
     board: Annotated[dict[Name, BoardMember], Field(min_length=1)]
+    quorum: Annotated[int, Field(ge=1, le=1000)] = 1
     eligibility: Reading = "accuracy_80"
+    unpublished: Sha256 | None = None
+    history: Literal["git", "made_up"] = "git"
     drawings_are_real: bool = False
     judges: JudgingRules = JudgingRules()
     limits: ContestLimits = ContestLimits()
@@ -89,6 +109,8 @@ class ContestRules(Section):
             for team in teams:
                 if team not in self.teams:
                     raise ValueError(f"{key}: unknown team {team}; expected one of teams")
+        if self.quorum > len(self.board):
+            raise ValueError(f"quorum: {self.quorum}; expected at most the {len(self.board)} members of the board")
         if BOARD in self.teams or len(set(self.teams)) < len(self.teams):
             raise ValueError(f"teams: one is named {BOARD}, or listed twice; expected distinct names")
         return self

@@ -26,6 +26,12 @@ class EligibilityFigures(Section):
         return Eligibility(self.images, self.correct, self.mistakes, self.mistakes_at_80)
 
 
+class UnpublishedFigures(EligibilityFigures):
+    """Counts on an unpublished list; `list_sha256` is the list's digest, which tells nothing of its images."""
+
+    list_sha256: Sha256
+
+
 class WarningSign(Section):
     """A sign that a defence only looks strong, with its evidence as a sentence."""
 
@@ -39,16 +45,21 @@ CoverageStep = Annotated[list[Count], Field(min_length=2, max_length=2)]
 class DefenceRun(Section):
     """All of results/runs/<team>/<name>/<date>.json: one run of a defence over every submitted image.
 
-    `answers`: by SHA-256 of the image, the name of a group or `abstain`. `unpublished`: the same as `eligibility` on
-    a second list. `coverage`: the result of `coverage_steps`. `signs`: found in a model's answers and
-    gradients; None for a command.
+    `digest`: of defence.yaml and its files, as in the stake; `model`: of the model's entry in the edition's
+    params.yaml. `answers`: by SHA-256 of the image, the name of a group or `abstain`. `unpublished`: the same as
+    `eligibility` on a second list. `coverage`: the result of `coverage_steps`. `confined`: whether a command saw
+    nothing but its files and the images; None for a model. `signs`: found in a model's answers and gradients; None for
+    a command.
     """
 
     defence: DefenceName
     date: Day
+    digest: Sha256
+    model: Sha256 | None = None
+    confined: bool | None = None
     images_per_minute: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     eligibility: EligibilityFigures
-    unpublished: EligibilityFigures | None = None
+    unpublished: UnpublishedFigures | None = None
     coverage: list[CoverageStep] | None = None
     signs: list[WarningSign] | None = None
     answers: dict[Sha256, Name]

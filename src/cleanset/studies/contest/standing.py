@@ -1,7 +1,7 @@
 """The standing of a contest on a day, from its files alone, and its history: defences broken and won, and shares."""
 
 import datetime
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
@@ -12,9 +12,11 @@ from cleanset.studies.contest.days import after
 from cleanset.studies.contest.entries import Appeal, BoardDecision, SubmittedImage
 from cleanset.studies.contest.files import ContestFiles, Submission, team_of, until
 from cleanset.studies.contest.image_state import ImageCase, ImageState, state_of
+from cleanset.studies.contest.judge_rule import JudgeRecords, left_out
 from cleanset.studies.contest.judging import JudgeAnswer
+from cleanset.studies.contest.parties import Defenders, Parties
 from cleanset.studies.contest.rules import ABSTAIN
-from cleanset.studies.contest.runs import DefenceRun
+from cleanset.studies.contest.runs import DefenceRun, EligibilityFigures
 
 DefenceStatus = Literal["ineligible", "eligible", "staked", "broken", "awaiting", "won"]
 """May not be staked; may be staked; staked; broken; staked long enough, with open questions (`waits_for`); won."""
@@ -27,9 +29,11 @@ class DefenceStanding:
     """A defence on a day.
 
     `reasons`: why it is not eligible. `broken_in`: the first week, by its Friday, with a valid image that the defence
-    gives the other group; `broken_by`: the teams of that week; `shares`: their parts of the stake, `settled` once no
-    image up to that week can change them. `waits_for`: open questions before it wins. `overfitting`: accuracy on the
-    eligibility list minus accuracy on an unpublished one, in its first run over both; None without such a run.
+    gives the other group; `broken_by`: the teams of that week; `shares`: their parts of the stake. `settled`: nothing
+    dated later changes that it is broken in this week and by these teams, or that it has won; `open_until`: of a broken
+    defence that is not settled, the last day for appeals against images of that week and before, or what is missing.
+    `waits_for`: open questions before it wins. `overfitting`: accuracy on the eligibility list
+    minus accuracy on an unpublished one, in its first run over both; None without such a run.
     """
 
     name: str
@@ -41,6 +45,7 @@ class DefenceStanding:
     broken_by: tuple[str, ...] = ()
     shares: Shares = field(default_factory=dict)
     settled: bool = False
+    open_until: str = ""
     waits_for: tuple[str, ...] = ()
     overfitting: Fraction | None = None
 
@@ -51,6 +56,8 @@ class Standing:
 
     `images`: the state of every published image, by its SHA-256, in the order of submission. `attackers`: the sum of
     a team's settled shares of the stakes of broken defences; `defenders`: of its shares of the batches that have won.
+    `left_out`: by id, the judges whose answers do not count, and why. `notes`: sentences on what this contest does not
+    check.
     """
 
     on: datetime.date
@@ -58,6 +65,8 @@ class Standing:
     defences: Sequence[DefenceStanding]
     attackers: Shares
     defenders: Shares
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def standing(files: ContestFiles, on: datetime.date) -> Standing:
@@ -70,7 +79,23 @@ def standing(files: ContestFiles, on: datetime.date) -> Standing:
     contest = _Contest(files, on)
     defences = [contest.defence(name) for name in sorted(files.defences)]
     attackers = _summed(each.shares for each in defences if each.settled)
-    return Standing(on, contest.states, defences, attackers, _shares_of_batches(files, defences))
+    defenders = _shares_of_batches(files, defences)
+    return Standing(on, contest.states, defences, attackers, defenders, left_out(files, on), notes(files))
+
+
+def notes(files: ContestFiles) -> tuple[str, ...]:
+    """The sentences on what the contest does not check."""
+    found = []
+    if files.rules.unpublished is None:
+        found.append(
+            "No unpublished list decides who is eligible: a defence that knows the published images by heart is, too."
+        )
+    if files.rules.history == "made_up":
+        found.append("The history of this contest is made up: git is not asked whether anything was changed.")
+    unconfined = sorted({run.defence for run in files.runs if run.confined is False})
+    if unconfined:
+        found.append(f"Ran unconfined, so that it could read whatever the machine has: {', '.join(unconfined)}.")
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +103,15 @@ class _Published:
     """An image whose week has ended, and its submission."""
 
     image: SubmittedImage
+    submission: Submission
+
+
+@dataclass(frozen=True, slots=True)
+class _Mistake:
+    """A valid image that a defence gives the other group; `day`: from which on both are known."""
+
+    day: datetime.date
+    sha256: str
     submission: Submission
 
 
@@ -104,13 +138,14 @@ class _Contest:
             for each in self._images
             if (group := self.states[each.image.sha256].valid_group) is not None
         ]
-        self._before: dict[datetime.date, Mapping[str, str]] = {}
-        self._open = [each for each in self._images if self.states[each.image.sha256].stage != "final"]
+        self._before: dict[datetime.date, _Before] = {}
+        self._weeks: dict[datetime.date, list[tuple[datetime.date, list[ImageState]]]] = {}
 
     def _states(self) -> dict[str, ImageState]:
+        records, parties = JudgeRecords(self._files), Parties(self._files)
         answers: dict[str, list[tuple[str, JudgeAnswer]]] = {}
         for each in self._files.answers:
-            for sha256, answer in each.answers.items():
+            for sha256, answer in records.counted(each.judge, each.answers):
                 answers.setdefault(sha256, []).append((each.judge, answer))
         appeals: dict[str, list[Appeal]] = {}
         for appeal in self._files.board.appeals:
@@ -123,7 +158,7 @@ class _Contest:
                 ImageCase(
                     each.image,
                     each.submission.team,
-                    self._defenders_of(each),
+                    Defenders(parties, sha256, team_of(each.submission.manifest.target)),
                     answers.get(sha256, ()),
                     appeals.get(sha256, ()),
                     decisions.get(sha256, ()),
@@ -134,18 +169,17 @@ class _Contest:
             for each in self._images
         }
 
-    def _defenders_of(self, published: _Published) -> "_Defenders":
-        return _Defenders(self._runs, published.image.sha256, team_of(published.submission.manifest.target))
-
-    def mistakes(self, name: str) -> list[tuple[str, Submission]]:
-        """The valid images that a defence gives the other group in any of its runs, in the order of submission."""
-        found = {
-            sha256: submission
-            for run in self._runs[name]
-            for sha256, group, submission in self._valid
-            if run.answers.get(sha256, ABSTAIN) not in (group, ABSTAIN)
-        }
-        return sorted(found.items(), key=lambda each: (each[1].manifest.submitted, each[1].team, each[0]))
+    def mistakes(self, name: str) -> list[_Mistake]:
+        """The valid images that a defence gives the other group in any of its runs, by the day of the mistake."""
+        found: dict[str, _Mistake] = {}
+        # the runs are in the order of their days, so that the first wrong one stays
+        for run in self._runs[name]:
+            for sha256, group, submission in self._valid:
+                if sha256 not in found and run.answers.get(sha256, ABSTAIN) not in (group, ABSTAIN):
+                    valid_on = self.states[sha256].final_on
+                    assert valid_on is not None
+                    found[sha256] = _Mistake(max(run.date, valid_on), sha256, submission)
+        return sorted(found.values(), key=lambda each: (each.day, each.sha256))
 
     def defence(self, name: str) -> DefenceStanding:
         """The standing of one defence."""
@@ -159,84 +193,194 @@ class _Contest:
     def _status(self, name: str) -> DefenceStanding:
         stake, mistakes = self._stakes.get(name), self.mistakes(name)
         if stake is None:
-            reasons = self._why_ineligible(name, bool(mistakes))
+            reasons = self._with_mistake(self._why_ineligible(name), mistakes)
             return DefenceStanding(name, "ineligible" if reasons else "eligible", reasons=reasons)
         ends = after(stake.date, self._files.rules.limits.unbroken_days)
-        broken = [submission for _, submission in mistakes if stake.date <= submission.day < ends]
-        reasons = self._why_ineligible(name, any(submission.day < stake.date for _, submission in mistakes))
-        if broken:
-            return self._broken(name, broken, reasons)
+        within = [each for each in mistakes if stake.date <= each.submission.day < ends]
+        before = [each for each in mistakes if each.submission.day < stake.date]
+        reasons = self._why_ineligible(name, ends)
+        last = self._last_run(name, ends)
+        of_last = () if last is None else self._against(last)
+        won_on = None if reasons or of_last else self._won_on(name, ends, last)
+        # what is seen after the win takes nothing back
+        if won_on is not None and not any(each.day <= won_on for each in (*within, *before)):
+            return DefenceStanding(name, "won", stake.date, stake.batch, settled=True)
+        if within:
+            return self._broken(name, within, before, reasons)
+        reasons = self._with_mistake(reasons or of_last, before)
         if reasons:
             return DefenceStanding(name, "ineligible", stake.date, stake.batch, reasons)
         if self._on < ends:
             return DefenceStanding(name, "staked", stake.date, stake.batch)
-        waits_for = self._waits_for(name, ends)
-        return DefenceStanding(name, "awaiting" if waits_for else "won", stake.date, stake.batch, waits_for=waits_for)
+        return DefenceStanding(name, "awaiting", stake.date, stake.batch, waits_for=self._waits_for(name, ends, last))
 
-    def _broken(self, name: str, by: list[Submission], reasons: tuple[str, ...]) -> DefenceStanding:
-        """A broken defence: the teams of the first week share equally, except organizers and the board's teams."""
-        stake, week = self._stakes[name], min(submission.week for submission in by)
-        teams = tuple(sorted({submission.team for submission in by if submission.week == week}))
-        sharing = [team for team in teams if team not in self._files.rules.without_shares()]
-        # an open image of that week or an earlier one could still change who shares
-        settled = all(each.submission.week > week or each.submission.day < stake.date for each in self._open)
+    @staticmethod
+    def _with_mistake(reasons: tuple[str, ...], mistakes: Sequence[_Mistake]) -> tuple[str, ...]:
+        return (*reasons, "mistake_before") if mistakes else reasons
+
+    def _broken(
+        self, name: str, within: Sequence[_Mistake], before: Sequence[_Mistake], reasons: tuple[str, ...]
+    ) -> DefenceStanding:
+        """A broken defence: the teams of the first week share equally.
+
+        Organizers, the board's teams and the defence's own have no share; nobody has one of a defence that was never
+        eligible while it was staked.
+        """
+        stake = self._stakes[name]
+        settled_on, week = self._settled_on(name, within)
+        if settled_on is not None:
+            within = [each for each in within if each.day <= settled_on]
+            before = [each for each in before if each.day <= settled_on]
+        teams = tuple(sorted({each.submission.team for each in within if each.submission.week == week}))
+        without = self._files.rules.without_shares() | {team_of(name)}
+        sharing = [team for team in teams if team not in without]
+        first = self._counting_runs(name)[0].date if not reasons else None
+        if first is None or any(each.day <= max(first, stake.date) for each in before):
+            sharing = []
         # fractions, because three thirds of a stake have to be the whole of it
         shares = {team: Fraction(1, len(sharing)) for team in sharing}
-        return DefenceStanding(name, "broken", stake.date, stake.batch, reasons, week, teams, shares, settled)
+        return DefenceStanding(
+            name, "broken", stake.date, stake.batch, self._with_mistake(reasons, before), week, teams, shares,
+            settled=settled_on is not None,
+            open_until="" if settled_on else self._open_until(name, week),
+        )  # fmt: skip
 
-    def _why_ineligible(self, name: str, mistaken_before: bool) -> tuple[str, ...]:
-        """The reasons against eligibility, by the first run; mistakes on images from before the stake always count."""
-        reasons = [] if self._files.defences[name].open else ["closed"]
-        if not self._runs[name]:
-            reasons.append("not_run")
-        else:
-            first, rules = self._runs[name][0], self._files.rules
-            if not first.eligibility.eligibility().answers_enough:
-                reasons.append("abstains")
-            elif not first.eligibility.eligibility().fulfils(rules.eligibility):
-                reasons.append("accuracy")
-            if first.images_per_minute < rules.limits.images_per_minute:
-                reasons.append("too_slow")
-        return (*reasons, "mistake_before") if mistaken_before else tuple(reasons)
+    def _settled_on(self, name: str, within: Sequence[_Mistake]) -> tuple[datetime.date | None, datetime.date]:
+        """The day from which on nothing changes who has broken a defence, None if it has not come, and the week.
 
-    def _waits_for(self, name: str, ends: datetime.date) -> tuple[str, ...]:
+        On that day no image of the week or before is open, and the defence has answered all of them.
+        """
+        days = sorted({each.day for each in within})
+        for day, following in zip(days, [*days[1:], None], strict=True):
+            week = min(each.submission.week for each in within if each.day <= day)
+            closed = [each.closed_on for each in self._states_until(name, week)]
+            run = self._run_over(name, week)
+            if run is None or None in closed:
+                continue
+            settled = max((day, run, *(each for each in closed if each is not None)))
+            if following is None or settled < following:
+                return settled, week
+        return None, week
+
+    def _states_until(self, name: str, week: datetime.date) -> list[ImageState]:
+        """The states of the images submitted from the stake on that could break it in a week or before."""
+        staked = self._stakes[name].date
+        if staked not in self._weeks:
+            ends, weeks = after(staked, self._files.rules.limits.unbroken_days), dict[datetime.date, list[ImageState]]()
+            for each in self._images:
+                if staked <= each.submission.day < ends:
+                    weeks.setdefault(each.submission.week, []).append(self.states[each.image.sha256])
+            # of each week only what can come last: an open image, or the one that was closed last
+            self._weeks[staked] = [(one, _last_closed(states)) for one, states in sorted(weeks.items())]
+        return [each for one, states in self._weeks[staked] if one <= week for each in states]
+
+    def _run_over(self, name: str, week: datetime.date) -> datetime.date | None:
+        """The day of the first run over all images of a week."""
+        return next((run.date for run in self._runs[name] if run.date > week), None)
+
+    def _open_until(self, name: str, week: datetime.date) -> str:
+        last = [each for each in self._states_until(name, week) if each.closed_on is None]
+        if any(each.appeals_until is None for each in last):
+            return "missing verdicts"
+        return str(max(each.appeals_until for each in last if each.appeals_until)) if last else "a run over that week"
+
+    def _counting_runs(self, name: str) -> list[DefenceRun]:
+        """The runs over the list that decides who is eligible."""
+        return [run for run in self._runs[name] if self._figures(run) is not None]
+
+    def _figures(self, run: DefenceRun) -> EligibilityFigures | None:
+        wanted, found = self._files.rules.unpublished, run.unpublished
+        if wanted is None:
+            return run.eligibility
+        return found if found is not None and found.list_sha256 == wanted else None
+
+    def _why_ineligible(self, name: str, ends: datetime.date | None = None) -> tuple[str, ...]:
+        """The reasons against eligibility, by the first run; one of a staked defence has to be before `ends`."""
+        reasons = () if self._files.defences[name].open else ("closed",)
+        runs = [run for run in self._counting_runs(name) if ends is None or run.date < ends]
+        return (*reasons, *self._against(runs[0])) if runs else (*reasons, "not_run")
+
+    def _against(self, run: DefenceRun) -> tuple[str, ...]:
+        """The reasons against eligibility in one run over the list that decides."""
+        reasons, rules, figures = [], self._files.rules, self._figures(run)
+        assert figures is not None
+        if not figures.eligibility().answers_enough:
+            reasons.append("abstains")
+        elif not figures.eligibility().fulfils(rules.eligibility):
+            reasons.append("accuracy")
+        if rules.eligibility == "perfect_at_80" and figures.images < rules.limits.eligibility_images:
+            reasons.append("too_few_images")
+        if run.images_per_minute < rules.limits.images_per_minute:
+            reasons.append("too_slow")
+        return tuple(reasons)
+
+    def _last_run(self, name: str, ends: datetime.date) -> DefenceRun | None:
+        """The run that decides a win: the first one from `ends` on over all images submitted before, and the list."""
+        if self._on < ends:
+            return None
+        submitted = self._submitted_before(ends).submitted
+        runs = (run for run in self._counting_runs(name) if run.date >= ends)
+        return next((run for run in runs if submitted <= run.answers.keys()), None)
+
+    def _won_on(self, name: str, ends: datetime.date, last: DefenceRun | None) -> datetime.date | None:
+        """The day on which a defence wins unless it is broken by then; None while something is missing."""
+        if last is None or self._waits_for(name, ends, last):
+            return None
+        before = self._submitted_before(ends)
+        days = [last.date, *before.closed_on]
+        for state in before.aimed.get(name, ()):
+            # an image that the board found unambiguous needs no confirmation from then on
+            found_valid = state.final_on if state.valid_group else None
+            days.append(min(day for day in (state.confirmed_on, found_valid) if day is not None))
+        return max(days)
+
+    def _waits_for(self, name: str, ends: datetime.date, last: DefenceRun | None) -> tuple[str, ...]:
         """Open questions: verdicts on images submitted before `ends`, confirmations by the board, a last run."""
-        within, found = self._submitted_before(ends), []
-        if any(submission.day < ends and submission.week > self._on for submission in self._files.submissions):
+        before = self._submitted_before(ends)
+        found = []
+        if before.is_unpublished:
             found.append("publication")
-        if any(each.submission.day < ends for each in self._open):
+        if before.is_open:
             found.append("verdicts")
-        aimed = [self.states[sha256] for sha256, target in within.items() if target == name]
+        aimed = before.aimed.get(name, ())
         if any(each.stage == "final" and each.valid_group is None and not each.confirmed for each in aimed):
             found.append("confirmations")
-        if not any(run.date >= ends and within.keys() <= run.answers.keys() for run in self._runs[name]):
-            found.append("last_run")
-        return tuple(found)
+        return tuple(found) if last is not None else (*found, "last_run")
 
-    def _submitted_before(self, day: datetime.date) -> Mapping[str, str]:
-        """The targets of the images submitted before a day, by SHA-256; cached, since a batch ends on one day."""
+    def _submitted_before(self, day: datetime.date) -> "_Before":
+        """The images submitted before a day; cached, since a batch ends on one day."""
         if day not in self._before:
-            self._before[day] = {
-                each.image.sha256: each.submission.manifest.target for each in self._images if each.submission.day < day
-            }
+            submissions = [each for each in self._files.submissions if each.day < day]
+            aimed: dict[str, list[ImageState]] = {}
+            for each in self._images:
+                if each.submission.day < day:
+                    aimed.setdefault(each.submission.manifest.target, []).append(self.states[each.image.sha256])
+            closed = [each.closed_on for states in aimed.values() for each in states]
+            self._before[day] = _Before(
+                frozenset(image.sha256 for each in submissions for image in each.manifest.images),
+                aimed,
+                any(each.week > self._on for each in submissions),
+                None in closed,
+                # of all the days only the last one counts
+                sorted(each for each in closed if each is not None)[-1:],
+            )
         return self._before[day]
 
 
 @dataclass(frozen=True, slots=True)
-class _Defenders:
-    """The teams that may appeal against an image, once it is judged unambiguous."""
+class _Before:
+    """Images submitted before a day: all of them, the states of published ones by target, the last day of a verdict."""
 
-    runs: Mapping[str, Sequence[DefenceRun]]
-    sha256: str
-    target_team: str
+    submitted: frozenset[str]
+    aimed: Mapping[str, Sequence[ImageState]]
+    is_unpublished: bool
+    is_open: bool
+    closed_on: Sequence[datetime.date]
 
-    def __call__(self, group: str) -> Collection[str]:
-        given = {
-            team_of(name)
-            for name, runs in self.runs.items()
-            if any(run.answers.get(self.sha256, ABSTAIN) not in (group, ABSTAIN) for run in runs)
-        }
-        return given | {self.target_team}
+
+def _last_closed(states: Sequence[ImageState]) -> list[ImageState]:
+    still_open = [each for each in states if each.closed_on is None]
+    return still_open or [max(states, key=lambda each: each.closed_on or datetime.date.min)]
 
 
 def _shares_of_batches(files: ContestFiles, defences: Sequence[DefenceStanding]) -> Shares:

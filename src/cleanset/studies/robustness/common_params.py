@@ -5,8 +5,8 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
-from cleanset.edition.params import Model
 from cleanset.sections import Role, Section
+from cleanset.studies.robustness.further import FurtherModel
 
 AnySection = TypeVar("AnySection", bound=Section)
 
@@ -30,7 +30,8 @@ class CommonParams(Section):
 
     `images`: every model gets the images of all sets (union), or those of its own set only (own). `jpeg`: the quality
     at which a changed image is stored before a model sees it, as the benchmark's images were; None leaves that out.
-    `further_models`: models that are measured beside those of the edition, whose folder `weights` are relative to.
+    `further_models`: models that are measured beside those of the edition, whose folder `weights` are relative to; or
+    `module:callable`, a model of one's own, whose module is looked for beside this file first.
     `measures` has a section for each family, too: a change there recomputes no image and no prediction.
     """
 
@@ -40,7 +41,7 @@ class CommonParams(Section):
     masks: Annotated[list[MaskFolder], Field(default_factory=list)]
     measures: Section = Section()
     bootstrap: BootstrapParams = BootstrapParams()
-    further_models: Annotated[dict[Role, Model], Field(default_factory=dict)]
+    further_models: Annotated[dict[Role, FurtherModel], Field(default_factory=dict)]
 
     def section(self, kind: type[AnySection]) -> AnySection:
         """The section of that class: a family's own one, or its one in `measures`."""

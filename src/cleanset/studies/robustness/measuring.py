@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cleanset.edition.params import read_params
+from cleanset.edition.params import Model, read_params
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, replacing, write_text
 from cleanset.metrics import write_metrics
@@ -216,7 +216,7 @@ def run(study: Study) -> None:
         owners=roles,
         selections=SELECTIONS if params.images == "union" else ("own",),
         files=study.answers,
-        weights={name: model.sha256 for name, model in known.items() if model.sha256 is not None},
+        weights={name: model.sha256 for name, model in known.items() if isinstance(model, Model) and model.sha256},
     )
     notices = {family.name: notice(family, params, images) for family in families_in(params)}
     measure(studied, notices, study.measures, study.metrics)

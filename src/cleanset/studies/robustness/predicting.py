@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from cleanset.edition.params import read_params
+from cleanset.evaluation.run import load
 from cleanset.evaluation.user_model import NetworkError
 from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
@@ -22,6 +23,7 @@ from cleanset.scoring.shards import Shards, fingerprint
 from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, StoredScores, predictions_table, with_keys
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named
+from cleanset.studies.robustness.further import further_spec
 from cleanset.studies.robustness.images import Sources, images_for
 from cleanset.studies.robustness.names import CLEAN
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
@@ -156,13 +158,18 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     is_further = role in wanted.further_models
     settings = settings_for(params.score)
     is_compared = settings.precision == "float64" and not is_further
+    if is_further:
+        model, identity = _further(study, wanted, role, settings)
+    else:
+        model, identity = load_model(params.network(role), edition.folder), ""
     target = AnsweringModel(
         role,
-        load_model(wanted.further_models[role] if is_further else params.network(role), edition.folder),
+        model,
         settings,
         params.dataset.class_list(),
         study.answers,
         StoredScores(edition, role) if is_compared else None,
+        identity,
     )
     sources = Sources.read(study)
     for each in FAMILIES if family is None else [family_named(family)]:
@@ -170,3 +177,10 @@ def run(study: Study, role: str, family: str | None = None) -> None:
         # with images: own a model sees its own set alone
         of_role = replace(of_all, images=images_for(of_all.images, wanted.images, role))
         predict(target, wanted, of_role, sources.files_in(of_role.images))
+
+
+def _further(study: Study, wanted: StudyParams, role: str, settings: Settings) -> tuple[LoadedModel, str]:
+    """A further model; its identity where it is one of one's own, whose weights do not tell all."""
+    entry = wanted.further_models[role]
+    found = load(further_spec(entry, study.folder, study.edition.folder, role), settings)
+    return found.loaded, found.identity if isinstance(entry, str) else ""

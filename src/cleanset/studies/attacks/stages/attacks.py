@@ -1,4 +1,4 @@
-"""Stages attacks and wrapped_attacks: one attack on one model.
+"""Stages attacks, further_attacks and wrapped_attacks: one attack on one model.
 
 The candidates are searched for in any precision and judged in float64.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +20,30 @@ from cleanset.errors import CleansetError
 from cleanset.files import replacing, sha256, write_text
 from cleanset.progress import print_notice, tracked
 from cleanset.scoring import differentiable, groups
-from cleanset.scoring.differentiable import PixelNetwork, pixel_network, searching
+from cleanset.scoring.differentiable import PixelNetwork, searching
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.provenance import library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint, source_code
-from cleanset.studies.attacks import base, judged, libraries, targets
+from cleanset.studies.attacks import base, judged, libraries, sources, straight_through, targets
 from cleanset.studies.attacks.base import Known, Search, judged_seed, searched_seed
 from cleanset.studies.attacks.guess import GUESSED
 from cleanset.studies.attacks.judged import Judge
+from cleanset.studies.attacks.libraries import globally_seeded
 from cleanset.studies.attacks.params import ATTACKS, AttackParams, Budget
 from cleanset.studies.attacks.results import ATTACKED, SHARD, attacked_rows, png_name, rows
-from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.attacks.targets import AllParams, AttackedModel, check_scores, guess_of, open_target
+from cleanset.studies.attacks.sources import Searching
+from cleanset.studies.attacks.study import AttackedFolder, AttackStudy
+from cleanset.studies.attacks.targets import (
+    AllParams,
+    AttackedModel,
+    check_scores,
+    guess_of,
+    open_target,
+    other_models,
+)
 from cleanset.studies.robustness.images import first_images
 from cleanset.studies.robustness.provenance import changing_code
-from cleanset.tables import write_table
+from cleanset.tables import Table, write_table
 
 if TYPE_CHECKING:
     from cleanset.studies.attacks.perceptual import Lpips
@@ -42,56 +52,114 @@ if TYPE_CHECKING:
 def run(study: AttackStudy, model: str, name: str, attack_params: AttackParams | None = None) -> None:
     """Read the images and the model's weights, write data/attacks/<name>/<model>/.
 
-    `model` is a role of the edition or the name of a wrapped model, `name` an attack's. `attack_params` default
-    to the params.yaml of the attacks. Finished groups are kept beside the results until the end, so that an interrupted
-    run is continued. Raises CleansetError, too, where a clean image does not get the stored scores, bit for bit.
+    `model` is a role of the edition or the name of a further or a wrapped model, `name` an attack's.
+    `attack_params` default to the params.yaml of the attacks. Finished groups are kept beside the results until the
+    end, so that an interrupted run is continued. Raises CleansetError, too, where a clean image does not get the stored
+    scores, bit for bit.
     """
     params = AllParams.read(study, attack_params)
     settings = params.attacks
-    check_attack(settings, name, model)
-    device, batch_size = (found := settings_for(params.edition.score)).devices[0], found.batch_size
-    lpips = _lpips(study, settings, device)
-    judge, target = open_target(study, params, model, device, lpips)
-    known = Known(settings.seed, target.others, partial(guess_of, study.robustness, params.robustness, target))
-    searched = settings.attack(name).search(known)
-    attacked_images = first_images(target.images, settings.images_of(name, target.name))
-    check_scores(study, params.edition, target, attacked_images)
-    record = record_of(target, name, settings, attacked_images, device)
-    if lpips is not None:
-        record |= {"lpips_weights_sha256": lpips.weights_sha256, "versions": record["versions"] | versions("lpips")}
-    shards = shards_of(study, target, settings, record, searched, attacked_images)
-    network = pixel_network(target.model, device, settings.search_precision, batch_size)
-    count = run_search(Run(name, settings.seed, target, searched, network, judge), shards, settings.budget)
-    if count < len(attacked_images):
-        print_notice(f"{name} {model}: the budget is spent after {count} of {len(attacked_images)} images")
-        attacked_images = attacked_images.head(count)
+    check_attack(settings, name, model, list(params.edition.models))
+    scoring = settings_for(params.edition.score)
+    lpips = lpips_of(study.folder, settings, scoring.devices[0])
+    judge, target = open_target(study, params, model, scoring, lpips)
+    how = Searching(scoring.devices[0], settings.search_precision, scoring.batch_size)
+    known = Known(
+        settings.seed, target.others, partial(guess_of, study.robustness, params.robustness, target),
+        lambda: target.sources(other_models(study, params, model), how),
+    )  # fmt: skip
+    images = first_images(target.images, settings.images_of(name, target.name))
+    check_scores(study, params.edition, target, images)
+    stored_facts = ""
+    if settings.attack(name).reads_predictions:
+        predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
+        stored_facts = " ".join(sha256(path.read_bytes()) for path in predictions)
+    places = Places(study.partial_results(name, model), study.results(name, model), stored_facts)
+    attack_images(Attacking(settings, name, target, judge, how, lpips), known, images, places)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where finished groups and results are written; `facts`: what they depend on beside code and record.
+
+    `table`: that of the results.
+    """
+
+    partial: Path
+    results: AttackedFolder
+    facts: str = ""
+    table: Table = ATTACKED
+
+
+@dataclass(frozen=True, slots=True)
+class Attacking:
+    """An attack, by its name in the params, on a model, and how it is judged."""
+
+    params: AttackParams
+    name: str
+    target: AttackedModel
+    judge: Judge
+    how: Searching
+    lpips: "Lpips | None" = None
+
+    def record(self, images: pd.DataFrame) -> dict[str, Any]:
+        """The record of what the results of some rows of STUDY_IMAGES depend on."""
+        record = record_of(self.target, self.name, self.params, images, self.how.device)
+        if self.lpips is None:
+            return record
+        weights = self.lpips.weights_sha256
+        return record | {"lpips_weights_sha256": weights, "versions": record["versions"] | versions("lpips")}
+
+    def fingerprint(self, images: pd.DataFrame, places: Places) -> str:
+        """A digest of all that the results depend on, the code included."""
+        record = json.dumps(self.record(images))
+        return fingerprint(record, scoring_code(), changing_code(), searching_code(), places.facts)
+
+
+def attack_images(
+    attacking: Attacking, known: Known, images: pd.DataFrame, places: Places, *, keep_fingerprint: bool = False
+) -> None:
+    """Attack some rows of STUDY_IMAGES, and write the results; finished groups are kept until the end.
+
+    `keep_fingerprint`: write it into the record.
+    """
+    settings, name, target = attacking.params, attacking.name, attacking.target
+    searched, record = settings.attack(name).search(known), attacking.record(images)
+    label = attacking.fingerprint(images, places)
+    shards = shards_of(places.partial, label, searched, images)
+    run_of = Run(name, settings.seed, target, searched, target.network(attacking.how), attacking.judge)
+    count = run_search(run_of, shards, settings.budget)
+    if count < len(images):
+        print_notice(f"{name} {target.name}: the budget is spent after {count} of {len(images)} images")
     # anew: after a spent budget there are fewer images, and so fewer groups
-    finished = shards_of(study, target, settings, record, searched, attacked_images)
-    write_results(study, target, name, record | {"attacked": count}, finished.table())
+    finished = shards_of(places.partial, label, searched, images.head(count))
+    record |= {"attacked": count} | ({"fingerprint": label} if keep_fingerprint else {})
+    write_results(places, target, record, finished.table())
     shards.remove()
 
 
-def _lpips(study: AttackStudy, settings: AttackParams, device: torch.device) -> "Lpips | None":
+def lpips_of(folder: Path, settings: AttackParams, device: torch.device) -> "Lpips | None":
+    """LPIPS with the weights that the params name, relative to a folder; None where they name none."""
     if settings.lpips is None:
         return None
     from cleanset.studies.attacks.perceptual import Lpips
 
-    return Lpips(study.folder / settings.lpips, device)
+    return Lpips(folder / settings.lpips, device)
 
 
 def searching_code() -> str:
     """A digest of the source files that decide the candidates: finished groups of other code are of no use."""
     modules = dict.fromkeys(sys.modules[attack.__module__] for attack in ATTACKS)
-    return source_code((base, differentiable, groups, judged, libraries, targets, *modules))
+    return source_code((base, differentiable, groups, judged, libraries, sources, straight_through, targets, *modules))
 
 
-def check_attack(settings: AttackParams, name: str, model: str) -> None:
-    """Raise CleansetError for an unknown attack, and for one that is not run on a model."""
+def check_attack(settings: AttackParams, name: str, model: str, roles: Sequence[str]) -> None:
+    """Raise CleansetError for an unknown attack, and for one that is not run on a model; `roles`: of the edition."""
     settings.attack(name)
-    if settings.is_left_out(name, model):
+    if settings.is_left_out(name, model, roles):
         raise CleansetError(
-            f"{name} {model}: {name} reads stored predictions, which a wrapped model has none of; expected another "
-            "attack, or a model of the edition"
+            f"{name} {model}: {name} reads stored predictions, which only the edition's models have; expected another "
+            f"attack, or one of {', '.join(roles)}"
         )
 
 
@@ -124,22 +192,10 @@ def versions(*libraries: str) -> dict[str, str]:
     return {library: version(library) for library in libraries}
 
 
-def shards_of(
-    study: AttackStudy,
-    target: AttackedModel,
-    params: AttackParams,
-    record: dict[str, Any],
-    searched: Search,
-    images: pd.DataFrame,
-) -> Shards:
-    """The finished groups, those of other code, parameters or predictions removed."""
-    name, known = str(record["attack"]), ""
-    if params.attack(name).reads_predictions:
-        predictions = [study.robustness.predictions(family, target.name) for family in GUESSED]
-        known = " ".join(sha256(path.read_bytes()) for path in predictions)
-    facts = json.dumps(record), scoring_code(), changing_code(), searching_code(), known
-    folder, size = study.partial_results(name, target.name), searched.group_size
-    return Shards(folder, fingerprint(*facts), images["file"].tolist(), size, size, SHARD)
+def shards_of(folder: Path, label: str, searched: Search, images: pd.DataFrame) -> Shards:
+    """The finished groups in a folder, those of another fingerprint removed."""
+    size = searched.group_size
+    return Shards(folder, label, images["file"].tolist(), size, size, SHARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +213,10 @@ class Run:
         """The rows of SHARD for a group of images; a random model draws the same for it whenever it is asked."""
         target = self.target
         group = [target.subject(file) for file in files]
-        self.network.reseed(searched_seed(self.seed, target.name, self.name, group))
-        with searching(self.network.precision):
+        seed = searched_seed(self.seed, target.name, self.name, group)
+        self.network.reseed(seed)
+        # a random model of one's own draws from the global generators
+        with searching(self.network.precision), globally_seeded(seed, self.network.device):
             results = self.search(self.network, group)
         verdicts = [
             self.judge.verdict(
@@ -189,16 +247,14 @@ def run_search(run: Run, shards: Shards, budget: Budget) -> int:
     return shards.total_images()
 
 
-def write_results(
-    study: AttackStudy, target: AttackedModel, name: str, record: dict[str, Any], shards: pd.DataFrame
-) -> None:
+def write_results(places: Places, target: AttackedModel, record: dict[str, Any], shards: pd.DataFrame) -> None:
     """Write the table, the PNGs and the record: all or nothing."""
-    folder = study.results(name, target.name)
     ids = {file: each.image_id for file, each in target.files.items()}
+    folder = places.results
     with replacing(folder.folder) as unfinished:
         for file, content in zip(shards["image_id"], shards["content"], strict=True):
             path = unfinished / png_name(file)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        write_table(unfinished / folder.table.name, attacked_rows(shards, ids), ATTACKED)
+        write_table(unfinished / folder.table.name, attacked_rows(shards, ids), places.table)
         write_text(unfinished / folder.record.name, json.dumps(record, indent=2) + "\n")

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.dataset.class_names import class_names
-from cleanset.edition.params import Params, read_params
+from cleanset.edition.params import Model, Params, read_params
+from cleanset.evaluation.run import load
 from cleanset.files import replacing, write_text
 from cleanset.images import codec
 from cleanset.images.base import Pixels, enlarged_difference, jpeg
 from cleanset.images.preprocessing import Preprocessing
 from cleanset.scoring.decoding import pixels_of
+from cleanset.scoring.engine import settings_for
 from cleanset.scoring.groups import Groups, stored_columns
 from cleanset.scoring.logits import ReadOff
 from cleanset.scoring.models import preprocessing_of
@@ -26,7 +28,9 @@ from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile, files_of
+from cleanset.studies.robustness.further import further_spec
 from cleanset.studies.robustness.images import STUDY_IMAGES
+from cleanset.studies.robustness.settings import read_study_params
 from cleanset.tables import read_table
 
 SHEET_IMAGES = 3
@@ -45,15 +49,18 @@ def run(study: AttackStudy) -> None:
 def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     """The contents of the page, with small copies of some images written below `report`."""
     params = read_params(study.edition.folder)
-    settings = read_attack_params(study.params_yaml, list(params.models))
+    roles = list(params.models)
+    further = read_study_params(study.robustness.params_yaml, roles).further_models
+    settings = read_attack_params(study.params_yaml, roles, list(further))
     files = files_of(study.edition, read_table(study.robustness.images, STUDY_IMAGES))
-    models = settings.models(params.models)
-    seen_by = {role: preprocessing_of(params.network(role)) for role in params.models}
+    models = settings.models(roles, further)
+    seen_by: dict[str, Preprocessing] = {role: preprocessing_of(params.network(role)) for role in roles}
+    seen_by |= {role: _preprocessing(study, params, role, entry) for role, entry in further.items()}
     seen_by |= {name: seen_by[each.model] for name, each in settings.wrapped.items()}
     groups = {name: each.two_groups for name, each in settings.wrapped.items()}
     answers, sheets = {}, {}
     (report / IMAGES).mkdir(parents=True)
-    for name, model in settings.runs(params.models):
+    for name, model in settings.runs(roles, further):
         folder = study.results(name, model)
         results, grouped = read_table(folder.table, ATTACKED), groups.get(model)
         answers[name, model] = with_columns(results, read_off(params, grouped))
@@ -66,6 +73,14 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
     lines = pd.read_csv(study.measures)
     warnings = [read_warnings(study.warnings(model)) for model in models]
     return AttacksData(models, settings, lines, answers, warnings, sheets, sizes)
+
+
+def _preprocessing(study: AttackStudy, params: Params, role: str, entry: Model | str) -> Preprocessing:
+    """The preprocessing of a further model; a module's callable is called for it."""
+    if isinstance(entry, Model):
+        return preprocessing_of(entry)
+    spec = further_spec(entry, study.robustness.folder, study.edition.folder, role)
+    return load(spec, settings_for(params.score)).loaded.preprocessing
 
 
 def read_off(params: Params, groups: Groups | None) -> ReadOff:

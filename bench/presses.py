@@ -1,0 +1,398 @@
+"""Key presses of a review at the page, in Chromium: the published verdicts again, and the sample with all clean.
+
+Each class is reviewed with the fewest presses that the page offers: exceptions first, then one key for the rest.
+Whether the page guesses the reason of an exception depends on its hints, so that every replay is made without any, and
+with hints drawn at the recall that bench/hints.py measured on photographs. `without-browser` gives the same keys to the
+tab on the server, which takes a tenth of the time; a number of classes limits each replay to the first of
+them, a second number to one model or three.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
+import yaml
+from playwright.sync_api import Page
+
+import effort
+import page as page_bench
+import simulation
+from cleanset.dataset.ilsvrc import CLASSES, wnids
+from cleanset.edition.params import ReviewPolicy
+from cleanset.edition.paths import Edition
+from cleanset.hints.background import BackgroundHints
+from cleanset.hints.hints import Hint
+from cleanset.images.boxes import Box
+from cleanset.published.edition import real_labels
+from cleanset.published.lists import read_top5
+from cleanset.review.decisions import decisions_under
+from cleanset.review.store import read_reviews
+from cleanset.review_page import server
+from cleanset.review_page.keys import REASONS, Screen
+from cleanset.review_page.library import open_library
+from cleanset.review_page.tab import Tab
+from cleanset.review_page.view import Card, cards
+from cleanset.tables import CANDIDATES, INDEX, write_table
+from measuring import PROJECT, print_machine, print_table, scratch, share
+
+GOALS = {("norm_robust",): 2.5, simulation.ROLES: 4.8}
+"""Presses a class."""
+TODAY = {("norm_robust",): 5.06, simulation.ROLES: 11.0}
+"""Presses a class with one key for each image, by bench/effort.py."""
+SAMPLE_GOAL, SAMPLE_TODAY = 12, 70
+RECALL = {
+    "watermark": ("text", 32 / 41), "text": ("text", 32 / 41), "border": ("border", 18 / 25),
+    "filter": ("filter", 12 / 18), "collage": ("collage", 3 / 4), "too_small": ("too_small", 1.0),
+    "artificial_background": ("artificial_background", 8 / 21),
+}  # fmt: skip
+"""By reason: the kind of hint, and its recall on the photographs that set no threshold. Others are never hinted at."""
+FALSE = {"text": 7 / 284, "border": 2 / 300, "filter": 6 / 307, "collage": 6 / 321, "noise": 3 / 325}
+"""By kind of hint: how many of the photographs without the flaw have it."""
+SEED = 20_11
+DRAW = "Control+ArrowRight"
+"""Begins a box by moving its left edge."""
+
+KEY_OF = {reason: key for key, reason in REASONS.items()}
+
+CARDS = """
+() => { const view = document.querySelector("#view");
+  const cards = [...view.querySelectorAll("[data-card]")].map((card, place) => ({
+    number: place + 1, id: card.dataset.card, queued: "queued" in card.dataset, reason: card.dataset.likeliest,
+    focus: card.classList.contains("focus") }));
+  return { wnid: view.dataset.wnid, cards } }
+"""
+SHOWN = """
+async (before) => { const { whole } = await import("/static/looks.js");
+  const isDone = () => { const view = document.querySelector("#view");
+    return view.dataset.pressed !== before && [...view.querySelectorAll("img")].every((each) => each.complete); };
+  const start = performance.now();
+  while (!isDone()) await new Promise((wait) => setTimeout(wait, 5));
+  const queued = document.querySelectorAll("#view [data-queued]").length;
+  const isShown = () => whole().length >= queued || performance.now() - start > 20000;
+  while (!isShown()) await new Promise((wait) => setTimeout(wait, 10)); }
+"""
+"""Wait until a key is answered and the images are on the screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The reviewer's decision on an image."""
+
+    verdict: str
+    reason: str | None
+
+
+Truth = Mapping[str, Verdict]
+
+
+@dataclass
+class Count:
+    """Presses by what they were for, and what came of them."""
+
+    presses: Counter[str] = field(default_factory=Counter)
+    classes: int = 0
+    guessed: int = 0
+    rejected: int = 0
+    cropped: int = 0
+
+
+def main(classes: int, models: int | None, in_browser: bool) -> None:
+    """Print the table; `classes`: the number of classes to review; `models`: 1 or 3 (None: both)."""
+    print_machine()
+    rows = [sample_row()] if in_browser else []
+    with scratch() as folder:
+        tables, truth = published(Edition(PROJECT / "imagenet"))
+        for roles in (each for each in GOALS if models in (None, len(each))):
+            for hinted in (False, True):
+                edition = folder / f"{len(roles)}-{hinted}"
+                make_edition(edition, roles, tables, classes)
+                (edition / "truth.json").write_text(json.dumps({i: [v.verdict, v.reason] for i, v in truth.items()}))
+                rows.append(row(roles, hinted, replay(edition, truth, hinted, in_browser)))
+                shutil.rmtree(edition)
+                print(rows[-1], file=sys.stderr, flush=True)
+    header = ("for", "classes", "presses", "all clean", "exceptions", "reasons", "crops", "other", "a class", "before",
+              "goal", "of the goal", "reasons guessed")  # fmt: skip
+    print_table("Key presses, by what they are for", header, rows)
+
+
+def row(roles: Sequence[str], hinted: bool, count: Count) -> tuple[str, ...]:
+    name = "norm_robust alone" if len(roles) == 1 else "all three models"
+    key = tuple(roles)
+    each = count.presses.total() / count.classes
+    return (
+        f"{name}, {'hints as measured' if hinted else 'no hints'}", *counted(count), f"{each:.2f}",
+        f"{TODAY[key]:.2f}", f"{GOALS[key]}", share(each, GOALS[key]), f"{count.guessed} of {count.rejected}",
+    )  # fmt: skip
+
+
+def counted(count: Count) -> tuple[str, ...]:
+    kinds = ("all", "exception", "reason", "crop", "other")
+    return (f"{count.classes:,}", f"{count.presses.total():,}", *(f"{count.presses[kind]:,}" for kind in kinds))
+
+
+def sample_row() -> tuple[str, ...]:
+    """The sample, every image clean, with the page's own hints and its usual time for each image."""
+    with scratch() as folder:
+        shutil.copy(PROJECT / "params.yaml", folder)
+        (folder / "data").symlink_to(PROJECT / "data")
+        (folder / "reviews").mkdir()
+        with page_bench.server(folder) as (_, address), page_bench.opened(address) as page:
+            count = review_all(InBrowser(page), {})
+    presses = count.presses.total()
+    return (
+        "sample, all clean", *counted(count), f"{presses / count.classes:.2f}", f"{SAMPLE_TODAY / 12:.2f}",
+        f"{SAMPLE_GOAL / 12:.0f}", share(presses, SAMPLE_GOAL), "",
+    )  # fmt: skip
+
+
+def published(imagenet: Edition) -> tuple[Mapping[str, pd.DataFrame], dict[str, Verdict]]:
+    """The candidates of each model, and the verdict on every image: the published one, else drawn as effort.py does.
+
+    A reason that is not published is drawn by the frequencies of those that are, of the same verdict.
+    """
+    labels: dict[str, Sequence[int]] = dict(real_labels())
+    votes = read_reviews(imagenet.reviews)
+    decided = decisions_under(ReviewPolicy(unknown_boxes="open", crops="in_rank"), votes)
+    lists = read_top5(imagenet.published_lists, labels)
+    tables = effort.candidates_of_models(lists, labels, decided)
+    rates = effort.rates_by_rank(decided, effort.ranks_of(lists[lists["model"] == effort.ROLE]))
+    decisions = effort.verdicts(tables, decided, effort.ranks_of(lists), rates)
+    listed = set(lists["class_index"]) - {effort.LEFT_OUT}
+    reviews = {key: next(iter(by_reviewer.values())).review for key, by_reviewer in votes.items()}
+    reasons = {
+        verdict: [str(review.reason) for review in reviews.values() if review.verdict == verdict]
+        for verdict in ("reject", "crop")
+    }
+    rng = Random(SEED)
+    truth = {}
+    for key, decision in sorted(decisions.items()):
+        verdict = effort.verdict_of(decision)
+        drawn = rng.choice(reasons[verdict]) if verdict in reasons else None
+        truth[key[1]] = Verdict(verdict, str(reviews[key].reason) if drawn and key in reviews else drawn)
+    return {role: table[table["class_index"].isin(listed)] for role, table in tables.items()}, truth
+
+
+def make_edition(folder: Path, roles: Sequence[str], tables: Mapping[str, pd.DataFrame], classes: int) -> None:
+    """The candidates as published; drawn images under their ids. The time for each image is 0: presses are counted."""
+    folder.mkdir()
+    listed = sorted(set().union(*(tables[role]["class_index"].tolist() for role in roles)))[:classes]
+    simulation.write_params(
+        folder,
+        dataset={"images": "data/raw/images.bin", "classes": [wnids()[index] for index in listed]},
+        review={"seconds_per_image": 0, "crops": "in_rank"},
+    )
+    params = yaml.safe_load((folder / "params.yaml").read_text(encoding="utf-8"))
+    params["models"] = {role: params["models"][role] for role in roles}
+    params.pop("count")  # of all models
+    (folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
+    edition = Edition(folder)
+    edition.reviews.mkdir()
+    write_table(edition.index, simulation.index_of([labels for _, labels in sorted(real_labels().items())]), INDEX)
+    page_bench.write_images(folder)
+    for role in roles:
+        write_table(edition.candidates(role), tables[role].assign(log_odds=0.0), CANDIDATES)
+
+
+class DrawnHints(BackgroundHints):
+    """Hints at the flaws of the verdicts, with the recall and the false alarms that were measured; or none."""
+
+    truth: ClassVar[Truth] = {}
+
+    def request(self, image_ids: Collection[str]) -> None:  # type: ignore[override]  # nothing is measured
+        pass
+
+    def of(self, image_ids: Collection[str]) -> Mapping[str, list[Hint]]:  # type: ignore[override]
+        return {image_id: self._drawn(image_id) for image_id in image_ids}
+
+    def _drawn(self, image_id: str) -> list[Hint]:
+        if not self.truth:
+            return []
+        rng = Random(f"{SEED} {image_id}")
+        known = self.truth[image_id]
+        kind, recall = RECALL.get(known.reason or "", ("", 0.0)) if known.verdict != "clean" else ("", 0.0)
+        found = [each for each, rate in FALSE.items() if rng.random() < rate]
+        return [Hint(each, "") for each in ([kind] if rng.random() < recall else []) + found]  # type: ignore[arg-type]
+
+
+def serve(folder: Path, hinted: bool) -> None:
+    """The review page of an edition with drawn hints, as a process of its own."""
+    if hinted:
+        DrawnHints.truth = {i: Verdict(*each) for i, each in json.loads((folder / "truth.json").read_text()).items()}
+    vars(server)["BackgroundHints"] = DrawnHints
+    server.run(Edition(folder), "bench", "127.0.0.1", 0, browser=False)
+
+
+@contextmanager
+def served(folder: Path, hinted: bool) -> Iterator[str]:
+    command = [sys.executable, __file__, "--serve", str(folder), *(["--hinted"] if hinted else [])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+    assert process.stdout is not None
+    address = re.search(r"http://\S+", process.stdout.readline())
+    if address is None:
+        sys.exit(f"the server of {folder}: exit code {process.wait()}")
+    try:
+        yield address[0]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def replay(folder: Path, truth: Truth, hinted: bool, in_browser: bool) -> Count:
+    if in_browser:
+        with served(folder, hinted) as address, page_bench.opened(address) as page:
+            count = review_all(InBrowser(page), truth)
+    else:
+        count = review_all(OnServer(folder, truth if hinted else {}), truth)
+    found = {
+        image_id: Verdict(entry["verdict"], entry.get("reason"))
+        for path in (folder / "reviews" / "bench").glob("*.yaml")
+        for entries in yaml.load(path.read_text(), yaml.CSafeLoader).values()
+        for image_id, entry in entries.items()
+    }
+    wrong = [image_id for image_id, verdict in found.items() if verdict != truth[image_id]]
+    print(f"{len(found):,} verdicts on the disk, {len(wrong)} other than replayed", flush=True)
+    return count
+
+
+Cards = Sequence[Mapping[str, Any]]
+"""The cards of a class: number, image id, whether it is in the queue and in focus, and its likeliest reason."""
+
+
+class Reviewed(Protocol):
+    """A review page: the class on it with its cards, and its keys."""
+
+    def state(self) -> tuple[str, Cards]: ...
+    def press(self, key: str) -> None: ...
+
+
+class InBrowser:
+    """The page in Chromium."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        page.evaluate(SHOWN, "")
+
+    def state(self) -> tuple[str, Cards]:
+        found = self._page.evaluate(CARDS)
+        return found["wnid"], found["cards"]
+
+    def press(self, key: str) -> None:
+        before = self._page.get_attribute("#view", "data-pressed")
+        shift, _, click = key.rpartition("Click")
+        if click.isdecimal():
+            card = self._page.locator("[data-card]").nth(int(click) - 1)
+            card.click(modifiers=["Shift"] if shift else [])
+        else:
+            self._page.keyboard.press(key)
+        if key != DRAW:  # the box is the browser's own
+            self._page.evaluate(SHOWN, before)
+
+
+class OnServer:
+    """The same tab without a browser: every image of the class is on the screen."""
+
+    def __init__(self, folder: Path, hinted: Truth) -> None:
+        DrawnHints.truth = hinted
+        vars(server)["BackgroundHints"] = DrawnHints
+        self._tab = Tab(server.open_session(Edition(folder), open_library(Edition(folder)), "bench"))
+        self._tab.start()
+        self._box: Box | None = None
+        self._show()
+
+    def _show(self) -> None:
+        self._cards: list[Card] = cards(self._tab)
+        self._tab.history.shown = {card.image.image_id: card.own for card in self._cards}
+
+    def state(self) -> tuple[str, Cards]:
+        return self._tab.wnid, [
+            {
+                "number": card.number, "id": card.image.image_id, "queued": card.queued and not card.box_asked,
+                "reason": card.likeliest, "focus": card.in_focus,
+            }
+            for card in self._cards
+        ]  # fmt: skip
+
+    def press(self, key: str) -> None:
+        ids = [card.image.image_id for card in self._cards]
+        if key == DRAW:
+            self._box = simulation.BOX
+            return
+        modifier, _, name = key.rpartition("+")
+        card, screen = None, Screen(self._tab.wnid, dict.fromkeys(ids, 0.0))
+        if name.startswith(("Digit", "Click")):
+            place = int(name[5:]) - 1
+            key, card, screen = "guess", ids[place], replace(screen, reason=self._cards[place].likeliest)
+            key = key if modifier else "focus"
+        elif modifier:
+            key, screen = "reason", replace(screen, reason=name[-1].lower())
+        self._tab.press(key, ids, self._box, card, screen)
+        if key == "Enter":
+            self._box = None
+        self._show()
+
+
+def review_all(page: Reviewed, truth: Truth) -> Count:
+    """Review every class with the fewest presses; an image that is not in `truth` is clean."""
+    count, wnid = Count(), ""
+    while True:
+        shown, cards_of_class = page.state()
+        if not shown:
+            return count
+        count.classes += shown != wnid
+        wnid = shown
+        queued = [card for card in cards_of_class if card["queued"]]
+        for kind, key in next_presses(queued, truth, count):
+            page.press(key)
+            count.presses[kind] += kind != "mouse"
+
+
+def next_presses(queued: Sequence[Mapping[str, Any]], truth: Truth, count: Count) -> list[tuple[str, str]]:
+    """The next keys with what they are for; `mouse` is what a person does with the mouse, or what is proposed."""
+    clean = Verdict("clean", None)
+    flawed = [
+        (card, truth.get(card["id"], clean)) for card in queued if truth.get(card["id"], clean).verdict != "clean"
+    ]
+    if not flawed:
+        return [("all", "a")]
+    card, known = next((each for each in flawed if each[0]["focus"]), flawed[0])
+    letter = KEY_OF[known.reason or ""]
+    if known.verdict == "crop":
+        count.cropped += 1
+        # the box and its reason are proposed; here an arrow and the reason's key stand for the proposal
+        draw = [("mouse", DRAW), ("mouse", letter)]
+        return [*focus_on(card), ("crop", "x"), *draw, ("crop", "v"), ("crop", "Enter")]
+    count.rejected += 1
+    is_guessed = card["reason"] == known.reason
+    count.guessed += is_guessed
+    if card["focus"]:
+        return [("exception", f"Shift+Key{letter.upper()}")]
+    guess = ("exception", f"Shift+{digit_of(card)}")
+    return [guess] if is_guessed else [guess, ("reason", f"Shift+Key{letter.upper()}")]
+
+
+def focus_on(card: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [] if card["focus"] else [("other", digit_of(card))]
+
+
+def digit_of(card: Mapping[str, Any]) -> str:
+    """The key of a card, or a click on one that has none: Digit3, Click12."""
+    return f"{'Digit' if card['number'] < 10 else 'Click'}{card['number']}"
+
+
+if __name__ == "__main__":
+    if "--serve" in sys.argv:
+        serve(Path(sys.argv[2]), "--hinted" in sys.argv)
+    else:
+        limits = [int(each) for each in sys.argv[1:] if each.isdecimal()]
+        main(limits[0] if limits else CLASSES, limits[1] if limits[1:] else None, "without-browser" not in sys.argv)

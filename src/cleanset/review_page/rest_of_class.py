@@ -1,0 +1,58 @@
+"""All the rest of a class as clean: which of its images one key takes, and which it leaves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cleanset.review_page.cursor import Cursor
+
+MIN_PIXELS = 160
+"""Width on the screen, in CSS pixels, from which an image can be taken as clean with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The images of the queue in a class that has no verdict yet, by what one key does with them.
+
+    `clean`: taken as clean. `judged`: somebody's verdict on it is not clean, or it is to be cropped. `unseen`: it was
+    not on the screen, whole and wide enough, for as long as it must be.
+    """
+
+    clean: tuple[str, ...]
+    judged: tuple[str, ...]
+    unseen: tuple[str, ...]
+
+
+def rest_of_class(cursor: Cursor, seconds: Mapping[str, float], min_seconds: float) -> Rest:
+    """The images that one key takes as clean, and those that it leaves, in the order of the cards.
+
+    `seconds`: by image id, for how long the reviewer had an image before them. One that was never whole on the screen
+    is not in it, so that it is left even where `min_seconds` is 0.
+    """
+    found: dict[str, list[str]] = {"clean": [], "judged": [], "unseen": []}
+    for image_id in cursor.queued():
+        votes = cursor.status.votes.get((cursor.class_index, image_id), {})
+        if image_id in cursor.boxes_asked() or any(vote.review.verdict != "clean" for vote in votes.values()):
+            found["judged"].append(image_id)
+        elif seconds.get(image_id, -1.0) >= min_seconds:
+            found["clean"].append(image_id)
+        else:
+            found["unseen"].append(image_id)
+    return Rest(**{name: tuple(image_ids) for name, image_ids in found.items()})
+
+
+def rest_in_words(rest: Rest, shown: Sequence[str]) -> str:
+    """A notice on what was taken and what is left, by the numbers of the cards; `shown`: their image ids, in order."""
+    parts = [f"{len(rest.clean)} {'image is' if len(rest.clean) == 1 else 'images are'} clean."] if rest.clean else []
+    if rest.judged:
+        parts.append(f"Left: {_cards(rest.judged, shown)}, to be decided on by itself.")
+    if rest.unseen:
+        parts.append(
+            f"Left: {_cards(rest.unseen, shown)}, not whole on the screen or under {MIN_PIXELS} pixels wide: "
+            "scroll there, and press a again."
+        )
+    return " ".join(parts) or "Nothing is asked here."
+
+
+def _cards(image_ids: Sequence[str], shown: Sequence[str]) -> str:
+    numbers = [str(shown.index(image_id) + 1) for image_id in image_ids]
+    return f"{'card' if len(numbers) == 1 else 'cards'} {', '.join(numbers)}"

@@ -1,0 +1,50 @@
+// For how long the reviewer has had each image of the queue before them: whole on the screen, and wide enough. Images
+// that are side by side share the time, because nobody looks at two at once.
+import { view } from "/web/view.js";
+
+const TICK_MILLISECONDS = 100;
+const LONGEST_TICK_SECONDS = 0.25; // a window that was hidden, a machine that slept
+
+const looked = { wnid: "", seconds: new Map() };
+let last = performance.now();
+
+// Seconds that each image needs.
+export const needed = () => Number(view()?.dataset.seconds ?? 0);
+
+// Where an image lies on the screen; its element may be larger.
+export function placeOf(image) {
+  const frame = image.getBoundingClientRect();
+  const scale = Math.min(frame.width / image.naturalWidth, frame.height / image.naturalHeight);
+  const [width, height] = [image.naturalWidth * scale, image.naturalHeight * scale];
+  return { left: frame.left + (frame.width - width) / 2, top: frame.top + (frame.height - height) / 2, width, height };
+}
+
+function isWhole(image) {
+  if (!image.complete || !image.naturalWidth) return false;
+  const { left, top, width, height } = placeOf(image);
+  if (width < Number(view().dataset.pixels)) return false;
+  const photo = image.closest(".photo");
+  const [right, bottom] = [left + width - 1, top + height - 1];
+  const points = [[left + 1, top + 1], [right, top + 1], [left + 1, bottom], [right, bottom], [left + width / 2, top + height / 2]];
+  // whatever covers a corner (an edge of the window, a notice, a dialog), the point is not the photo's
+  return points.every(([x, y]) => photo.contains(document.elementFromPoint(x, y)));
+}
+
+// Image ids of the queue that are whole on the screen, and wide enough.
+export const whole = () =>
+  [...document.querySelectorAll("#view [data-queued] img[data-image]")].filter(isWhole).map(({ dataset }) => dataset.image);
+
+export const secondsOf = (id) => looked.seconds.get(id);
+
+setInterval(() => {
+  const seconds = Math.min((performance.now() - last) / 1000, LONGEST_TICK_SECONDS);
+  last = performance.now();
+  if (!view() || document.visibilityState !== "visible") return;
+  if (looked.wnid !== view().dataset.wnid) {
+    looked.wnid = view().dataset.wnid;
+    looked.seconds.clear();
+  }
+  const here = whole();
+  const unfinished = here.filter((id) => (secondsOf(id) ?? 0) < needed());
+  for (const id of here) looked.seconds.set(id, (secondsOf(id) ?? 0) + (unfinished.includes(id) ? seconds / unfinished.length : 0));
+}, TICK_MILLISECONDS);

@@ -1,0 +1,350 @@
+"""The command `attacks evaluate`: any models attacked on any images, outside DVC, by the code of a study's stages."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pandas as pd
+from pydantic import ValidationError
+
+from cleanset.edition.params import read_params
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.evaluation.command import Wanted
+from cleanset.evaluation.specs import CommandModel, Spec, file_stems, parse_specs
+from cleanset.files import remove_abandoned, write_text
+from cleanset.machine import cache_folder
+from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.attacks.measures import AttackMeasure
+from cleanset.studies.attacks.params import GUESS, KINDS, WORST_CASE, AttackParams
+from cleanset.studies.attacks.results import NAMED_ATTACKED
+from cleanset.studies.attacks.study import AttackedFolder
+from cleanset.studies.robustness.image_sets import OpenedImages, open_images
+from cleanset.studies.robustness.images import first_images, images_sha256
+from cleanset.studies.robustness.measuring import write_csv
+from cleanset.tables import read_table
+from cleanset.validation import check_known, first_problem
+from cleanset.yaml_files import read_yaml
+
+# these import torch: wrong names are reported before
+if TYPE_CHECKING:
+    from cleanset.evaluation.run import NamedModel
+    from cleanset.scoring.engine import Settings
+    from cleanset.studies.attacks.base import Search
+    from cleanset.studies.attacks.judged import Judge
+    from cleanset.studies.attacks.sources import Searching
+    from cleanset.studies.attacks.targets import AttackedModel
+    from cleanset.studies.attacks.warnings import WarningRecord
+
+RESULTS = "attack_results.json"
+BLACK_BOX = [name for name, kind in KINDS.items() if kind.uses == "classes" and name != GUESS]
+"""The attacks that need a model's classes alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAttacks:
+    """The attacks of a request, as named on the command line.
+
+    `params_file`: as a study's params.yaml; without it every attack has its defaults, those in an Linf ball that of
+    `eps` around the image itself. `transfer_from`: models to make images on, in place of those of the
+    edition. `straight_through`: steps of the networks that gradients pass straight through.
+    """
+
+    names: Sequence[str] = ()
+    params_file: Path | None = None
+    eps: str = "4/255"
+    images: int | None = None
+    transfer_from: Sequence[str] = ()
+    straight_through: Sequence[str] = ()
+    warnings: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        names: str | None,
+        params_file: Path | None,
+        eps: str | None,
+        images: int | None,
+        transfer_from: Sequence[str] | None,
+        straight_through: Sequence[str] | None,
+        warnings: bool,
+    ) -> Self:
+        """The request of a command line, where None is what was not given.
+
+        Raises CleansetError for neither names nor a file, and for eps beside a file, which has its own.
+        """
+        if names is None and params_file is None:
+            raise CleansetError(
+                "attacks evaluate: neither --attacks nor --params; expected names such as pgd,spsa,square,transfer"
+            )
+        if eps is not None and params_file is not None:
+            raise CleansetError(f"--eps {eps}: goes without --params; expected eps in {params_file}")
+        chosen = () if names is None else tuple(name.strip() for name in names.split(","))
+        others = tuple(transfer_from or ()), tuple(straight_through or ())
+        return cls(chosen, params_file, eps or "4/255", images, *others, warnings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttackedModels:
+    """The images, the params, the measures and, by model, its warnings."""
+
+    images: OpenedImages
+    params: AttackParams
+    models: Sequence[str]
+    lines: Sequence[AttackMeasure]
+    warnings: "Mapping[str, WarningRecord]"
+
+    def value(self, attack: str, model: str, measure: str) -> AttackMeasure | None:
+        """A measure of an attack on a model, if it has one."""
+        wanted = (attack, model, measure)
+        return next((line for line in self.lines if (line.attack, line.model, line.measure) == wanted), None)
+
+
+def attack_params(asked: AskedAttacks) -> AttackParams:
+    """The params of the attacks that are asked for. Raises CleansetError naming the attack or the key."""
+    for place, name in enumerate(asked.names):
+        if name == GUESS:
+            raise CleansetError(f"--attacks {GUESS}: reads the stored predictions of a study; expected another attack")
+        if name in asked.names[:place]:
+            raise CleansetError(f"--attacks {name}: given twice; expected each attack once")
+    where, content = "--attacks", dict[str, Any]()
+    if asked.params_file is not None:
+        where = str(asked.params_file)
+        read = read_yaml(asked.params_file, "expected the params of attacks, as of a study")
+        content = dict(read) if isinstance(read, dict) else {}
+        if content.pop("wrapped", None):
+            raise CleansetError(f"{where}: wrapped: models are named by --model here; expected it left out")
+    else:
+        for name in asked.names:
+            check_known("--attacks", name, [each for each in KINDS if each != GUESS])
+        content["attacks"] = {name: _in_ball(name, asked.eps) for name in asked.names}
+        content["probe"] = {"eps": asked.eps}
+    if asked.images is not None:
+        content["images"] = asked.images
+    try:
+        params = AttackParams.model_validate(content)
+    except ValidationError as error:
+        raise CleansetError(f"{where}: {first_problem(error)}") from None
+    for name in asked.names:
+        check_known(f"{where}: attack", name, list(params.attacks))
+    chosen = {name: params.attacks[name] for name in asked.names or params.attacks}
+    return params.model_copy(update={"attacks": chosen})
+
+
+def _in_ball(name: str, eps: str) -> dict[str, Any]:
+    """Parameters with which an attack that has an Linf ball searches in the one of `eps` around the image itself."""
+    kind = KINDS[name]
+    ball = kind().ball
+    if "eps" not in kind.model_fields or ball is None or ball.norm != "Linf":
+        return {}
+    return {"eps": eps} | ({"after": None} if "after" in kind.model_fields else {})
+
+
+def run(edition: Edition, wanted: Wanted, asked: AskedAttacks, out: Path) -> AttackedModels:
+    """Attack the models; write the changed images, measures, warnings and results into the folder `out`.
+
+    What an earlier run has finished in `out` is not computed again. Names are checked and all images are read before
+    torch is imported. Raises CleansetError that says what to do.
+    """
+    params = attack_params(asked)
+    models = replace(wanted, out=out).models_to_run(edition)
+    weights = edition.folder if models.roles else cache_folder()
+    others = _sources(edition, models.roles, models.specs, asked.transfer_from, weights)
+    for spec in models.specs:
+        check_attacks(spec, params)
+    if "transfer" in {attack.kind for attack in params.attacks.values()}:  # type: ignore[attr-defined]
+        _check_sources(models.specs, others)
+    remove_abandoned(out)
+    images = open_images(str(wanted.name), edition, models.roles)
+
+    from cleanset.evaluation.run import check
+    from cleanset.scoring.engine import settings_for
+
+    for spec in [*models.specs, *others]:
+        check(spec)
+    settings = settings_for(models.score)
+    attacking = _Evaluation(images, params, asked, settings, out, others)
+    stems = file_stems([spec.text for spec in models.specs])
+    results: dict[tuple[str, str], pd.DataFrame] = {}
+    warnings = {}
+    for spec, stem in zip(models.specs, stems, strict=True):
+        found, record = attacking.attacked(spec, stem)
+        results |= {(name, spec.text): table for name, table in found.items()}
+        if record is not None:
+            warnings[spec.text] = record
+    lines = _lines(params, [spec.text for spec in models.specs], results)
+    evaluated = AttackedModels(images, params, [spec.text for spec in models.specs], lines, warnings)
+    write_csv(out / "attack_measures.csv", AttackMeasure._fields, lines)
+    write_text(out / RESULTS, json.dumps(content_of(evaluated), indent=2) + "\n")
+    return evaluated
+
+
+def check_attacks(spec: Spec, params: AttackParams) -> None:
+    """Raise CleansetError for an attack that a command cannot be asked by."""
+    for name, attack in params.attacks.items() if isinstance(spec, CommandModel) else ():
+        if attack.uses != "classes":
+            raise CleansetError(
+                f"{name}: asks for {attack.uses}; a command answers with classes alone: expected some of "
+                f"{', '.join(BLACK_BOX)}"
+            )
+
+
+def _sources(
+    edition: Edition, roles: Sequence[str], specs: Sequence[Spec], given: Sequence[str], weights: Path
+) -> list[Spec]:
+    """The models that images are made on: those that are named, else the edition's, else those that are attacked."""
+    params = read_params(edition.folder) if roles else None
+    networks = {role: each for role, each in params.models.items() if not each.is_list} if params else {}
+    texts = [*given] or [*networks]
+    if not texts:
+        return [spec for spec in specs if not isinstance(spec, CommandModel)]
+    return parse_specs(texts, None, networks, edition.folder, weights)
+
+
+def _check_sources(specs: Sequence[Spec], others: Sequence[Spec]) -> None:
+    """Raise CleansetError for a model that transfer has no other one for."""
+    for spec in specs:
+        if all(other.text == spec.text for other in others):
+            raise CleansetError(
+                f"transfer: no other model to make images for {spec.text} on; expected --transfer-from, a second "
+                "--model, or the --edition whose models it may take"
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Evaluation:
+    """The parts of a request that all its models share."""
+
+    images: OpenedImages
+    params: AttackParams
+    asked: AskedAttacks
+    settings: "Settings"
+    out: Path
+    others: Sequence[Spec]
+
+    def attacked(self, spec: Spec, stem: str) -> "tuple[dict[str, pd.DataFrame], WarningRecord | None]":
+        """The results of all attacks on a model, by attack, and its warnings if these are asked for."""
+        from cleanset.evaluation.run import load
+        from cleanset.studies.attacks.sources import Searching
+        from cleanset.studies.attacks.stages.attack_warnings import probed
+        from cleanset.studies.attacks.stages.attacks import lpips_of
+
+        loaded = load(spec, self.settings)
+        device = self.settings.devices[0]
+        how = Searching(device, self.params.search_precision, self.settings.batch_size)
+        judge, target = self._target(loaded, lpips_of((self.asked.params_file or self.out).parent, self.params, device))
+        sources = partial(self._networks, spec, target, how)
+        found = {name: self._results(name, stem, (loaded, judge, target), how, sources) for name in self.params.attacks}
+        if not self.asked.warnings:
+            return found, None
+        return found, probed(target, self.params, sources(), how, is_command=isinstance(spec, CommandModel))
+
+    def _target(self, loaded: "NamedModel", lpips: Any) -> "tuple[Judge, AttackedModel]":
+        from cleanset.studies.attacks.judged import Judge
+        from cleanset.studies.attacks.straight_through import with_straight_through
+        from cleanset.studies.attacks.targets import AttackedModel, logits_before
+
+        name, model, files = loaded.name, loaded.loaded, self.images.files
+        judge = Judge(model, self.settings.devices[0], lpips, self.settings.precision)
+        before = logits_before(judge, name, model, files, self.params.seed)
+        searched = with_straight_through(model.network, self.asked.straight_through)
+        images = self.images.images
+        return judge, AttackedModel(name, model, images, files, before, searched=searched)
+
+    def _networks(self, spec: Spec, target: "AttackedModel", how: "Searching") -> dict[str, Any]:
+        from cleanset.evaluation.run import load
+
+        others = [other for other in self.others if other.text != spec.text]
+        return target.sources({other.text: load(other, self.settings).loaded for other in others}, how)
+
+    def _results(
+        self,
+        name: str,
+        stem: str,
+        attacked: "tuple[NamedModel, Judge, AttackedModel]",
+        how: "Searching",
+        sources: Any,
+    ) -> pd.DataFrame:
+        """The results of one attack, computed unless the folder has them."""
+        from cleanset.studies.attacks.base import Known
+        from cleanset.studies.attacks.stages.attacks import Attacking, Places, attack_images
+
+        loaded, judge, target = attacked
+        limit = self.params.images_of(name, target.name)
+        images = first_images(target.images, limit)
+        folder = AttackedFolder(self.out / "attacks" / name / stem)
+        facts = [loaded.identity, self.settings.precision, *self.asked.straight_through]
+        if self.params.attacks[name].kind == "transfer":  # type: ignore[attr-defined]
+            facts += [other.text for other in self.others]
+        places = Places(
+            self.out / "attacks" / name / f"{stem}.partial-shards", folder, json.dumps(facts), NAMED_ATTACKED
+        )
+        known = Known(self.params.seed, target.others, _no_guess, sources)
+        attacking = Attacking(self.params, name, target, judge, how)
+        if not _is_finished(folder, attacking.fingerprint(images, places)):
+            attack_images(attacking, known, images, places, keep_fingerprint=True)
+        return read_table(folder.table, NAMED_ATTACKED)
+
+
+def _no_guess() -> "Search":
+    raise CleansetError(f"{GUESS}: reads the stored predictions of a study; expected another attack")
+
+
+def _is_finished(folder: AttackedFolder, label: str) -> bool:
+    """Whether stored results are those of the same models, images, parameters and code."""
+    if not folder.record.is_file():
+        return False
+    try:
+        stored = json.loads(folder.record.read_bytes())
+    except ValueError:
+        return False
+    return isinstance(stored, dict) and stored.get("fingerprint") == label
+
+
+def _lines(
+    params: AttackParams, models: Sequence[str], results: Mapping[tuple[str, str], pd.DataFrame]
+) -> list[AttackMeasure]:
+    from cleanset.studies.attacks.stages.attack_results import measure_lines
+
+    bootstrap = Bootstrap(resamples=params.bootstrap.draws, seed=f"attacks {params.seed}")
+    return measure_lines(params, models, results, bootstrap)
+
+
+def content_of(evaluated: AttackedModels) -> dict[str, Any]:
+    """The content of the JSON file of results; shares are between 0 and 1; an undefined one is None."""
+    images, params = evaluated.images, evaluated.params
+    return {
+        "set": {
+            "name": images.name,
+            "images": len(images.images),
+            "images_sha256": images_sha256(images.images),
+            "classes": int(images.images["class_index"].nunique()),
+            "notes": list(images.notes),
+        },
+        "attacks": {name: attack.model_dump() for name, attack in params.attacks.items()},
+        "seed": params.seed,
+        "search_precision": params.search_precision,
+        "models": [_model(evaluated, model) for model in evaluated.models],
+    }
+
+
+def _model(evaluated: AttackedModels, model: str) -> dict[str, Any]:
+    measured: dict[str, dict[str, Any]] = {}
+    for line in evaluated.lines:
+        if line.model == model:
+            value, low, high = (None if isnan(each) else each for each in (line.value, line.low, line.high))
+            found = {"images": line.images, "value": value, "interval": None if low is None else [low, high]}
+            measured.setdefault(line.attack, {})[line.measure] = found
+    warned = evaluated.warnings.get(model)
+    return {
+        "model": model,
+        "robust_accuracy": measured[WORST_CASE]["robust_accuracy"],
+        "clean_accuracy": measured[WORST_CASE]["clean_accuracy"],
+        "tried_by_all": measured[WORST_CASE]["tried_by_all"]["value"],
+        "attacks": {name: measured[name] for name in evaluated.params.attacks},
+        "warnings": None if warned is None else warned.model_dump(mode="json", exclude={"role"}),
+    }

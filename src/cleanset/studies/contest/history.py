@@ -1,0 +1,194 @@
+"""Checks by git's history: submissions, answers, runs and the board's entries that were changed after their day.
+
+Merges are followed: every commit of every branch that was merged counts, and what counts is the content. Git cannot
+prove a date: whoever commits may set the clock back before anything is published (digest_log.py makes that visible).
+"""
+
+import datetime
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from cleanset.errors import CleansetError
+from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
+from cleanset.studies.contest.files import Submission
+from cleanset.studies.contest.reading import MANIFEST_YAML, SUBMISSION
+
+ENTRIES = ("answers", "board", "results/runs")
+COMMIT_DAYS = 1
+"""Days after the date of an answer, a run or an entry of the board until which it has to be committed."""
+_MARK = "commit "
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A file as one commit left it; `blob` is None where the commit removed it."""
+
+    day: datetime.date
+    at: datetime.datetime
+    path: str
+    blob: str | None
+
+
+def require_whole_history(contest: Path) -> None:
+    """Raise CleansetError for a shallow clone: the commits that it lacks may be those that matter."""
+    if git(contest, "rev-parse", "--is-shallow-repository") == "true":
+        raise CleansetError(
+            f"{contest}: a shallow clone, which lacks older commits; expected the whole history: git fetch --unshallow"
+        )
+
+
+def check_submission_unchanged(folder: Path, submission: Submission, on: datetime.date) -> None:
+    """Raise CleansetError for a submission that was committed after its day, or changed after its week.
+
+    A folder without history is accepted. Uncommitted changes count on a day `on` after the week's end; `cleanset
+    contest check` takes the last day of the files for it.
+    """
+    days = sorted({(each.at, each.day) for each in _versions(folder, ".") if each.blob is not None})
+    if not days:
+        return
+    if days[0][1] > submission.day:
+        raise CleansetError(
+            f"{folder}: first committed on {days[0][1]}; expected a commit by its date, {submission.day}: submit it as "
+            "of the day of the commit"
+        )
+    published = max(at for at, day in days if day <= submission.week)
+    later = [day for at, day in days if at > published]
+    if _tree(folder, "HEAD") != _tree(folder, _commit_at(folder, published)):
+        changed = f"changed on {max(later)}" if later else "changed by a merge"
+        raise CleansetError(
+            f"{folder}: {changed}, after its publication on {submission.week}; "
+            f"expected what was published: git checkout it from a commit before {after(submission.week, 1)}"
+        )
+    if on > submission.week and git(folder, "status", "--porcelain", "--", "."):
+        raise CleansetError(f"{folder}: differs from what is committed; expected what was published: git checkout it")
+
+
+def check_none_removed(contest: Path, on: datetime.date) -> None:
+    """Raise CleansetError for a published submission that git knows and that was removed or renamed.
+
+    Uncommitted removals count on a day `on` after the week's end, as for `check_submission_unchanged`.
+    """
+    versions = [each for each in _versions(contest, "submissions") if Path(each.path).name == MANIFEST_YAML]
+    for path in sorted({each.path for each in versions}):
+        folder = (contest / path).parent
+        week = _week_of_submission(folder)
+        mine = [each for each in versions if each.path == path]
+        removed = max((each.day for each in mine if each.blob is None), default=on)
+        was_published = week is not None and any(each.blob and each.day <= week for each in mine)
+        if week is not None and was_published and removed > week and not folder.exists():
+            raise CleansetError(
+                f"{folder}: removed or renamed on {removed}, after its publication on {week}; "
+                f"expected what was published: git checkout it from a commit before {after(week, 1)}"
+            )
+
+
+def check_entries(contest: Path) -> None:
+    """Raise CleansetError for an answer, a run or an entry of the board that was changed, removed or dated back.
+
+    Each may change until the end of its day, and has to be committed a day later at the latest.
+    """
+    versions = [each for each in _versions(contest, *ENTRIES) if each.path.endswith((".yaml", ".json"))]
+    texts = _texts(contest, sorted({each.blob for each in versions if each.blob is not None}))
+    for path in sorted({each.path for each in versions}):
+        mine = sorted((each for each in versions if each.path == path), key=lambda each: each.at)
+        found = [(each, {} if each.blob is None else _entries(path, texts[each.blob])) for each in mine]
+        file = contest / path
+        current = _entries(path, file.read_bytes()) if file.is_file() else {}
+        for version, entries in found:
+            for entry, date in sorted(entries.items()):
+                by_day = [each for each, _ in found if each.day <= date]
+                is_last_of_day = bool(by_day) and by_day[-1] is version
+                if entry not in current and (version.day > date or is_last_of_day):
+                    raise CleansetError(
+                        f"{file}: what was committed on {version.day} for {date} is changed or removed "
+                        f"({entry[:60]}…); expected it as it was on that day: git checkout it"
+                    )
+        for entry, date in sorted(current.items()):
+            first = min((each.day for each, entries in found if entry in entries), default=None)
+            if first is not None and first > after(date, COMMIT_DAYS):
+                raise CleansetError(
+                    f"{file}: an entry of {date}, first committed on {first} ({entry[:60]}…); expected a commit by "
+                    f"{after(date, COMMIT_DAYS)}: date it on the day of the commit"
+                )
+
+
+def _entries(path: str, content: bytes) -> dict[str, datetime.date]:
+    """The dated entries of a file, as JSON with sorted keys; empty for what cannot be read."""
+    try:
+        found = json.loads(content) if path.endswith(".json") else yaml.load(content, yaml.CSafeLoader)
+        if path.startswith("answers/"):
+            pairs = [([key, value], value["date"]) for key, value in found["answers"].items()]
+        else:
+            pairs = [(each, each["date"]) for each in (found if isinstance(found, list) else [found])]
+        return {json.dumps(entry, sort_keys=True, default=str): parse_day(date) for entry, date in pairs}
+    except (ValueError, yaml.YAMLError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def _versions(folder: Path, *paths: str) -> list[_Version]:
+    """Every version of the files below some paths, in all commits up to now; of merges what they themselves changed."""
+    log = git(
+        folder, "log", "--full-history", "-c", "--raw", "--no-renames", "--no-abbrev", "--relative",
+        f"--format={_MARK}%cI", "--", *paths,
+    )  # fmt: skip
+    found: list[_Version] = []
+    at = datetime.datetime.min
+    for line in (log or "").splitlines():
+        if line.startswith(_MARK):
+            at = datetime.datetime.fromisoformat(line.removeprefix(_MARK))
+        elif line.startswith(":"):
+            fields, _, path = line.partition("\t")
+            # of a merge there is a mode and a digest of each parent; those of the result are the last ones
+            *_, blob, _status = fields.split()
+            found.append(_Version(day_of(at), at, path, None if set(blob) == {"0"} else blob))
+    return found
+
+
+def _commit_at(folder: Path, at: datetime.datetime) -> str:
+    """The commit of an instant that changed the folder; of several the last one."""
+    lines = (git(folder, "log", "--full-history", "--format=%H %cI", "--", ".") or "").splitlines()
+    return next(line.split()[0] for line in lines if datetime.datetime.fromisoformat(line.split()[1]) == at)
+
+
+def _tree(folder: Path, commit: str) -> str | None:
+    return git(folder, "rev-parse", f"{commit}:./")
+
+
+def _texts(folder: Path, blobs: Sequence[str]) -> dict[str, bytes]:
+    """The contents of blobs, read by one process."""
+    done = subprocess.run(
+        ["git", "cat-file", "--batch"], cwd=folder, input="\n".join(blobs).encode(), capture_output=True, check=False
+    )
+    return dict(_batch(done.stdout))
+
+
+def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
+    place = 0
+    while place < len(output):
+        end = output.index(b"\n", place)
+        blob, _, size = output[place:end].decode().split()
+        yield blob, output[end + 1 : end + 1 + int(size)]
+        place = end + 2 + int(size)
+
+
+def _week_of_submission(folder: Path) -> datetime.date | None:
+    """The week of the day in the folder's name; None for any other name."""
+    match = SUBMISSION.fullmatch(folder.name)
+    try:
+        return week_of_day(parse_day(match[1])) if match else None
+    except ValueError:
+        return None
+
+
+def git(folder: Path, *arguments: str) -> str | None:
+    """The output of git; None without git or without a repository."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

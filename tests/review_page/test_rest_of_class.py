@@ -1,0 +1,181 @@
+"""The parts behind the keys for all the rest and for an exception, without a browser."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cleanset.edition.paths import Edition
+from cleanset.review.save import VerdictChange, save, save_all
+from cleanset.review.verdicts import Review
+from cleanset.review_page.keys import Screen
+from cleanset.review_page.library import Library
+from cleanset.review_page.likeliest import likeliest_reason
+from cleanset.review_page.notices import Notice, UnreadNotices
+from cleanset.review_page.server import open_session
+from cleanset.review_page.tab import Tab
+from cleanset.review_page.view import render
+from cleanset.saving import ChangedMeanwhileError
+
+from .reviewing import reviews
+from .test_parts import GOLDFISH, library, tab_of
+
+__all__ = ["library"]
+
+GRID = {"verdict": "clean", "seen": "grid"}
+LONG_ENOUGH = 0.4
+
+
+def take_all(tab: Tab, seconds: dict[str, float] | None = None) -> str:
+    """Press the key for all the rest; what the page says."""
+    shown = tab.cursor.images()
+    looked = dict.fromkeys(shown, LONG_ENOUGH) if seconds is None else seconds
+    tab.press("a", shown, screen=Screen(tab.wnid, looked, tab.pressed))
+    assert tab.notice is not None
+    render(tab)
+    return tab.notice.text
+
+
+def test_only_what_was_looked_at_for_long_enough_is_taken(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    first, second, *_ = tab.cursor.images()
+    said = take_all(tab, {first: LONG_ENOUGH, second: LONG_ENOUGH - 0.01, "ILSVRC2012_val_00000001": 9.0})
+    assert said.startswith("1 image is clean. Left: cards 2, 3, ")
+    assert reviews(edition) == {GOLDFISH: {first: GRID}}
+    assert take_all(tab, {}).startswith("Left: cards 2, 3, ")
+    assert tab.notice is not None
+    assert tab.notice.is_error
+    tab.press("Enter", [first, second])
+    assert take_all(tab) == "a takes the images that are side by side: Esc goes back to them."
+    assert reviews(edition) == {GOLDFISH: {first: GRID}}
+    assert tab.cursor.focus == second
+
+
+@pytest.mark.parametrize("verdict", ["reject", "unsure", "clean"])
+def test_what_somebody_rejected_is_left(edition: Path, library: Library, verdict: str) -> None:
+    """With two reviewers needed, the other's verdict does not settle the image."""
+    params = (edition / "params.yaml").read_text()
+    params = params.replace("policy: single", "policy: majority").replace("min_reviewers: 1", "min_reviewers: 2")
+    (edition / "params.yaml").write_text(params)
+    tab = tab_of(edition, library)
+    first = tab.cursor.images()[0]
+    fields = {"verdict": verdict, "sha256": library.images[first].sha256}
+    fields |= {"reason": "blur"} if verdict == "reject" else {}
+    save(edition / "reviews", "ben", GOLDFISH, first, Review.model_validate(fields))
+    from cleanset.review_page.library import open_library
+
+    tab = tab_of(edition, open_library(Edition(edition)))
+    assert first in tab.cursor.queued()
+    said = take_all(tab)
+    assert (first in reviews(edition)[GOLDFISH]) == (verdict == "clean")
+    assert ("Left: card 1, to be decided on by itself." in said) == (verdict != "clean")
+
+
+def test_one_write_one_step_and_notes(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    first, second = tab.cursor.images()[:2]
+    tab.press("e", [first])
+    tab.leave_note("a reflection, not a stamp")
+    tab.press("Enter", [first])
+    render(tab)  # opened
+    tab.press("Escape", [first])
+    assert "goldfish is settled." in take_all(tab)
+    saved = reviews(edition)[GOLDFISH]
+    assert saved[first] == {"verdict": "clean", "seen": "single", "note": "a reflection, not a stamp"}
+    assert saved[second] == GRID
+    assert len(tab.history.steps) == 1
+    tab.press("z", [])
+    assert reviews(edition) == {}
+    render(tab)
+    assert tab.session.notes == {(tab.cursor.class_index, first): "a reflection, not a stamp"}
+    tab.press("c", [first])
+    assert reviews(edition)[GOLDFISH][first]["note"] == "a reflection, not a stamp"
+
+
+def test_nothing_of_it_is_written_over_a_verdict_that_was_not_shown(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    second = tab.cursor.images()[1]
+    sha256 = library.images[second].sha256
+    save(edition / "reviews", "ada", GOLDFISH, second, Review(verdict="unsure", sha256=sha256))
+    assert "changed meanwhile" in take_all(tab)
+    assert reviews(edition) == {GOLDFISH: {second: {"verdict": "unsure"}}}
+
+
+def test_a_key_of_the_class_before_decides_nothing_here(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    before = tab.cursor.images()
+    tab.press("n", before)
+    for key in ("c", "a", "guess", "reason"):
+        shown = [*before, *tab.cursor.images()]
+        screen = Screen(GOLDFISH, dict.fromkeys(shown, 9.0), answered=0, reason="w")
+        tab.press(key, shown, card=tab.cursor.images()[0], screen=screen)
+    assert tab.notice is not None
+    assert "4 keys were pressed before the images were shown" in tab.notice.text
+    assert reviews(edition) == {}
+    tab.press("ArrowRight", [], screen=Screen(tab.wnid, answered=tab.pressed))
+    assert tab.notice is None
+
+
+def test_the_board_decides_one_by_one(edition: Path, library: Library) -> None:
+    tab = Tab(open_session(Edition(edition), library, "board"))
+    tab.start(next(iter(library.classes)))
+    render(tab)
+    assert "decide on each image by itself" in take_all(tab)
+    assert reviews(edition, "board") == {}
+
+
+def test_the_reason_of_the_last_exception_can_be_changed_after_its_class(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    class_index, last = tab.cursor.class_index, ""
+    while tab.cursor.class_index == class_index:
+        shown = tab.cursor.images()
+        last = tab.cursor.asked()[0]
+        tab.press("guess", shown, card=last, screen=Screen(tab.wnid, reason="border"))
+        render(tab)
+    assert tab.notice is not None
+    assert "Rejected last: border; Shift and a reason's key changes it." in tab.notice.text
+    tab.press("reason", tab.cursor.images(), screen=Screen(tab.wnid, reason="k"))
+    assert reviews(edition)[GOLDFISH][last] == {"verdict": "reject", "reason": "duplicate"}
+    assert tab.cursor.own() is None
+
+
+def test_the_likeliest_reason() -> None:
+    none: Counter[str] = Counter()
+    overall = Counter({"noise": 3, "text": 2, "watermark": 1})
+    assert likeliest_reason((), none, none) == "watermark"
+    assert likeliest_reason((), none, Counter({"noise": 3})) == "noise"
+    assert likeliest_reason((), Counter({"blur": 1}), overall) == "blur"
+    assert likeliest_reason(["text"], none, none) == "watermark"  # a line near an edge
+    assert likeliest_reason(["text"], Counter({"blur": 5}), overall) == "text"
+    assert likeliest_reason(["border", "text"], none, Counter({"border": 1})) == "border"
+
+
+def test_notices_stay_until_they_could_be_read() -> None:
+    unread = UnreadNotices()
+    unread.begin(0)
+    assert unread.add(Notice("one"), 1) == Notice("one")
+    unread.begin(0)  # typed before the answer to 1 was shown
+    assert unread.count_not_shown(2) == Notice(
+        "one Not saved. An image was not shown yet when the key was pressed: look, and press it again", True
+    )
+    unread.begin(1)
+    assert "Not saved. 2 keys" in (unread.count_not_shown(3) or Notice("")).text
+    unread.begin(3)
+    assert unread.add(None, 4) is None
+
+
+def test_all_or_none_is_saved(tmp_path: Path) -> None:
+    first, second = (f"ILSVRC2012_val_0000000{number}" for number in (1, 2))
+    clean = Review(verdict="clean", seen="grid", sha256="0" * 64)
+    save_all(tmp_path, "ada", GOLDFISH, {second: VerdictChange(clean, None), first: VerdictChange(clean, None)})
+    path = tmp_path / "ada" / f"{GOLDFISH}.yaml"
+    before = path.read_text()
+    entry = f"    verdict: clean\n    seen: grid\n    sha256: '{'0' * 64}'\n"
+    assert before == f"{GOLDFISH}:\n  {first}:\n{entry}  {second}:\n{entry}"
+    other = clean.model_copy(update={"verdict": "unsure", "seen": None})
+    with pytest.raises(ChangedMeanwhileError, match="found verdict clean, seen grid, expected no verdict"):
+        save_all(tmp_path, "ada", GOLDFISH, {first: VerdictChange(other, clean), second: VerdictChange(other, None)})
+    assert path.read_text() == before
+    # from another place, seen in another way: no conflict, and the file stays
+    save(tmp_path, "ada", GOLDFISH, first, clean.model_copy(update={"seen": None}), expected=None)
+    assert path.read_text() == before

@@ -1,0 +1,223 @@
+"""`attacks evaluate` on a folder of drawn images: models of one's own, a command, what is written, what is refused."""
+
+import json
+import sys
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
+from cleanset.evaluation.command import Wanted
+from cleanset.studies.attacks import pgd
+from cleanset.studies.attacks.evaluation import AskedAttacks, AttackedModels, attack_params, run
+from cleanset.studies.attacks.pgd import PgdAttack
+from cleanset.studies.attacks.spsa import SpsaAttack
+from cleanset.studies.attacks.terminal import as_text
+
+pytestmark = pytest.mark.slow
+
+MODULE = '''
+import numpy as np
+import torch
+
+class Colours(torch.nn.Module):
+    """Class 0 for red images, class 1 for green ones."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+        self.weight = torch.nn.Parameter(torch.tensor(10.0))
+
+    def forward(self, pixels):
+        means = self.step(pixels).mean(dim=(2, 3)) * self.weight
+        return torch.nn.functional.pad(means[:, :2], (0, 998), value=-9)
+
+class Rounded(torch.nn.Module):
+    def forward(self, pixels):
+        return torch.round(pixels * 51) / 51
+
+def small(image):
+    return np.asarray(image.resize((8, 8))).transpose(2, 0, 1)
+
+def honest(): return Colours(torch.nn.Identity()), small
+def rounded(): return Colours(Rounded()), small
+'''
+COMMAND = """
+import sys
+from pathlib import Path
+from PIL import Image
+for path in sorted(Path(sys.argv[-1]).iterdir()):
+    red, green, _ = Image.open(path).resize((1, 1)).getpixel((0, 0))
+    print(f"{path.name}, {'n01440764' if red > green else 'n01443537'}")
+"""
+EPS = "8/255"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Six images of each of two classes, some far from the other one and some near, beside the modules."""
+    folder = tmp_path_factory.mktemp("attacked")
+    for number, distance in enumerate((6, 8, 10, 10, 60, 60)):
+        for wnid, sign in (("n01440764", 1), ("n01443537", -1)):
+            path = folder / "set" / wnid / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (12, 12), (120 + sign * distance // 2, 120 - sign * distance // 2, 20)).save(path)
+    (folder / "mine.py").write_text(MODULE)
+    (folder / "answer.py").write_text(COMMAND)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sys, "path", [str(folder), *sys.path])
+        yield folder
+    sys.modules.pop("mine", None)
+
+
+def evaluated(folder: Path, out: str, models: list[str], names: str, **others: object) -> AttackedModels:
+    asked = AskedAttacks(tuple(names.split(",")), eps=EPS, **others)  # type: ignore[arg-type]
+    return run(Edition(folder), Wanted(str(folder / "set"), models, device="cpu"), asked, folder / out)
+
+
+@pytest.fixture(scope="module")
+def both(folder: Path) -> AttackedModels:
+    """PGD and images made on the other model; 8 of 255 reach the other class from eight images."""
+    return evaluated(folder, "both", ["mine:honest", "mine:rounded"], "pgd,transfer")
+
+
+def accuracies(found: AttackedModels, model: str) -> list[float]:
+    lines = [found.value("worst_case", model, name) for name in ("clean_accuracy", "robust_accuracy")]
+    return [line.value for line in lines if line is not None]
+
+
+def success(found: AttackedModels, attack: str, model: str) -> float:
+    line = found.value(attack, model, "success")
+    assert line is not None
+    return line.value
+
+
+def test_the_worst_case_comes_first(both: AttackedModels) -> None:
+    """PGD finds nothing on rounded pixels, where images of the other model break all but the four far ones."""
+    assert accuracies(both, "mine:honest") == pytest.approx([1, 4 / 12])
+    assert accuracies(both, "mine:rounded") == pytest.approx([1, 4 / 12])
+    assert success(both, "pgd", "mine:honest") == pytest.approx(8 / 12)
+    assert success(both, "pgd", "mine:rounded") == 0
+    assert success(both, "transfer", "mine:rounded") == pytest.approx(8 / 12)
+
+
+def test_the_warnings(both: AttackedModels) -> None:
+    signs = {model: {each.sign for each in record.warnings} for model, record in both.warnings.items()}
+    assert signs == {
+        "mine:honest": set(),
+        "mine:rounded": {"no_gradient", "black_box_better", "transfer_beats_gradient"},
+    }
+
+
+def test_what_is_printed(both: AttackedModels) -> None:
+    text = StringIO()
+    Console(file=text, width=80, color_system=None).print(as_text(both), highlight=False)
+    lines = text.getvalue().splitlines()
+    assert lines[0].endswith("set: 12 images of 2 classes")
+    assert any(line.split() == ["mine:rounded", "12", "100.0", "33.3", "(13.8–60.9)"] for line in lines)
+    assert "mine:honest: no sign that it only looks strong (12 images)" in lines
+    assert all(len(line.rstrip()) <= 80 for line in lines)
+
+
+def test_what_is_written(folder: Path, both: AttackedModels) -> None:
+    """Every changed image as a file in its ball; the results as JSON, without a path of this machine."""
+    results = json.loads((folder / "both" / "attack_results.json").read_text())
+    assert [each["model"] for each in results["models"]] == ["mine:honest", "mine:rounded"]
+    robust = results["models"][1]["robust_accuracy"]
+    assert (robust["images"], robust["value"]) == (12, 0.333333333)
+    assert results["attacks"]["pgd"]["eps"] == 8 / 255
+    for path in (folder / "both" / "attacks" / "pgd" / "mine_honest" / "images").rglob("*.png"):
+        clean = np.asarray(Image.open(folder / "set" / path.parent.name / path.stem).resize((8, 8)), np.int64)
+        assert np.abs(clean - np.asarray(Image.open(path))).max() <= 8
+    record = (folder / "both" / "attacks" / "transfer" / "mine_rounded" / "record.json").read_text()
+    assert str(folder) not in record
+
+
+def test_what_is_finished_is_not_computed_again(
+    folder: Path, both: AttackedModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path: path.read_bytes() for path in (folder / "both").rglob("*") if path.is_file()}
+    monkeypatch.setattr(pgd, "gradient", lambda *_: pytest.fail("computed again"))
+    evaluated(folder, "both", ["mine:honest", "mine:rounded"], "pgd,transfer", warnings=False)
+    after = {path: path.read_bytes() for path in (folder / "both").rglob("*.p*") if path.is_file()}
+    assert after == {path: before[path] for path in after}
+    with pytest.raises(pytest.fail.Exception, match="computed again"):
+        evaluated(folder, "both", ["mine:honest"], "pgd", warnings=False, straight_through=["step"])
+
+
+def test_steps_that_gradients_pass_straight_through(folder: Path) -> None:
+    found = evaluated(folder, "bpda", ["mine:rounded"], "pgd", straight_through=["step"], warnings=False)
+    assert success(found, "pgd", "mine:rounded") == pytest.approx(8 / 12)
+
+
+def test_a_command(folder: Path) -> None:
+    """It is asked for classes; images made on a network with a gradient break it; other signs cannot be told."""
+    command = f"command:{sys.executable} answer.py"
+    found = evaluated(folder, "command", [command], "none,transfer", transfer_from=["mine:honest"], images=4)
+    assert accuracies(found, command) == [1, 0]
+    record = found.warnings[command]
+    assert record.warnings == ()
+    assert {each.text for each in record.not_told} == {"a command answers with classes alone"}
+
+
+@pytest.mark.parametrize(
+    ("models", "names", "message"),
+    [
+        (["mine:honest"], "fgsm", r"unknown --attacks 'fgsm'; expected one of none, "),
+        (["mine:honest"], "guess", "--attacks guess: reads the stored predictions of a study"),
+        (["mine:honest"], "pgd,pgd", "--attacks pgd: given twice"),
+        (
+            ["mine:honest"],
+            "transfer",
+            "transfer: no other model to make images for mine:honest on; expected",
+        ),
+        (["mine:nothing"], "pgd", "--model mine:nothing: mine has no nothing; expected a callable"),
+        (
+            ["command:true"],
+            "pgd",
+            "pgd: asks for gradients; a command answers with classes alone: expected",
+        ),
+        (["command:true"], "square", "square: asks for logits; a command answers with classes alone"),
+        (["command:no-such-program x"], "none", "no program 'no-such-program' here or on the PATH"),
+        (["command:true"], "none", r"command:true: no answer to \d+ of \d+ images, 00000.png among them"),
+        (["command:false"], "none", "command:false: ends with exit code 1"),
+        (["command:echo a,b"], "none", "line 1 of its output: 'a,b .*; expected a file that it was given"),
+        (["command:'"], "none", "No closing quotation; expected a command as a shell reads it"),
+    ],
+)
+def test_what_is_refused(folder: Path, models: list[str], names: str, message: str) -> None:
+    with pytest.raises(CleansetError, match=message) as error:
+        evaluated(folder, "refused", models, names)
+    assert "\n" not in str(error.value)
+
+
+def test_the_params_of_a_request(tmp_path: Path) -> None:
+    """Without a file all that have an Linf ball share one around the image; a file is as a study's."""
+    found = attack_params(AskedAttacks(("pgd", "spsa", "boundary"), eps=EPS, images=5))
+    attacks = found.attacks
+    assert isinstance(attacks["pgd"], PgdAttack)
+    assert isinstance(attacks["spsa"], SpsaAttack)
+    assert (attacks["pgd"].eps, attacks["spsa"].eps, attacks["spsa"].after) == (8 / 255, 8 / 255, None)
+    assert (attacks["boundary"].ball.eps, found.images, found.probe.eps) == (10, 5, 8 / 255)  # type: ignore[union-attr]
+    path = tmp_path / "wanted.yaml"
+    path.write_text("attacks: {far: {kind: pgd, norm: L2, eps: 0.5}, pgd: {}}\n")
+    assert list(attack_params(AskedAttacks(params_file=path)).attacks) == ["far", "pgd"]
+    assert list(attack_params(AskedAttacks(("far",), path)).attacks) == ["far"]
+    with pytest.raises(CleansetError, match=r"wanted\.yaml: attack 'square'; expected one of far, pgd"):
+        attack_params(AskedAttacks(("square",), path))
+    path.write_text("wrapped: {mine: {model: standard, wrapper: uninteresting}}\n")
+    with pytest.raises(CleansetError, match=r"wanted\.yaml: wrapped: models are named by --model here"):
+        attack_params(AskedAttacks(("pgd",), path))
+    with pytest.raises(CleansetError, match="neither --attacks nor --params"):
+        AskedAttacks.of(None, None, None, None, None, None, True)
+    with pytest.raises(CleansetError, match="--eps 8/255: goes without --params"):
+        AskedAttacks.of("pgd", path, EPS, None, None, None, True)
+    with pytest.raises(CleansetError, match=r"--attacks: .*eps.*expected a number, or a fraction"):
+        attack_params(AskedAttacks(("pgd",), eps="large"))
