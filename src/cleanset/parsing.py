@@ -1,8 +1,9 @@
-"""Parsing JSON and CSV; any problem is one line."""
+"""Parsing JSON, CSV and ranges; any problem is one line."""
 
 import csv
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
@@ -12,6 +13,7 @@ from cleanset.errors import CleansetError, reason
 from cleanset.validation import shown
 
 MAX_DEPTH = 100
+_RANGE = re.compile(r"([0-9]{1,3})-([0-9]{1,3})")
 _NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 
 
@@ -71,3 +73,14 @@ def parse_csv(text: str, columns: tuple[str, ...], where: str) -> Iterator[tuple
             yield rows.line_num, dict(zip(columns, row, strict=True))
     except csv.Error as error:
         raise CleansetError(f"{where}, line {rows.line_num}: not CSV ({reason(error)}); expected {expected}") from None
+
+
+def parse_ranges(text: str) -> frozenset[int]:
+    """The class indices of a text such as 0-499 or 0-99,300-399. Raises ValueError for any other text."""
+    found: set[int] = set()
+    for part in text.split(","):
+        ends = _RANGE.fullmatch(part.strip())
+        if ends is None or int(ends[1]) > int(ends[2]):
+            raise ValueError(f"{shown(part)}: expected ranges of class indices such as 0-499 or 0-99,300-399")
+        found.update(range(int(ends[1]), int(ends[2]) + 1))
+    return frozenset(found)

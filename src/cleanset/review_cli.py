@@ -31,6 +31,7 @@ def review(
     look_again: Annotated[
         Path | None, typer.Option(help="look_again.csv of a study: its images are shown among the conflicts.")
     ] = None,
+    share: Annotated[str | None, typer.Option(help="Your part of the classes, such as 1/3.")] = None,
     audit: Annotated[
         int | None, typer.Option(min=1, help="Look again at images of a finished set: how many are drawn at random.")
     ] = None,
@@ -72,7 +73,7 @@ def review(
     if reviewer is not None:
         from cleanset.review_page import server
 
-        server.run(Edition(edition), reviewer, host, port, browser, look_again)
+        server.run(Edition(edition), reviewer, host, port, browser, look_again, share=share)
         return
     if not status:
         typer.echo(context.get_help())
@@ -143,6 +144,17 @@ def bind(
     from cleanset.review.save import bind_reviews
 
     typer.echo(f"{bind_reviews(Edition(edition), reviewer)} reviews now have the SHA-256 of their images")
+
+
+@app.command()
+def guidelines(edition: Folder = HERE) -> None:
+    """Write the usual review guidelines into reviews/GUIDELINES.md, to be edited.
+
+    The review page shows them (h), and finished sets have a copy of the file.
+    """
+    from cleanset.review.guidelines import write_guidelines
+
+    typer.echo(f"{write_guidelines(Edition(edition).reviews)}: edit it; the review page shows it with h")
 
 
 @app.command("import")

@@ -4,7 +4,7 @@ In CROPS and CROP_SCORES, where an image may have several crops, the box belongs
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
@@ -329,10 +329,10 @@ VOTES = Table(
 )
 
 
-def write_table(path: Path, frame: pd.DataFrame, table: Table) -> None:
+def write_table(path: Path, frame: pd.DataFrame, table: Table, texts: Mapping[str, str] | None = None) -> None:
     """Write `frame` sorted by its key: the same rows give the same bytes.
 
-    Raises ValueError if a key occurs twice.
+    `texts`: texts by name that go with the table, for `text_of_table`. Raises ValueError if a key occurs twice.
     """
     keys = pd.Series(_keys(*(frame[name] for name in table.key)), index=frame.index, dtype=object).sort_values()
     if keys.duplicated().any():
@@ -341,9 +341,18 @@ def write_table(path: Path, frame: pd.DataFrame, table: Table) -> None:
     # from_pandas: pandas has NaN where Parquet shall have null
     columns = [pa.array(frame[field.name].tolist(), type=field.type, from_pandas=True) for field in table.schema]
     content = pa.Table.from_arrays(columns, schema=table.schema)
+    if texts:
+        content = content.replace_schema_metadata(dict(sorted(texts.items())))
     with replacing(path) as partial, partial.open("wb") as file:
         has_checksums = table.version is not None and table.version.has_checksums
         pq.write_table(content, file, compression="zstd", compression_level=9, write_page_checksum=has_checksums)
+
+
+def text_of_table(path: Path, name: str) -> str | None:
+    """A text that was written with a table; None if there is none of this name."""
+    metadata = _read(path).schema.metadata or {}
+    text = metadata.get(name.encode())
+    return None if text is None else text.decode()
 
 
 def _keys(*columns: Iterable[Any]) -> list[tuple[Any, ...]]:

@@ -14,11 +14,12 @@ import pytest
 import yaml
 from dvc.dirs import site_cache_dir
 
-from cleanset.edition.params import Model
+from cleanset.edition.params import Model, ReviewPolicy
 from cleanset.exports.manifest import COLUMNS
 from cleanset.published import digests
 from cleanset.published.choice import PublishedChoice
 from cleanset.published.selected_images import select_images
+from cleanset.review.shares import assigned_share
 from cleanset.review.verdicts import parse_reviews
 from tests.checkouts import Checkout
 from tests.documents import all_blocks, block, blocks, pages, shell
@@ -41,6 +42,7 @@ ARCHIVE = "ILSVRC2012_img_val.tar"
 NOT_RUN = {
     INSTALL: "docs/use.md: another address, revision and folder than README's, whose lines run",
     "make review REVIEWER=ada": "serves a page until it is stopped: tests/review_page starts the server",
+    "cleanset review --reviewer ada --share 1/3": "serves a page: tests/review_page/test_sharing.py starts it",
     "cleanset review --audit 281 --model norm_robust --reviewer cy": "serves a page until it is stopped: "
     "tests/review_page/test_gold_and_audit.py looks at the draws",
     "cleanset review gold data/gold --planted 50 --published 50 --settled 20 --clean 30": "needs an edition with such "
@@ -116,7 +118,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/use.md", "python"): 3,
         ("docs/evaluate.md", "python"): 1,
         ("docs/curate.md", "yaml"): 2,
-        ("docs/review.md", "yaml"): 2,
+        ("docs/review.md", "yaml"): 3,
         ("docs/review.md", "text"): 1,
         ("docs/review.md", "python"): 1,
         ("docs/attacks.md", "yaml"): 1,
@@ -420,6 +422,11 @@ def test_the_example_review_is_valid(repository: Path) -> None:
     text = blocks(repository, "yaml", "docs/review.md")[0].replace("3f6c0a…", SHA256)
     (vote,) = parse_reviews(text, "n02782093", "docs/review.md")
     assert vote.review.box == (0, 0, 480, 330)
+    found = [each for each in blocks(repository, "yaml", "docs/review.md") if "assign" in each]
+    policy = ReviewPolicy.model_validate(yaml.safe_load(found[0])["review"])
+    share = assigned_share(range(1000), "ben", policy.assign, policy.overlap)
+    assert share is not None
+    assert (len(share.common), min(share.classes - share.common)) == (50, 500)
 
 
 def test_the_example_model_is_valid(repository: Path) -> None:

@@ -7,6 +7,7 @@ import yaml
 from ruamel.yaml import YAML
 
 from cleanset.errors import CleansetError
+from cleanset.review.store import check_note, review_file
 from cleanset.review.verdicts import Review, parse_reviews
 from tests.review.texts import GOLDFISH, IMAGE, SHA, TENCH, clean, crop, entry
 
@@ -276,6 +277,18 @@ def test_the_committed_files_read_alike_in_both_versions_of_yaml(repository: Pat
         found = {path.stem: {vote.image_id: vote.review.model_dump(mode="json", exclude_unset=True) for vote in votes}}
         assert found == yaml.load(text, Loader=yaml.CSafeLoader)
         assert found == YAML(typ="safe").load(text)
+
+
+def test_a_long_name_and_a_long_note(tmp_path: Path) -> None:
+    """A file system could not have the one, and a set would carry the other."""
+    assert review_file(tmp_path, "a" * 64, "n01443537").parent.name == "a" * 64
+    with pytest.raises(CleansetError, match=r"\(300 characters\)': expected a name of .*, at most 64"):
+        review_file(tmp_path, "a" * 300, "n01443537")
+    note = "x" * 3_000_000
+    review = Review(verdict="clean", sha256="0" * 64, note=note)
+    with pytest.raises(CleansetError, match=r"a note of 3,000,000 characters; expected at most 10,000: shorten it"):
+        check_note("ada", review, "here")
+    check_note("ada", review.model_copy(update={"note": note[:10_000]}), "here")
 
 
 @pytest.mark.filterwarnings("error")

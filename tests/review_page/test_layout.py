@@ -94,7 +94,7 @@ def test_the_zoom_is_kept_from_image_to_image(start: Serve, visit: Open) -> None
     at.press("r")
     assert at.mode == "reason"
     assert at.page.is_visible("#overlay.zoom .cropper-canvas img")
-    assert at.page.is_visible("#overlay.zoom button[data-key=w]")
+    assert at.page.is_visible("#below button[data-key=w]")
 
 
 @pytest.fixture

@@ -206,7 +206,10 @@ def test_what_cannot_start_says_why(edition: Path, start: Serve) -> None:
         assert (done.returncode, done.stdout) == (1, "")
         return done.stderr
 
-    assert answer("../ada") == "error: reviewer '../ada': expected a name of small letters, digits, - and _\n"
+    assert answer("../ada") == (
+        "error: reviewer '../ada': expected a name of small letters, digits, - and _, at most 64\n"
+    )
+    assert "(300 characters)': expected a name of" in answer("a" * 300)
     server = start()
     assert f"127.0.0.1:{server.port}: Address already in use" in answer("ada", "--port", str(server.port))
     (edition / "params.yaml").unlink()

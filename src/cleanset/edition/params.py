@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError, cut
+from cleanset.parsing import parse_ranges
 from cleanset.sections import Role, Section, Sha256
 from cleanset.selection.rule import Label, Order, Pool, Rule
 from cleanset.validation import first_problem, join_names, missing_keys, shown
@@ -155,6 +156,8 @@ class ReviewPolicy(Section):
     `unknown_boxes`: whether a crop whose box is not known stays open until it is drawn, or is kept for counting only,
     and never exported.
     `accept`: the bases of the verdicts that count; of any other the image is asked again.
+    `assign`: by reviewer, the class indices that they are asked for, such as 0-499; everybody all, if empty.
+    `overlap`: the share of the classes that everyone is asked for where the work is split.
     `seconds_per_image`: how long the review page shows an image at least before it can be taken as clean with others.
     `opinions`: CSV files, relative to the edition's folder, of what others found on images; the page shows them, and
     they decide nothing.
@@ -170,6 +173,8 @@ class ReviewPolicy(Section):
     crops: Literal["last", "in_rank"] = "last"
     unknown_boxes: Literal["open", "count"] = "open"
     accept: list[str] = Field(default_factory=lambda: list(BASES))
+    assign: dict[str, str] = Field(default_factory=dict)
+    overlap: Annotated[float, Field(ge=0, le=1)] = 0.05
     seconds_per_image: Annotated[float, Field(ge=0, le=60)] = 0.4
     opinions: list[str] = Field(default_factory=list)
     gold: Gold | None = None
@@ -187,6 +192,13 @@ class ReviewPolicy(Section):
         if "explicit" not in accept or not set(accept) <= set(BASES) or len(set(accept)) != len(accept):
             raise ValueError(f"expected explicit and any others of {', '.join(BASES)}, each once")
         return accept
+
+    @field_validator("assign")
+    @classmethod
+    def _ranges(cls, assign: dict[str, str]) -> dict[str, str]:
+        for text in assign.values():
+            parse_ranges(text)
+        return assign
 
     @property
     def unreviewed_are_clean(self) -> bool:

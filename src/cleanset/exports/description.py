@@ -249,7 +249,7 @@ _DETERMINING: dict[str, Any] = {
 }
 """The parameters that decide what is in a set, beside those of the scores, which their record has."""
 
-_DECIDES_NOTHING = {"review": {"gold", "opinions", "seconds_per_image"}}
+_DECIDES_NOTHING = {"review": {"assign", "gold", "opinions", "overlap", "seconds_per_image"}}
 """Parameters in these sections that only reviewing reads."""
 
 

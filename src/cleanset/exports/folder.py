@@ -12,6 +12,7 @@ from cleanset.exports.description import Release
 from cleanset.exports.manifest import MANIFEST, Entry, manifest_csv
 from cleanset.exports.manifest_check import read_manifest
 from cleanset.files import open_descriptor, sha256, write_text
+from cleanset.review.store import GUIDELINES
 
 METADATA = "metadata.csv"
 """The manifest once more, as the library `datasets` wants it: class_index is called label, file file_name."""
@@ -24,11 +25,11 @@ ZENODO = ".zenodo.json"
 CHECKSUMS = "checksums.sha256"
 """The digests of the others, as `sha256sum` writes and checks them; those of the images are in the manifest."""
 SIGNATURE = f"{CHECKSUMS}.sig"
-DESCRIPTIONS = (ZENODO, LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
+DESCRIPTIONS = (ZENODO, GUIDELINES, LICENCE, CARD, CROISSANT, MANIFEST, METADATA, REJECTED_CSV)
 """The files that describe a set, sorted by name."""
-OPTIONAL = (ZENODO, LICENCE, CARD, REJECTED_CSV)
+OPTIONAL = (ZENODO, GUIDELINES, LICENCE, CARD, REJECTED_CSV)
 """Descriptions that a set may lack: a rebuilt one lacks REJECTED_CSV, only a published one has LICENCE and
-ZENODO."""
+ZENODO, and only that of an edition with guidelines of its own has GUIDELINES."""
 
 _CHECKSUM = re.compile(r"^([0-9a-f]{64})  (.+)$", re.MULTILINE)
 

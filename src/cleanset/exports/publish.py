@@ -28,6 +28,7 @@ from cleanset.exports.manifest import MANIFEST, Entry
 from cleanset.exports.signature import sign
 from cleanset.exports.zenodo import zenodo_json
 from cleanset.files import new_folder, sha256
+from cleanset.review.store import GUIDELINES
 
 WORD_ON_TERMS = (
     "These are ImageNet's images, whole or cropped. Its terms of access allow research and education, nothing "
@@ -111,7 +112,7 @@ def _publishable(export: Path) -> tuple[list[Entry], Release]:
 
 def _texts(export: Path, entries: Sequence[Entry], release: Release, with_images: bool) -> dict[str, bytes]:
     """The files that describe the set, by name."""
-    names = (CARD, CROISSANT, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
+    names = (CARD, CROISSANT, GUIDELINES, MANIFEST, *((METADATA,) if with_images else ()), REJECTED_CSV)
     texts = {name: read_regular_file(export / name) for name in names if (export / name).is_file()}
     texts[ZENODO] = zenodo_json(entries, release, with_images).encode()
     texts[LICENCE] = licence_text(release.reviewers).encode()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleanset.dataset.ilsvrc import class_indices
-from cleanset.errors import CleansetError
+from cleanset.errors import CleansetError, cut
 from cleanset.files import read_text
 from cleanset.images.boxes import Crop, check_crop
 from cleanset.review.gold import GOLD_KEY, read_gold_key, without_golds
@@ -22,10 +22,21 @@ BOARD = "board"
 NOTE_ON_REVIEWS = "README.md"
 """A note on whose reviews these are, allowed in the folder of all reviews."""
 
+GUIDELINES = "GUIDELINES.md"
+"""The rules of the reviews, allowed there too."""
+
 AUDIT = "audit"
 """The folder of the audits, in the folder of all reviews; no reviewer has this name."""
 
-_REVIEWER = re.compile(r"[a-z0-9][a-z0-9_-]*")
+MAX_NAME = 64
+"""Longest name of a reviewer, in characters: a file system has a limit for the path."""
+
+MAX_NOTE = 10_000
+"""Longest note on an image, in characters."""
+
+_REVIEWER = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{MAX_NAME - 1}}}")
+
+_EXPECTED_NAME = f"small letters, digits, - and _, at most {MAX_NAME}"
 
 Votes = dict[tuple[int, str], dict[str, Vote]]
 """By class index and image id: the vote of each reviewer."""
@@ -57,12 +68,13 @@ def read_votes(folder: Path) -> Votes:
 
 def reviewer_folders(folder: Path) -> list[Path]:
     """The folder of each reviewer, by name. Raises CleansetError for anything else in `folder`."""
-    found = [path for path in _visible(folder) if path.name not in (NOTE_ON_REVIEWS, GOLD_KEY, AUDIT)]
+    others = (NOTE_ON_REVIEWS, GUIDELINES, GOLD_KEY, AUDIT)
+    found = [path for path in _visible(folder) if path.name not in others]
     for reviewer in found:
         _refuse_link(reviewer)
         if not reviewer.is_dir() or not _REVIEWER.fullmatch(reviewer.name):
             raise CleansetError(
-                f"{reviewer}: not the folder of a reviewer; expected a name of small letters, digits, - and _: "
+                f"{reviewer}: not the folder of a reviewer; expected a name of {_EXPECTED_NAME}: "
                 "rename, move or remove it"
             )
     return found
@@ -80,7 +92,7 @@ def _refuse_link(path: Path) -> None:
 def review_file(folder: Path, reviewer: str, wnid: str) -> Path:
     """The path of a reviewer's verdicts on a class. Raises CleansetError for an invalid name or an unknown class."""
     if not _REVIEWER.fullmatch(reviewer):
-        raise CleansetError(f"reviewer {reviewer!r}: expected a name of small letters, digits, - and _")
+        raise CleansetError(f"reviewer {cut(reviewer, MAX_NAME)!r}: expected a name of {_EXPECTED_NAME}")
     if reviewer == AUDIT:
         raise CleansetError(f"reviewer {AUDIT!r}: the folder of the audits; expected another name")
     if wnid not in class_indices():
@@ -97,7 +109,11 @@ def read_file(path: Path) -> list[Vote]:
 
 
 def check_note(reviewer: str, review: Review, where: str) -> None:
-    """Raise CleansetError for a note that UTF-8 cannot hold, and for a verdict of the board without a note."""
+    """Raise CleansetError for a note that is too long or not valid Unicode, and for a board's verdict without one."""
+    if len(review.note or "") > MAX_NOTE:
+        raise CleansetError(
+            f"{where}: a note of {len(review.note or ''):,} characters; expected at most {MAX_NOTE:,}: shorten it"
+        )
     if any("\ud800" <= character <= "\udfff" for character in review.note or ""):  # a surrogate: no UTF-8 holds it
         raise CleansetError(f"{where}: a note with half a character; write it again")
     if reviewer == BOARD and not (review.note or "").strip():

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from nicegui import ui
 
 from cleanset.dataset.class_names import ClassName, search_classes
+from cleanset.review.store import MAX_NOTE
 
 
 class Search:
@@ -87,5 +88,8 @@ class Note:
         self._dialog.clear()
         with self._dialog, ui.card().classes("note"):
             ui.label(title).classes("title")
-            ui.textarea(value=text).props('autofocus outlined autogrow aria-label="Note"').classes("w-full")
-            ui.label("Enter saves, Shift+Enter begins a line, Esc leaves it.").classes("hint")
+            field = ui.textarea(value=text).props('autofocus outlined autogrow aria-label="Note"').classes("w-full")
+            field.props(f"maxlength={MAX_NOTE}")
+            ui.label(
+                f"Enter saves, Shift+Enter begins a line, Esc leaves it. At most {MAX_NOTE:,} characters."
+            ).classes("hint")

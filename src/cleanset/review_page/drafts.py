@@ -25,6 +25,7 @@ class Draft:
     """The parts of a verdict that are decided so far.
 
     `visible_in`: the box, and the only one, for which the reviewer has stated that the object stays fully visible.
+    `note`: the notes of the verdict that the board takes, to begin its own with.
     `proposal`: a box to start from; `awaits_proposal`: the image is still being measured for one.
     """
 
@@ -32,6 +33,7 @@ class Draft:
     reason: str | None = None
     box: Box | None = None
     visible_in: Box | None = None
+    note: str = ""
     proposal: "CropProposal | None" = None
     awaits_proposal: bool = False
 

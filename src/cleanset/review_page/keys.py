@@ -77,6 +77,8 @@ HELP: dict[str, tuple[Key, ...]] = {
         Key("0  1  2  4", "there and in a crop: whole, 100 %, 200 %, 400 %"),
         Key("Shift+arrows", "look closely: move the image"),
         Key("m", "show every candidate, or only those asked for"),
+        Key("b", "look back at your last verdicts"),
+        Key("h", "the rules, with an example of each reason"),
     ),
     "Classes": (
         Key("n  or  PgDn", "next"),
@@ -89,6 +91,7 @@ HELP: dict[str, tuple[Key, ...]] = {
     "Drawing a crop": (
         Key("mouse", "draw, move and resize the box"),
         Key("Space+mouse", "move the image; the box stays on it"),
+        Key("j", "the board: the next of the boxes in conflict"),
         Key("arrows", "move it by a pixel (held down: by five)"),
         Key("Shift+arrows", "move its right or bottom edge"),
         Key("Ctrl+arrows", "move its left or top edge"),

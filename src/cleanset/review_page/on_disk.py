@@ -38,6 +38,11 @@ class ReviewCache:
                 votes.setdefault(vote.image_id, {})[folder.name] = vote
         return votes
 
+    def changed_at(self, reviewer: str, wnid: str) -> int:
+        """Modification time in nanoseconds of a review file as last read; 0 without one."""
+        stamp, _ = self._read.get(review_file(self._reviews, reviewer, wnid), ((0, 0, 0), []))
+        return stamp[0]
+
     def _votes(self, path: Path) -> list[Vote]:
         try:
             state = path.stat()  # before reading: a change in between is seen the next time
@@ -67,7 +72,7 @@ class StoredVotes:
         official_images: bool = False,
         golds: GoldKey = MappingProxyType({}),
     ) -> None:
-        self._folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
+        self.folder, self._reviewer, self._min_crop_pixels = folder, reviewer, min_crop_pixels
         self._official_images, self._golds, self.mixed = official_images, golds, False
         self._cache = ReviewCache(folder)
         # by id, for a look-up at every step; the column stays, because check_reviews reads it
@@ -92,13 +97,17 @@ class StoredVotes:
             self._checked[class_index] = votes
         return self._checked[class_index]
 
+    def changed_at(self, class_index: int) -> int:
+        """Modification time in nanoseconds of this reviewer's file of a class, as last read; 0 without one."""
+        return self._cache.changed_at(self._reviewer, wnids()[class_index])
+
     def save(self, class_index: int, changes: Mapping[str, VerdictChange]) -> None:
         """Write this reviewer's verdicts on images of a class, by image id; they are on disk on return.
 
         Raises CleansetError or OSError as `save_all` does.
         """
         shown = {image_id: self._over_gold(class_index, image_id, change) for image_id, change in changes.items()}
-        save_all(self._folder, self._reviewer, wnids()[class_index], shown)
+        save_all(self.folder, self._reviewer, wnids()[class_index], shown)
 
     def _over_gold(self, class_index: int, image_id: str, change: VerdictChange) -> VerdictChange:
         """The change, in place of the answer to a gold item that the file may have, which the caller does not see."""

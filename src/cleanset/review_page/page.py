@@ -15,6 +15,11 @@ from cleanset.review_page.session import Session
 from cleanset.review_page.tab import Tab
 from cleanset.review_page.view import render
 
+_NARROW = """
+<p id="narrow" role="alert">This window is too narrow to judge images.
+Make it at least 640 pixels wide, or zoom out.</p>
+"""
+
 REFRESH_SECONDS = 1.0
 """Interval at which a tab checks the files of its class for changes."""
 
@@ -34,6 +39,7 @@ class TabElements:
         self._tab.start(class_index)
         # not sanitized here, because the templates escape everything
         self._parts = {name: ui.html(sanitize=False).classes(name) for name in ("view", "overlay", "panel")}
+        ui.html(_NARROW, sanitize=False)
         self._search = Search(list(session.library.names.values()), self._leave_search)
         self._note = Note(self._leave_note)
         self._show(render(self._tab))
@@ -77,7 +83,7 @@ class TabElements:
         await self._do(lambda: self._tab.leave_note(text))
 
     async def _refresh(self) -> None:
-        if self._tab.mode in ("class", "end") or self._tab.is_proposal_awaited:
+        if self._tab.mode in ("class", "end", "zoom") or self._tab.is_proposal_awaited:
             await self._do(self._tab.propose_box)
 
     async def _do(self, what: Callable[[], None]) -> None:

@@ -11,11 +11,13 @@ from cleanset.review.look_again import LookAgain
 from cleanset.review.opinions import Opinions
 from cleanset.review.queue import ByRole, Question, State, class_status, combined_state, questions
 from cleanset.review.save import VerdictChange
+from cleanset.review.shares import Share
 from cleanset.review.store import Votes, reviews_of_reviewer
 from cleanset.review.verdicts import Review
 from cleanset.review_page.library import Library
 from cleanset.review_page.on_disk import CropScores, StoredVotes
-from cleanset.selection.decision import UNREVIEWED
+from cleanset.review_page.recent import RecentVerdicts
+from cleanset.selection.decision import UNREVIEWED, Decision
 
 MAX_GAP_SECONDS = 90.0
 """Longest time between two verdicts that counts; a longer one is a pause."""
@@ -29,8 +31,9 @@ class ReviewerClassStatus:
     """The status of a class for this reviewer: their questions, its state for all models together, the votes on disk.
 
     `kept`: number of images kept so far, by model; `conflicts`: images on which the reviewers differ; `clean`: images
-    decided to be clean. `broken`: the error in the class's review files, if there is one; then nothing is asked, and
-    nothing can be saved. `look_again`: by image id, how people in a study rated images to be looked at again.
+    decided to be clean; `decisions`: by image id, on each reviewed image. `broken`: the error in the class's review
+    files, if there is one; then nothing is asked, and nothing can be saved. `look_again`: by image id, how people in a
+    study rated images to be looked at again.
     """
 
     votes: Votes
@@ -41,6 +44,7 @@ class ReviewerClassStatus:
     clean: frozenset[str] = frozenset()
     broken: str | None = None
     look_again: Mapping[str, str] = field(default_factory=dict)
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
 
 
 class Pace:
@@ -75,8 +79,8 @@ def in_words(seconds: float) -> str:
 class Session:
     """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
 
-    `notes`: notes without a verdict yet, by class index and image id; kept in memory only. `told_about_text`: a tab
-    has said that text is not looked for.
+    `share`: the classes that are asked for; None for all. `notes`: notes without a verdict yet, by class index and
+    image id; kept in memory only. `told_about_text`: a tab has said that text is not looked for.
     """
 
     library: Library
@@ -86,9 +90,11 @@ class Session:
     hints: BackgroundHints
     look_again: LookAgain = field(default_factory=dict)
     opinions: Opinions = field(default_factory=dict)
+    share: Share | None = None
     statuses: dict[int, ReviewerClassStatus] = field(default_factory=dict)
     notes: dict[tuple[int, str], str] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
+    recent: RecentVerdicts = field(default_factory=RecentVerdicts)
     told_about_text: bool = False
 
     def refresh(self, classes: Iterable[int] | None = None) -> None:
@@ -136,11 +142,25 @@ class Session:
         finally:
             # after a failure, too: the page shows what is on the disk
             status = self.refresh_class(class_index)
-        self.pace.count_verdict(time.monotonic(), asked and not status.questions)
+        now = time.monotonic()
+        self.pace.count_verdict(now, asked and not status.questions)
+        for image_id, change in changes.items():
+            if change.review is None:
+                self.recent.forget((class_index, image_id))
+            else:
+                self.recent.count_verdict((class_index, image_id), now)
 
-    def unsettled(self) -> list[int]:
-        """The classes in which this reviewer is asked something, or whose files cannot be read."""
-        return [index for index, status in self.statuses.items() if status.questions or status.broken]
+    def asked_for(self) -> int:
+        """The number of classes of which this reviewer is asked."""
+        return len(self.statuses) if self.share is None else len(self.share.classes)
+
+    def unsettled(self, role: str | None = None) -> list[int]:
+        """The classes in which this reviewer is asked something, for a model if given, or whose files are broken."""
+        return [
+            index
+            for index, status in self.statuses.items()
+            if status.broken or any(role is None or role in question.serves for question in status.questions)
+        ]
 
     def candidates_asked(self, class_index: int) -> ByRole:
         """The candidates of a class that questions come from."""
@@ -157,7 +177,13 @@ class Session:
         predictions = {role: self.crop_scores.predictions(role) for role in by_role}
         decided = replace(decide_all(review, votes, predictions), unreviewed=UNREVIEWED)
         own = reviews_of_reviewer(votes, self.reviewer).get(class_index, {})
-        mine = decided.for_reviewer(self.reviewer, own, class_index)
+        if self.share is not None and class_index in self.share.common:
+            alone = {key: {self.reviewer: votes[key][self.reviewer]} for key in votes if self.reviewer in votes[key]}
+            mine = replace(decide_all(review, alone, predictions), unreviewed=UNREVIEWED)
+        else:
+            mine = decided
+        asking = mine.for_reviewer(self.reviewer, own, class_index)
+        is_asked = self.share is None or class_index in self.share.classes
         decide = decided.for_class(class_index)
         of_models = {
             role: class_status(candidates, decide[role], count, review.crops_in_rank)
@@ -166,10 +192,11 @@ class Session:
         by_image = {image_id: decision for (_, image_id), decision in decided.decisions.items()}
         return ReviewerClassStatus(
             votes,
-            tuple(questions(by_role, mine, count, review.crops_in_rank)),
+            tuple(questions(by_role, asking, count, review.crops_in_rank)) if is_asked else (),
             combined_state(each.state for each in of_models.values()),
             {role: each.kept for role, each in of_models.items()},
             tuple(sorted(image_id for image_id, each in by_image.items() if each.reason == "conflict")),
             frozenset(image_id for image_id, each in by_image.items() if each.verdict == "clean"),
             look_again=self.look_again.get(class_index, {}),
+            decisions=by_image,
         )

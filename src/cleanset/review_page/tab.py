@@ -1,5 +1,6 @@
 """One tab: what each key does in it. No HTML, no network."""
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
@@ -8,17 +9,21 @@ from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
 from cleanset.hints.text import can_read_text
 from cleanset.images.boxes import Box
+from cleanset.review.guidelines import own_guidelines, usual_guidelines
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
+from cleanset.review_page.board import VerdictOption, verdict_options
 from cleanset.review_page.cursor import ClassOrder, Cursor, lacks_box
 from cleanset.review_page.drafts import Draft, History
+from cleanset.review_page.guidelines import GuidelinesSection, guidelines_sections
 from cleanset.review_page.keys import FILTERS, NO_SCREEN, REASONS, VERDICTS, Screen
 from cleanset.review_page.likeliest import LikeliestReasons
+from cleanset.review_page.look_back import LookBack
 from cleanset.review_page.notices import Notice, UnreadNotices
 from cleanset.review_page.rest_of_class import rest_in_words, rest_of_class
 from cleanset.review_page.session import Session
 
-Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end"]
+Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]
 
 BOX_SEEN = "box"
 """Stands among the images seen if the box of a crop was on the screen."""
@@ -49,6 +54,8 @@ class Tab:
         self.cursor = Cursor(session)
         self.order = ClassOrder(session)
         self.history = History(session)
+        self.back = LookBack(session)
+        self.guidelines: list[GuidelinesSection] = []
         self.draft: Draft | None = None
         self.notice: Notice | None = None
         self.unread = UnreadNotices()
@@ -82,6 +89,7 @@ class Tab:
         """Show a class."""
         self.draft, self.ended, self.zoomed = None, False, False
         self.session.refresh_class(class_index)
+        self.session.recent.open_class(class_index, time.monotonic())
         self.cursor.go_to(class_index, focus)
         self.mode = "class"
         self._ask_for_box()
@@ -121,8 +129,8 @@ class Tab:
                 self._edit_draft(key, seen, box)
             elif self.mode == "filter":
                 self._choose_filter(key)
-            elif self.mode == "help":
-                self.close()
+            elif self.mode in ("help", "guidelines", "back"):
+                self._press_in_overlay(key, card)
             elif key == "focus":
                 self.cursor.focus_card(card)
             elif key == "guess":
@@ -132,6 +140,12 @@ class Tab:
             else:
                 self._press_in_class(key, seen)
 
+    def _press_in_overlay(self, key: str, card: str | None) -> None:
+        if self.mode == "back":
+            self._press_in_look_back(key, card)
+        elif self.mode == "help" or key in ("Escape", "Enter", "h"):
+            self.close()
+
     def _press_in_class(self, key: str, seen: Collection[str]) -> None:
         move = self.cursor.move
         actions: dict[str, Callable[[], None]] = {
@@ -140,7 +154,8 @@ class Tab:
             "s": self._skip, "z": self._undo, "Backspace": self._undo, "d": lambda: self._take_back(seen),
             "a": self._take_rest, "m": self._toggle_every,
             "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
-            "?": lambda: self._switch("help"), "e": lambda: self._switch("note"),
+            "?": lambda: self._switch("help"), "h": self._show_guidelines, "b": self._look_back,
+            "e": lambda: self._switch("note"),
             "Enter": self._toggle_zoom, " ": self._toggle_zoom, "Escape": self._leave_zoom,
             "ArrowRight": lambda: move(1), "ArrowDown": lambda: move(1),
             "ArrowLeft": lambda: move(-1), "ArrowUp": lambda: move(-1),
@@ -151,12 +166,45 @@ class Tab:
                 self._begin(VERDICTS[key], seen)
         elif key in actions:
             actions[key]()
+        elif key.isdecimal() and self.mode == "class" and self.options():
+            self._take_option(int(key), seen)
         elif key.isdecimal() and self.mode == "class" and 1 <= int(key) <= len(images):
             self.cursor.focus = images[int(key) - 1]
 
     def _switch(self, mode: Mode) -> None:
         if mode != "note" or (self.cursor.focus is not None and not self.ended):
             self.mode = mode
+
+    def _show_guidelines(self) -> None:
+        try:
+            text = own_guidelines(self.session.stored.folder) or usual_guidelines()
+        except (CleansetError, OSError) as error:
+            self.notice = Notice(str(error), is_error=True)
+            return
+        # read at each press: the file may be edited meanwhile
+        self.guidelines = guidelines_sections(self.session, text)
+        self.mode = "guidelines"
+
+    def _look_back(self) -> None:
+        self.back.refresh()
+        self.mode = "back"
+
+    def _press_in_look_back(self, key: str, card: str | None) -> None:
+        """Carry out a key among one's own verdicts. `card`: of a tile class index and image id, or a filter's name."""
+        if key in ("Escape", "b"):
+            self.close()
+        elif key == "focus" and card:
+            class_index, _, image_id = card.partition("/")
+            if class_index.isdecimal():
+                self.back.focus_on((int(class_index), image_id))
+        elif key == "choose":
+            self.back.choose(card)
+        elif key in ("n", "p", "PageDown", "PageUp"):
+            self.back.step(1 if key in ("n", "PageDown") else -1)
+        elif key == "m":
+            self.back.show_more()
+        elif key in ("Enter", " ") and self.back.focus is not None:
+            self.open(*self.back.focus)
 
     def _toggle_zoom(self) -> None:
         self.zoomed = not self.zoomed and self.cursor.focus is not None and not self.ended
@@ -256,6 +304,32 @@ class Tab:
         else:
             self._draft_crop()
 
+    def options(self) -> list[VerdictOption]:
+        """The verdicts that the board decides between on the image in focus; empty for others, and where all agree.
+
+        With `every`, the board sees the class as others do.
+        """
+        focus = self.cursor.focus
+        if self.session.reviewer != BOARD or self.ended or self.cursor.every or focus is None:
+            return []
+        found = verdict_options(self.cursor.status.votes.get((self.cursor.class_index, focus), {}))
+        return found if len(found) > 1 else []
+
+    def _take_option(self, number: int, seen: Collection[str]) -> None:
+        """Begin the board's verdict with that of an option, unchanged; an unknown box has to be drawn."""
+        if self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken)
+        self._check_seen(seen)
+        chosen = next((option for option in self.options() if option.number == number), None)
+        if chosen is None:
+            return
+        notes = "; ".join(chosen.notes.values())
+        self.draft = Draft(chosen.review.verdict, chosen.review.reason, chosen.box, note=notes)
+        if chosen.review.box_unknown:
+            self.mode = "crop"
+        else:
+            self._save_draft()
+
     def _check_seen(self, seen: Collection[str]) -> None:
         """Raise CleansetError unless the image in focus was on the screen when the key was pressed."""
         focus = self.cursor.focus
@@ -281,10 +355,15 @@ class Tab:
             self._draft_crop()
 
     def _draft_crop(self) -> None:
-        """Begin a crop of the image in focus, with this reviewer's earlier box and reason."""
+        """Begin a crop of the image in focus, with this reviewer's earlier box and reason.
+
+        The board begins with the first of the boxes in conflict.
+        """
         own = self.cursor.own()
-        if own is not None and own.verdict == "crop":
-            self.draft = Draft("crop", own.reason, own.box)
+        crops = [own] if own is not None and own.verdict == "crop" else []
+        crops += [option.review for option in self.options() if option.box]
+        if crops:
+            self.draft = Draft("crop", crops[0].reason, crops[0].box)
         else:
             self.draft = Draft("crop", self._reason_of_asked_box())
         self.mode = "crop"
@@ -479,7 +558,8 @@ class Tab:
         own, focus = self.cursor.own(), self.cursor.focus
         title = "Why the board overrules" if self.draft and self.session.reviewer == BOARD else "A note"
         kept = self.session.notes.get((self.cursor.class_index, focus or ""))
-        return f"{title}, on {focus}", kept or (own.note if own else None) or ""
+        taken = self.draft.note if self.draft else ""
+        return f"{title}, on {focus}", kept or taken or (own.note if own else None) or ""
 
     def leave_note(self, text: str | None) -> None:
         """Keep a note on the image in focus (None: discard it), and save it if there is a verdict already."""
@@ -493,9 +573,8 @@ class Tab:
         self.session.notes[key] = text.strip()
         with self._reporting_errors():
             own = self.cursor.own()
-            if draft is not None and text.strip():
-                self.draft = draft
-                self._save_draft()
+            if draft is not None:
+                self._save_with_note(draft, text.strip())
             elif own is not None and (own.note or "") != text.strip():
                 self._write({self.cursor.focus: own.model_copy(update={"note": text.strip() or None})})
                 self.session.notes.pop(key, None)
@@ -503,6 +582,15 @@ class Tab:
                 self.notice = Notice("The note is not saved yet: it is saved with a verdict.")
             else:
                 self.session.notes.pop(key, None)
+
+    def _save_with_note(self, draft: Draft, text: str) -> None:
+        """Save the verdict for which the board was asked to give a note."""
+        if not text:
+            self.session.notes.pop((self.cursor.class_index, self.cursor.focus or ""), None)
+            self.notice = Notice("Not saved: a verdict of the board needs a note.", is_error=True)
+            return
+        self.draft = draft
+        self._save_draft()
 
 
 def _words(reason: str) -> str:

@@ -13,11 +13,12 @@ from cleanset.review.opinions import Opinion
 from cleanset.review.queue import Candidate
 from cleanset.review.store import BOARD
 from cleanset.review.verdicts import Review
+from cleanset.review_page.board import columns_for
 from cleanset.review_page.cursor import Cursor
 from cleanset.review_page.keys import FILTERS, HELP, REASONS
 from cleanset.review_page.library import IndexedImage, Library
 from cleanset.review_page.rest_of_class import MIN_PIXELS
-from cleanset.review_page.session import in_words
+from cleanset.review_page.session import Session, in_words
 from cleanset.review_page.tab import Tab
 from cleanset.selection.crop_check import is_misclassified
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from cleanset.hints.hints import Hint
 
 MAX_EXAMPLES = 3
+_OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 _COLUMNS = {1: 1, 2: 2, 3: 3, 4: 2, 5: 3, 6: 3, 7: 4, 8: 4, 9: 5, 10: 5}
 """By number of images. Up to ten are side by side without scrolling in a window of 1,280 x 800 pixels."""
 
@@ -62,6 +64,11 @@ class Card:
 def url_of(image: IndexedImage, full: bool = False) -> str:
     """The address of an image. It changes with the bytes, so that a browser may cache it."""
     return f"/image/{'full' if full else 'card'}/{image.image_id}?{image.sha256[:16]}"
+
+
+def tile_url_of(image: IndexedImage) -> str:
+    """The address of a small copy of an image."""
+    return f"/image/tile/{image.image_id}?{image.sha256[:16]}"
 
 
 def cards(tab: Tab) -> list[Card]:
@@ -127,13 +134,14 @@ def render(tab: Tab) -> dict[str, str]:
     shown = cards(tab)
     if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
         tab.history.shown = {card.image.image_id: card.own for card in shown}
-    overlay = tab.mode if tab.mode in ("crop", "zoom", "help") else "zoom" if tab.zoomed else None
+    overlay = tab.mode if tab.mode in _OVERLAYS else "zoom" if tab.zoomed else None
     if overlay in ("crop", "zoom") and tab.cursor.focus is not None:
         tab.history.opened.add((tab.cursor.class_index, tab.cursor.focus))
     parts = {
-        "view": "end.html" if tab.ended else "class.html",
+        "view": "end.html" if tab.ended else "board.html" if tab.options() else "class.html",
         "overlay": f"{overlay}.html" if overlay else None,
-        "panel": "crop_panel.html" if tab.mode == "crop" else None,
+        # beside the image, which would flicker if it were drawn anew with every hint
+        "panel": {"crop": "crop_panel.html", "zoom": "zoom_panel.html"}.get(overlay or ""),
     }
     content = _content(tab, shown) | {"overlay": overlay}
     return {part: _templates().get_template(name).render(content) if name else "" for part, name in parts.items()}
@@ -141,8 +149,11 @@ def render(tab: Tab) -> dict[str, str]:
 
 def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
     library = tab.session.library
+    options, image = tab.options(), tab.cursor.image()
     return {
         "tab": tab,
+        "options": options,
+        "option_columns": columns_for(len(options), image) if options and image else 1,
         "name": library.names[tab.cursor.class_index],
         "status": tab.cursor.status,
         "cards": shown,
@@ -164,7 +175,10 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         if tab.mode == "filter"
         else {},
         "help": HELP,
+        "images": library.images,
+        "names": library.names,
         "url_of": url_of,
+        "tile_url_of": tile_url_of,
     }
 
 
@@ -183,18 +197,25 @@ def _examples(cursor: Cursor) -> list[IndexedImage]:
 def _progress(tab: Tab) -> dict[str, Any]:
     session = tab.session
     left = len(session.unsettled())
-    seconds = session.pace.seconds_left(left)
     states = [status.state for status in session.statuses.values()]
+    count = session.asked_for()
+    of_models = {role: session.unsettled(role) for role in session.library.params.models}
     return {
-        "all": len(states),
-        "done": len(states) - left,
-        "left": None if seconds is None or not left else in_words(seconds),
+        "models": {role: (count - len(open_), _time_left(session, len(open_))) for role, open_ in of_models.items()},
+        "all": count,
+        "done": count - left,
+        "left": _time_left(session, left),
         "short": states.count("short"),
         "conflicts": sum(bool(status.conflicts) for status in session.statuses.values()),
         "verdicts": sum(
             session.reviewer in votes for status in session.statuses.values() for votes in status.votes.values()
         ),
     }
+
+
+def _time_left(session: Session, classes: int) -> str | None:
+    seconds = session.pace.seconds_left(classes)
+    return None if seconds is None or not classes else in_words(seconds)
 
 
 def _ahead(tab: Tab) -> Iterator[str]:

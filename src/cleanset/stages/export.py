@@ -41,6 +41,7 @@ from cleanset.images.codec import Read
 from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.review.audit_files import read_audit_json
+from cleanset.review.store import GUIDELINES
 from cleanset.review.vote_table import reviewer_counts, verdicts_by_reviewer
 from cleanset.scoring.record import ListRecord, read_record
 from cleanset.tables import (
@@ -50,6 +51,7 @@ from cleanset.tables import (
     SELECTION,
     VOTES,
     read_table,
+    text_of_table,
 )
 from cleanset.validation import first_problem
 from cleanset.vocabulary import SourceCheck
@@ -100,6 +102,9 @@ def run(edition: Edition, role: str) -> None:
     with replacing(edition.export(role)) as folder:
         entries = write_images(folder, role, rows, read)
         texts = {CARD: card(provenance, selection, rejected, votes, audit), REJECTED_CSV: rejected_csv(rejected)}
+        guidelines = text_of_table(edition.votes(role), GUIDELINES)
+        if guidelines:
+            texts[GUIDELINES] = guidelines
         write_descriptions(folder, entries, provenance.release, texts)
     if unknown:
         print(

@@ -7,7 +7,8 @@ from cleanset.edition.paths import Edition, images_are_official
 from cleanset.files import write_text
 from cleanset.review.audit_files import audit_json, read_audit
 from cleanset.review.decisions import decide_all
-from cleanset.review.store import accepted_votes, checked_reviews
+from cleanset.review.guidelines import own_guidelines
+from cleanset.review.store import GUIDELINES, accepted_votes, checked_reviews
 from cleanset.review.vote_table import vote_table
 from cleanset.selection.crop_check import check_scored, predictions_of_crops
 from cleanset.selection.fill import fill, with_decisions
@@ -38,7 +39,10 @@ def run(edition: Edition, role: str) -> None:
     if not model.is_list:
         check_scored(reviewed, predictions, str(edition.crop_scores(role)))
     filled = fill(reviewed, params.export.images_per_class, params.review.crops_in_rank)
-    write_table(edition.votes(role), vote_table(accepted_votes(votes, params.review.accept), filled), VOTES)
+    # with the votes, from which export takes them: the stage must not read reviews that its set does not need
+    guidelines = own_guidelines(edition.reviews)
+    texts = {GUIDELINES: guidelines} if guidelines else None
+    write_table(edition.votes(role), vote_table(accepted_votes(votes, params.review.accept), filled), VOTES, texts)
     write_table(edition.selection(role), filled.selection, SELECTION)
     write_table(edition.rejected(role), filled.rejected, REJECTED)
     audit = read_audit(edition.reviews, role, list(params.models), votes, index, filled.selection)

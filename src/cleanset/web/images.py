@@ -7,7 +7,7 @@ decoded RGB pixels are encoded again, without metadata. The bytes read always ha
 import io
 from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 
 from PIL import Image
 
@@ -23,6 +23,9 @@ MAX_PNG_PIXELS = 1_500_000
 
 _CACHE_BYTES = 48 * 2**20
 
+MAX_DECODED = 3
+"""Images decoded at a time: a browser asks for dozens at once, each of which takes up to 100 MB of memory."""
+
 
 class Photos:
     """Encoded images by image id; the latest are kept in memory. Thread-safe.
@@ -36,6 +39,7 @@ class Photos:
         self._kept: OrderedDict[tuple[str, int | None], bytes] = OrderedDict()
         self._size = 0
         self._lock = Lock()
+        self._decoding = BoundedSemaphore(MAX_DECODED)
 
     def encoded(self, image_id: str, longest: int | None = None) -> bytes:
         """The image as `encode_for_page` makes it.
@@ -49,7 +53,8 @@ class Photos:
                 return self._kept[key]
         try:
             # outside of the lock, so that several images are encoded at a time
-            data = encode_for_page(self.read(image_id), longest, self._formats)
+            with self._decoding:
+                data = encode_for_page(self.read(image_id), longest, self._formats)
         except (CleansetError, OSError, ValueError) as error:
             self.faults[image_id] = fault = fault_text(error)
             raise CleansetError(fault) from None
@@ -59,10 +64,11 @@ class Photos:
 
     def cropped(self, image_id: str, box: Box | None, see: Callable[[Image.Image], Image.Image]) -> bytes:
         """PNG of the part inside `box`, or of the whole image, after `see`."""
-        image = decode(self.read(image_id), self._formats).convert("RGB")
-        out = io.BytesIO()
-        # level 1 is the fastest: the image is made while somebody waits for it
-        see(image.crop(box) if box else image).save(out, format="PNG", compress_level=1)
+        with self._decoding:
+            image = decode(self.read(image_id), self._formats).convert("RGB")
+            out = io.BytesIO()
+            # level 1 is the fastest: the image is made while somebody waits for it
+            see(image.crop(box) if box else image).save(out, format="PNG", compress_level=1)
         return out.getvalue()
 
     def _keep(self, key: tuple[str, int | None], data: bytes) -> None:

@@ -4,7 +4,8 @@
 import { emitKey, isUnanswered, view } from "/web/view.js";
 import { carryOut, isWaiting, onScreen, startChecking, stopWaiting, takeAll } from "./all_clean.js";
 import { magnify } from "./magnifier.js";
-import { box, isReady, moveBox, pan, zoomByKey } from "./viewer.js";
+import { scrollText, tileBeside } from "./overlays.js";
+import { box, isReady, moveBox, pan, takeBox, zoomByKey } from "./viewer.js";
 
 const REPEATED = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "n", "p", "PageUp", "PageDown"]);
 const LEFT_ALONE = new Set(["Shift", "Control", "Tab", "F5", "F11", "F12"]);
@@ -61,6 +62,9 @@ function handle(typed) {
   else if (["class", "zoom"].includes(mode()) && isLetter && key.shift) send(key, { key: "reason", reason: key.name });
   else if (isOverClass && key.name === "a") takeAll(key, send);
   else if (mode() === "crop" && key.name.startsWith("Arrow")) moveBox(key);
+  else if (mode() === "crop" && key.name === "j") takeBox();
+  else if (mode() === "guidelines" && scrollText(key.name)) return;
+  else if (mode() === "back" && key.name.startsWith("Arrow")) send(key, { key: "focus", card: tileBeside(key.name) });
   else if (["zoom", "crop"].includes(mode()) && zoomByKey(key, mode())) return;
   else if (!key.ctrl) send(key);
 }

@@ -2,7 +2,7 @@
 // changes a verdict on the page.
 import { loadAhead, view, whenDrawn } from "/web/view.js";
 import { guess, isBusy, press, tellLost, work } from "./keys.js";
-import { showViewer } from "./viewer.js";
+import { pan, restoreRatio, showViewer, takeBox } from "./viewer.js";
 
 // --- the browser's Back: to the class before, or out of what lies over the class ---------------
 
@@ -45,7 +45,7 @@ addEventListener("pointerdown", () => (focused = null));
 // a button or card that is clicked does not take the keyboard's focus: Enter after it is the page's, and a click
 // counts once
 addEventListener("mousedown", (event) => {
-  if (!event.target.closest("button[data-key], [data-card]")) return;
+  if (!event.target.closest("button[data-key], [data-card], [data-choice], [data-choose], [data-tile], [data-pan]")) return;
   event.preventDefault();
   document.activeElement.blur();
 });
@@ -91,13 +91,23 @@ function restoreScroll() {
 addEventListener("click", (event) => {
   const button = event.target.closest("[data-key]");
   const card = event.target.closest("[data-card]");
-  if (button) press(button.dataset.key);
+  const choice = event.target.closest("[data-choice]");
+  const tile = event.target.closest("[data-tile]");
+  const chosen = event.target.closest("[data-choose]");
+  const panning = event.target.closest("[data-pan]");
+  if (panning) {
+    panning.setAttribute("aria-pressed", String(panning.ariaPressed !== "true"));
+    pan(panning.ariaPressed === "true");
+  } else if (choice) takeBox(choice.dataset.choice);
+  else if (tile) press("focus", { card: tile.dataset.tile });
+  else if (chosen) press("choose", { card: chosen.dataset.choose });
+  else if (button) press(button.dataset.key);
   else if (event.target.closest("#more")) document.querySelector("#cards").scrollBy({ top: innerHeight / 2 });
   else if (card && event.shiftKey) guess(card);
   else if (card) press("focus", { card: card.dataset.card });
 });
 addEventListener("dblclick", (event) => {
-  if (event.target.closest("[data-card]")) press("Enter");
+  if (event.target.closest("[data-card], [data-tile]")) press("Enter");
 });
 
 // --- what the server shows ---------------------------------------------------------------------
@@ -105,6 +115,7 @@ addEventListener("dblclick", (event) => {
 let focusBefore = null;
 whenDrawn(() => {
   showViewer(document.querySelector("#overlay img[data-look]"));
+  restoreRatio();
   noteClass();
   if (!noteClass.begun) tellLost();
   noteClass.begun = true;
@@ -112,6 +123,7 @@ whenDrawn(() => {
   const focus = document.querySelector("[data-card].focus");
   if (focus && focus.dataset.card !== focusBefore) focus.scrollIntoView({ block: "nearest" });
   focusBefore = focus?.dataset.card;
+  document.querySelector("[data-tile].focus")?.scrollIntoView({ block: "nearest" });
   restoreFocus();
   countBelow();
   loadAhead(document.querySelector("#ahead")?.dataset.images);

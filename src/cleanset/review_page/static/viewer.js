@@ -125,6 +125,14 @@ function setBox(next) {
   boxChanged();
 }
 
+// Take a box that was drawn before, of those to choose from: the one given, or the one after the box drawn now.
+export function takeBox(choice) {
+  const choices = [...document.querySelectorAll("#overlay [data-choice]")].map((each) => each.dataset.choice);
+  if (cropper === null || choices.length === 0) return;
+  const next = choice ?? choices[(choices.indexOf((edges ?? []).join(",")) + 1) % choices.length];
+  setBox(next.split(",").map(Number));
+}
+
 // Draw the box where the image lies now; the part of it that can be seen.
 function showBox() {
   if (cropper === null || image.dataset.look !== "crop" || (drag && drag.action !== "move" && drag.action !== "zoom")) return;
@@ -205,6 +213,14 @@ function startZooming(element) {
 function showRatio(ratio) {
   const shown = document.querySelector("#zoom-ratio");
   if (shown) shown.textContent = `${Math.round(ratio * 100)} %`;
+}
+
+// Show the ratio again where its place was drawn anew, as with every hint that arrives.
+export function restoreRatio() {
+  const shown = document.querySelector("#zoom-ratio");
+  if (!shown || shown.textContent || !isReady() || image?.dataset.look !== "zoom") return;
+  const { width, naturalWidth } = cropper.getCanvasData();
+  showRatio(width / naturalWidth);
 }
 
 function rememberZoom() {

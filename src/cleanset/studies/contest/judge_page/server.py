@@ -42,7 +42,9 @@ class JudgeElements:
 
         def press() -> str:
             if number > self._tab.pressed:
-                self._tab.press(key, [str(each) for each in seen], _point(sent.get("point")))
+                self._tab.press(
+                    key, [str(each) for each in seen], _point(sent.get("point")), _number(sent.get("corner"))
+                )
                 self._tab.pressed = number
             return render(self._tab)
 
@@ -57,6 +59,11 @@ def _point(point: object) -> Point | None:
         x, y = point
         return (x, y) if max(abs(x), abs(y)) <= MAX_COORDINATE else None
     return None
+
+
+def _number(corner: object) -> int | None:
+    """The number of a corner as the browser sends it; None for anything else."""
+    return corner if type(corner) is int else None
 
 
 def build(session: JudgeSession, lock: asyncio.Lock) -> None:

@@ -44,10 +44,11 @@ class JudgeTab:
     def mode(self) -> TabMode:
         return "instructions" if self.instructions else "image" if self.task else "end"
 
-    def press(self, key: str, seen: Collection[str], point: Point | None = None) -> None:
+    def press(self, key: str, seen: Collection[str], point: Point | None = None, corner: int | None = None) -> None:
         """Carry out a key. `seen`: tokens of the images that were shown when it was pressed.
 
-        Beside the keys of a keyboard: `corner`, a click on the image at `point`.
+        Beside the keys of a keyboard: `corner`, a new corner of the outline at `point`; `move`, the corner of this
+        number, counted from 0, is now at `point`.
         """
         self.pressed += 1
         self.notice, self.is_error = "", False
@@ -57,7 +58,7 @@ class JudgeTab:
             self.instructions = True
         else:
             try:
-                self._press_at_image(key, seen, point)
+                self._press_at_image(key, seen, point, corner)
             except ChangedMeanwhileError as error:
                 self._fail("Not saved: this image was answered elsewhere in the meantime.", error)
             except (CleansetError, OSError) as error:
@@ -67,7 +68,7 @@ class JudgeTab:
         self.notice, self.is_error = text, True
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
 
-    def _press_at_image(self, key: str, seen: Collection[str], point: Point | None) -> None:
+    def _press_at_image(self, key: str, seen: Collection[str], point: Point | None, corner: int | None) -> None:
         task = self.task
         if key in UNDO:
             self._undo(task)
@@ -79,9 +80,9 @@ class JudgeTab:
             # keys pressed before the image was drawn would judge an image that nobody has seen
             self.notice, self.is_error = "The image was not shown yet: look at it, and press the key again.", True
         else:
-            self._answer(task, self.session.draft_of(task), key, point)
+            self._answer(task, self.session.draft_of(task), key, point, corner)
 
-    def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, point: Point | None) -> None:
+    def _answer(self, task: JudgeTask, draft: JudgeDraft, key: str, point: Point | None, corner: int | None) -> None:
         groups = self.session.groups
         step = draft.step(groups)
         before = draft.model_copy(deep=True)
@@ -89,6 +90,8 @@ class JudgeTab:
             draft.contains.append(ANSWERS[key])
         elif step == "outline" and key == "corner" and point is not None:
             self._add_corner(draft, point, self.session.size(task.sha256))
+        elif step == "outline" and key == "move" and point is not None and corner is not None:
+            self._move_corner(draft, corner, point, self.session.size(task.sha256))
         elif step == "outline" and key == "Enter":
             self._close(draft, self.session.size(task.sha256))
         elif step == "statement" and key in STATED:
@@ -104,8 +107,13 @@ class JudgeTab:
             self.session.draft = before
             raise
 
+    def _move_corner(self, draft: JudgeDraft, corner: int, point: Point, size: tuple[int, int]) -> None:
+        moved = _inside(point, size)
+        if 0 <= corner < len(draft.corners) and moved not in draft.corners:
+            draft.corners[corner] = moved
+
     def _add_corner(self, draft: JudgeDraft, point: Point, size: tuple[int, int]) -> None:
-        x, y = (max(0, min(each, most)) for each, most in zip(point, size, strict=True))
+        x, y = _inside(point, size)
         if len(draft.corners) == MAX_POINTS:
             self.notice = f"An outline has at most {MAX_POINTS} corners."
         elif (x, y) not in draft.corners:
@@ -130,3 +138,9 @@ class JudgeTab:
             self.session.keep_draft()
         elif not self.session.reopen_last():
             self.notice = "Nothing to take back: there is no answer from today."
+
+
+def _inside(point: Point, size: tuple[int, int]) -> Point:
+    """The point of the image that is nearest to a point."""
+    x, y = (max(0, min(each, most)) for each, most in zip(point, size, strict=True))
+    return x, y

@@ -1,6 +1,7 @@
 // The judge page in the browser. Keys and clicks go to the server one at a time, each when the one before is
 // answered; what is shown is the server's. A click on the image is a corner of the outline, in pixels of the image.
 import { emitKey, isUnanswered, loadAhead, view, whenDrawn } from "/web/view.js";
+import { drag, endDrag, outlineKey, position, restoreOutline, startDrag, wasDragged } from "./outline.js";
 
 const LEFT_ALONE = new Set(["Shift", "Control", "Alt", "Meta", "Tab", "F5", "F11", "F12"]);
 const SCROLLING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End", " "]);
@@ -31,6 +32,12 @@ addEventListener(
   "keydown",
   (event) => {
     if (!event.isTrusted || !view() || event.metaKey || event.altKey || event.ctrlKey || event.isComposing) return;
+    const sent = event.target.closest("button") && event.key === " " ? undefined : outlineKey(event);
+    if (sent !== undefined) {
+      event.preventDefault();
+      if (sent && !event.repeat) press(sent.key, sent);
+      return;
+    }
     if (LEFT_ALONE.has(event.key) || SCROLLING.has(event.key)) return;
     if (event.key === "Enter" && event.target.closest("button")) return; // the browser makes a click of it
     event.preventDefault();
@@ -41,23 +48,24 @@ addEventListener(
 
 // --- the outline ---------------------------------------------------------------------------------
 
-function position(event) {
-  const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing().getScreenCTM().inverse());
-  return [Math.round(point.x), Math.round(point.y)];
-}
-
 addEventListener("click", (event) => {
   const button = event.target.closest("button[data-key]");
   if (button) press(button.dataset.key);
-  else if (event.target.closest("#outline.drawing")) press("corner", { point: position(event) });
+  else if (event.target.closest("#outline.drawing") && !wasDragged()) press("corner", { point: position(event) });
 });
 addEventListener("mousedown", (event) => {
   if (!event.target.closest("button[data-key], #outline")) return;
   event.preventDefault(); // a button that is clicked does not take the keyboard's focus
   document.activeElement.blur();
+  if (event.target.closest("#outline")) startDrag(event);
+});
+addEventListener("mouseup", (event) => {
+  const sent = endDrag(event);
+  if (sent) press(sent.key, sent);
 });
 // the edge from the last corner to the mouse
 addEventListener("mousemove", (event) => {
+  drag(event);
   const edge = document.querySelector("#next-edge");
   if (!edge) return;
   const over = event.target.closest("#outline.drawing");
@@ -76,6 +84,7 @@ addEventListener("focusin", ({ target }) => (focused = target.closest("button[da
 let mode = "";
 whenDrawn(() => {
   document.querySelectorAll("img[data-image]").forEach(note);
+  restoreOutline();
   if (view().dataset.mode !== mode) {
     mode = view().dataset.mode;
     scrollTo(0, 0);

@@ -1,0 +1,142 @@
+// The outline in the browser: a cursor for the keyboard, corners that are dragged, and the magnified image. All places
+// are in pixels of the image; the server keeps the corners.
+const NEAR_PIXELS = 9;
+const ZOOM_STEP = 1.25;
+const MAX_ZOOM = 8;
+
+let image = ""; // the one that cursor and zoom are of
+let cursor = null;
+let held = null; // the number of the corner that the keyboard or the mouse moves
+let zoom = 1;
+let scroll = [0, 0];
+let restored = null; // the element, which every new rendering replaces
+
+const drawing = () => document.querySelector("#outline.drawing");
+const stage = () => document.querySelector(".stage");
+const size = () => drawing().viewBox.baseVal;
+const corners = () => [...drawing().querySelectorAll("path.corner")];
+const place = (corner) => corner.getAttribute("d").match(/\d+/g).slice(0, 2).map(Number);
+
+export function position(event) {
+  const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing().getScreenCTM().inverse());
+  return [Math.round(point.x), Math.round(point.y)];
+}
+
+// The corner nearest to a place, if it is within some pixels of the screen.
+function cornerNear([x, y], limit) {
+  const scale = drawing().getScreenCTM().a;
+  const far = corners().map((corner) => Math.hypot(place(corner)[0] - x, place(corner)[1] - y) * scale);
+  const nearest = far.indexOf(Math.min(...far));
+  return nearest >= 0 && far[nearest] <= limit ? nearest : null;
+}
+
+// Keys of the outline; what to send, or null if nothing has to be. Undefined for a key of somebody else's.
+export function outlineKey(event) {
+  if (!stage()) return undefined;
+  if (event.key === "+" || event.key === "=") return magnify(zoom * ZOOM_STEP);
+  if (event.key === "-") return magnify(zoom / ZOOM_STEP);
+  if (event.key === "0") return magnify(1);
+  if (!drawing()) return undefined;
+  const { width, height } = size();
+  cursor ??= [Math.round(width / 2), Math.round(height / 2)];
+  const step = event.shiftKey ? 10 : event.repeat ? 4 : 1;
+  const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+  if (by) {
+    cursor = [
+      Math.max(0, Math.min(width, cursor[0] + by[0] * step)),
+      Math.max(0, Math.min(height, cursor[1] + by[1] * step)),
+    ];
+    showCursor();
+    document.querySelector("#cursor")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    return null;
+  }
+  if (event.key === "m" && held === null) {
+    held = cornerNear(cursor, Infinity);
+    if (held !== null) cursor = place(corners()[held]);
+    showCursor();
+    return null;
+  }
+  if (event.key !== " " && event.key !== "m") return undefined;
+  const sent = held === null ? { key: "corner", point: cursor } : { key: "move", point: cursor, corner: held };
+  held = null;
+  return sent;
+}
+
+// --- the mouse: a corner is dragged; anywhere else a click sets one --------------------------------
+
+let dragged = false;
+export function startDrag(event) {
+  dragged = false;
+  held = drawing() ? cornerNear(position(event), NEAR_PIXELS) : null;
+}
+export function drag(event) {
+  if (held === null || event.buttons !== 1 || !drawing()) return;
+  dragged = true;
+  cursor = position(event);
+  showCursor();
+}
+// What to send when the mouse is released: nothing for a click without a drag.
+export function endDrag(event) {
+  if (held === null || !dragged || !drawing()) {
+    if (event.button === 0 && !dragged) held = null;
+    return null;
+  }
+  const sent = { key: "move", point: position(event), corner: held };
+  [held, cursor] = [null, null];
+  return sent;
+}
+export const wasDragged = () => dragged;
+
+// --- magnifying ------------------------------------------------------------------------------------
+
+function magnify(to) {
+  const area = stage();
+  const before = [area.scrollLeft + area.clientWidth / 2, area.scrollTop + area.clientHeight / 2];
+  const next = Math.max(1, Math.min(MAX_ZOOM, to));
+  const by = next / zoom;
+  zoom = next;
+  area.style.setProperty("--zoom", zoom);
+  area.scrollTo(before[0] * by - area.clientWidth / 2, before[1] * by - area.clientHeight / 2);
+  const at = document.querySelector("#cursor");
+  at?.scrollIntoView({ block: "center", inline: "center" });
+  return null;
+}
+
+addEventListener(
+  "wheel",
+  (event) => {
+    if (!event.target.closest(".stage")) return;
+    event.preventDefault();
+    magnify(event.deltaY < 0 ? zoom * ZOOM_STEP : zoom / ZOOM_STEP);
+  },
+  { passive: false },
+);
+addEventListener("scroll", ({ target }) => {
+  if (target === stage()) scroll = [target.scrollLeft, target.scrollTop];
+}, true);
+
+// --- what every new rendering of the page loses ----------------------------------------------------
+
+function showCursor() {
+  document.querySelector("#cursor")?.remove();
+  if (!drawing() || cursor === null) return;
+  const cross = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  const arm = 9 / drawing().getScreenCTM().a;
+  const [x, y] = cursor;
+  cross.id = "cursor";
+  cross.setAttribute("class", held === null ? "" : "held");
+  cross.setAttribute("d", `M${x - arm} ${y}h${2 * arm}M${x} ${y - arm}v${2 * arm}`);
+  drawing().append(cross);
+}
+
+export function restoreOutline() {
+  const shown = document.querySelector(".stage img[data-image]")?.dataset.image ?? "";
+  if (shown !== image) [image, cursor, held, zoom, scroll] = [shown, null, null, 1, [0, 0]];
+  const area = stage();
+  if (area && area !== restored) {
+    area.style.setProperty("--zoom", zoom);
+    area.scrollTo(...scroll);
+  }
+  restored = area;
+  if (!document.querySelector("#cursor")) showCursor();
+}

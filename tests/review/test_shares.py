@@ -1,0 +1,53 @@
+"""Work that is split covers every class, and some classes by everyone."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleanset.errors import CleansetError
+from cleanset.parsing import parse_ranges
+from cleanset.review.shares import Share, assigned_share, common_classes, share_of
+
+CLASSES = [1, 5, 9, 100, 101, 102, 103, 104, 105, 999]
+
+
+def test_a_third_and_the_common_classes() -> None:
+    assert common_classes(CLASSES, 0.2) == {101, 999}
+    assert share_of(CLASSES, "1/3", 0.2) == Share(frozenset({1, 100, 103, 999, 101}), frozenset({101, 999}))
+    assert share_of(CLASSES, "2/3", 0.2).classes == {5, 101, 104, 999}
+    assert share_of(CLASSES, "1/1", 0).classes == set(CLASSES)
+
+
+@given(st.integers(1, 60), st.integers(1, 9), st.floats(0, 1))
+def test_every_class_is_in_a_share_and_once_unless_common(count: int, parts: int, overlap: float) -> None:
+    classes = list(range(3, 3 + count))
+    shares = [share_of(classes, f"{part}/{parts}", overlap) for part in range(1, parts + 1)]
+    common = shares[0].common
+    assert len(common) in (int(count * overlap), int(count * overlap + 1e-9))
+    for class_index in classes:
+        holders = sum(class_index in share.classes for share in shares)
+        assert holders == (parts if class_index in common else 1)
+
+
+def test_assigned_classes() -> None:
+    assign = {"ada": "0-99, 999-999", "ben": "100-999"}
+    assert assigned_share(CLASSES, "ada", assign, 0.1) == Share(frozenset({1, 5, 9, 999}), frozenset({999}))
+    assert assigned_share(CLASSES, "ben", assign, 0) == Share(frozenset(CLASSES[3:]), frozenset())
+    assert assigned_share(CLASSES, "board", assign, 0.1) is None
+    assert assigned_share(CLASSES, "eve", {}, 0.1) is None
+    with pytest.raises(CleansetError, match=r"reviewer 'eve': not in review\.assign .*; expected one of ada, ben"):
+        assigned_share(CLASSES, "eve", assign, 0.1)
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/0", "a/b", "1/1001", "-1/3", "1/3/2"])
+def test_a_share_that_is_none(text: str) -> None:
+    with pytest.raises(CleansetError, match=re.escape("expected K/N with 1 <= K <= N <= 1,000, such as 1/3")):
+        share_of(CLASSES, text, 0.05)
+
+
+@pytest.mark.parametrize("text", ["", "5", "9-5", "0-1000", "a-b", "0-5,,7-8"])
+def test_ranges_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match="expected ranges of class indices such as 0-499"):
+        parse_ranges(text)

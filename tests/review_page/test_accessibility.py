@@ -1,0 +1,78 @@
+"""No rule of axe is violated in any state, in light and dark, in windows of 800 and 1,280 pixels."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.pages import AXE
+
+from .conftest import Open, Serve
+from .reviewing import Reviewing
+from .test_board import in_conflict
+
+STATES = {
+    "class": ((), ()), "every": (("m",), ("m",)), "reason": (("r",), ("Escape",)), "crop": (("x",), ("Escape",)),
+    "zoom": (("Enter",), ("Escape",)), "help": (("?",), ("Escape",)), "filter": (("f",), ("Escape",)),
+    "note": (("e",), ("Escape",)), "search": (("/",), ("Escape",)), "guidelines": (("h",), ("Escape",)),
+    "verdicts": (("c", "r", "w", "u"), ()), "back": (("b",), ("Escape",)),
+}  # fmt: skip
+"""The keys that lead into each state, and out of it; the last two follow from the first verdicts."""
+
+
+def violations(at: Reviewing) -> list[str]:
+    """The rules that are violated, each with its first element."""
+    if not at.page.evaluate("() => window.axe !== undefined"):
+        at.page.evaluate(AXE)
+    found: list[dict[str, Any]] = at.page.evaluate(
+        "async () => (await axe.run(document, { resultTypes: ['violations'] })).violations"
+    )
+    return [f"{each['id']}: {each['nodes'][0]['html'][:100]}" for each in found]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(800, "dark"), (1280, "light"), (800, "light"), (1280, "dark")])
+def test_no_violation_in_any_state(start: Serve, visit: Open, width: int, scheme: Any) -> None:
+    at = visit(start())
+    at.page.set_viewport_size({"width": width, "height": 800})
+    at.page.emulate_media(color_scheme=scheme)
+    for state, (into, out) in STATES.items():
+        at.press(*into)
+        at.page.wait_for_function("document.getAnimations().every((each) => each.playState !== 'running')")
+        assert violations(at) == [], state
+        at.press(*out)
+
+
+def test_none_at_the_board_and_at_the_end(edition: Path, start: Serve, visit: Open) -> None:
+    _, at = in_conflict(edition, start, visit)
+    for scheme in ("light", "dark"):
+        at.page.emulate_media(color_scheme=scheme)
+        for width in (800, 1280):
+            at.page.set_viewport_size({"width": width, "height": 800})
+            assert violations(at) == []
+    at.press("x")
+    at.page.wait_for_selector("[data-look=crop][data-ready]", state="attached")
+    assert violations(at) == []
+    at.press("Escape", "2")
+    at.type_into_dialog("the frame")
+    at.page.wait_for_selector("[data-mode=end]")
+    at.page.wait_for_selector(".q-dialog__inner", state="detached")
+    assert violations(at) == []
+
+
+CUT_CONFIDENCES = """
+() => [...document.querySelectorAll("[data-card] .models i:last-child")].filter((each) => {
+  const own = each.getBoundingClientRect(), card = each.closest("[data-card]").getBoundingClientRect();
+  return own.right > card.right + 1 || own.bottom > card.bottom + 1 || each.scrollWidth > each.clientWidth + 1;
+}).length
+"""
+
+
+def test_a_page_at_200_percent_and_a_window_that_is_too_narrow(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    for width, height in ((640, 400), (640, 512)):
+        at.page.set_viewport_size({"width": width, "height": height})
+        assert at.page.evaluate(CUT_CONFIDENCES) == 0
+        assert at.page.is_hidden("#narrow")
+    at.page.set_viewport_size({"width": 639, "height": 800})
+    assert "too narrow" in at.page.inner_text("#narrow")
+    assert violations(at) == []
