@@ -5,27 +5,18 @@ import io
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from cleanset.errors import CleansetError
 from cleanset.review import look_again
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.statistics.shares import wilson
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Equivalence, equivalence
+from cleanset.studies.realness.exclusions import ExclusionLimits, Exclusions, exclusions, leave_out
 from cleanset.studies.realness.mixed import Degrees, MixedFit, RandomTerms, fit
-from cleanset.studies.realness.ratings import (
-    ALLOWED,
-    KINDS,
-    SCALE,
-    Exclusions,
-    ImageKind,
-    Rating,
-    Stimulus,
-    StudyAnswers,
-    exclusions,
-    leave_out,
-)
+from cleanset.studies.realness.ratings import KINDS, SCALE, ImageKind, Rating, Stimulus, StudyAnswers
 
 MIN_RATINGS = 5
 """Minimum number of ratings of an image for its majority to count."""
@@ -127,8 +118,7 @@ class AnalysisSettings:
     bound: float = BOUND
     alpha: float = ALPHA
     min_ratings: int = MIN_RATINGS
-    attention: int = ALLOWED["attention"]
-    comprehension: int = ALLOWED["comprehension"]
+    limits: ExclusionLimits = field(default_factory=ExclusionLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +145,15 @@ class Analysis:
         return taken_for_modified(self.images, self.settings.min_ratings)
 
 
-def analyse(answers: StudyAnswers, settings: AnalysisSettings) -> Analysis:
-    """Analyse all answers. Raises CleansetError if no model can be fitted to the ratings that remain."""
-    excluded = exclusions(answers, {"attention": settings.attention, "comprehension": settings.comprehension})
+def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mapping[str, int] | None = None) -> Analysis:
+    """Analyse all answers; `list_sizes`: number of trials of each list of the plan.
+
+    Raises CleansetError if everyone is excluded, or if no model can be fitted to the ratings that remain.
+    """
+    excluded = exclusions(answers, settings.limits, list_sizes)
     ratings = leave_out(answers, excluded.people).ratings
+    if answers.ratings and not ratings:
+        raise CleansetError(_all_excluded(answers, excluded))
     of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in KINDS}
     model = fit(
         [each.rating for each in ratings],
@@ -177,6 +172,15 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings) -> Analysis:
         tuple(by_image(ratings)),
         model,
         equivalence(model.modified, settings.bound, settings.alpha),
+    )
+
+
+def _all_excluded(answers: StudyAnswers, excluded: Exclusions) -> str:
+    people = len({each.person for each in answers.ratings})
+    rules = ", ".join(f"{rule} {len(found)}" for rule, found in excluded.by_rule.items() if found)
+    return (
+        f"the ratings: all {people:,} people who rated images are excluded, by rule: {rules}; expected some who are "
+        "not: check that --plan is the plan of these answers, or allow more (cleanset study analyse --help)"
     )
 
 
