@@ -111,7 +111,22 @@ def content(analysis: Analysis) -> dict[str, Any]:
             "images": analysis.enough,
             "negative_majority": len(analysis.taken_for_modified),
         },
+        **_ordinal(analysis),
+        **_published(analysis),
     }
+
+
+def _ordinal(analysis: Analysis) -> dict[str, Any]:
+    found = analysis.ordinal
+    if found is None:
+        return {}
+    details = asdict(found) | {"odds_ratio": found.odds_ratio, "interval": list(found.interval)}
+    return {"ordinal": details | {"thresholds": list(found.thresholds)}}
+
+
+def _published(analysis: Analysis) -> dict[str, Any]:
+    found = analysis.published
+    return {} if found is None else {"published_formula": asdict(found) | {"stops": found.stops}}
 
 
 def _effect(effect: Effect) -> dict[str, Any]:
@@ -141,11 +156,33 @@ def as_text(analysis: Analysis) -> Group:
         Text(f"modified - real: {_shown(analysis.fit.modified)}"),
         Text(f"two one-sided tests, bounds ±{tests.bound:g}, alpha {tests.alpha:g}: {verdict}"),
         Text(f"p {tests.p:.4f}, {100 * (1 - 2 * tests.alpha):g} % interval {low:.3f} to {high:.3f}"),
+        *(Text(line) for line in (*_ordinal_lines(analysis), *_published_lines(analysis))),
         Text(
             f"{len(analysis.taken_for_modified):,} of {analysis.enough:,} real images with "
             f"{analysis.settings.min_ratings} ratings or more have a negative majority"
         ),
     )
+
+
+def _ordinal_lines(analysis: Analysis) -> list[str]:
+    found = analysis.ordinal
+    if found is None:
+        return []
+    low, high = found.interval
+    return [
+        f"ordinal model, log-odds: {found.effect:.3f} (95 % {low:.3f} to {high:.3f})",
+        f"odds ratio {found.odds_ratio:.3f}; mean difference that it implies: {found.difference:.3f}",
+    ]
+
+
+def _published_lines(analysis: Analysis) -> list[str]:
+    found = analysis.published
+    if found is None or not found.differs or analysis.settings.random != "slopes":
+        return []
+    if found.stops:
+        effects = f"{found.random_effects:,} effects of images, {found.ratings:,} ratings"
+        return [f"the published formula stops in R: {effects}"]
+    return [f"the published formula takes real and modified images of {found.shared_numbers:,} numbers for one"]
 
 
 def _people(analysis: Analysis) -> list[str]:

@@ -16,6 +16,8 @@ from cleanset.statistics.shares import wilson
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Equivalence, equivalence
 from cleanset.studies.realness.exclusions import ExclusionLimits, Exclusions, exclusions, leave_out
 from cleanset.studies.realness.mixed import Degrees, MixedFit, RandomTerms, fit
+from cleanset.studies.realness.ordinal import OrdinalFit, fit_ordinal
+from cleanset.studies.realness.published_formula import PublishedFormula, published_formula
 from cleanset.studies.realness.ratings import KINDS, SCALE, ImageKind, Rating, Stimulus, StudyAnswers
 
 MIN_RATINGS = 5
@@ -119,11 +121,16 @@ class AnalysisSettings:
     alpha: float = ALPHA
     min_ratings: int = MIN_RATINGS
     limits: ExclusionLimits = field(default_factory=ExclusionLimits)
+    ordinal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Results of an analysis; `exclusions` are already applied to everything else."""
+    """Results of an analysis; `exclusions` are already applied to everything else.
+
+    `published`: what the published formula makes of the ratings; None but for one file of the published form.
+    `ordinal`: None unless asked for.
+    """
 
     settings: AnalysisSettings
     exclusions: Exclusions
@@ -133,6 +140,8 @@ class Analysis:
     images: tuple[ImageRatings, ...]
     fit: MixedFit
     equivalence: Equivalence
+    published: PublishedFormula | None = None
+    ordinal: OrdinalFit | None = None
 
     @property
     def enough(self) -> int:
@@ -155,14 +164,9 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
     if answers.ratings and not ratings:
         raise CleansetError(_all_excluded(answers, excluded))
     of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in KINDS}
-    model = fit(
-        [each.rating for each in ratings],
-        [each.person for each in ratings],
-        [each.image for each in ratings],
-        [each.kind == "modified" for each in ratings],
-        settings.random,
-        settings.degrees,
-    )
+    values, people = [each.rating for each in ratings], [each.person for each in ratings]
+    images, modified = [each.image for each in ratings], [each.kind == "modified" for each in ratings]
+    model = fit(values, people, images, modified, settings.random, settings.degrees)
     return Analysis(
         settings,
         excluded,
@@ -172,6 +176,8 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
         tuple(by_image(ratings)),
         model,
         equivalence(model.modified, settings.bound, settings.alpha),
+        published_formula(ratings) if answers.published == 1 and not answers.trials else None,
+        fit_ordinal(values, people, modified) if settings.ordinal else None,
     )
 
 

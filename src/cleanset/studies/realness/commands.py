@@ -132,6 +132,9 @@ def analyse(
     one_person_a_list: Annotated[
         bool, typer.Option("--one-person-a-list", help="Of people with the same list, keep who answered most of it.")
     ] = False,
+    ordinal: Annotated[
+        bool, typer.Option("--ordinal", help="Fit an ordinal model, too, as a check; needs statsmodels.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Analyse ratings: means, agreement, and whether modified images pass for real.
@@ -148,7 +151,7 @@ def analyse(
     limits = ExclusionLimits(
         max_attention, max_comprehension, min_attention, min_share, max_same, min_milliseconds, one_person_a_list
     )
-    settings = AnalysisSettings(random.value, degrees.value, bound, alpha, min_ratings, limits)
+    settings = AnalysisSettings(random.value, degrees.value, bound, alpha, min_ratings, limits, ordinal)
     analysis = analysing.run(ratings, settings, plan, out)
     if as_json:
         print(analysing.as_json(analysis))

@@ -108,6 +108,7 @@ def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
         tuple(each for each in answers.ratings if each.person not in left_out),
         tuple(each for each in answers.checks if each.person not in left_out),
         tuple(each for each in answers.trials if each.person not in left_out),
+        answers.published,
     )
 
 

@@ -72,11 +72,15 @@ class Stimulus:
 
 @dataclass(frozen=True, slots=True)
 class StudyAnswers:
-    """All answers of people: ratings and checks, and, of the page's answers, the trials that they were given in."""
+    """All answers of people: ratings and checks, and, of the page's answers, the trials that they were given in.
+
+    `published`: number of files of ratings in the published form.
+    """
 
     ratings: tuple[Rating, ...]
     checks: tuple[CheckAnswer, ...] = ()
     trials: tuple[AnsweredTrial, ...] = ()
+    published: int = 0
 
 
 def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None) -> StudyAnswers:
@@ -88,6 +92,7 @@ def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = 
     ratings: list[Rating] = []
     checks: list[CheckAnswer] = []
     trials: list[AnsweredTrial] = []
+    published = 0
     for name, text in sorted(texts.items()):
         # the header tells the files of the page from those of published studies
         if _header(text) == ANSWER_COLUMNS:
@@ -100,10 +105,11 @@ def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = 
                 else:
                     checks.append(answer)
         else:
+            published += 1
             # the same person id in two studies is another person
             ratings += _published(text, name, f"{name}:" if len(texts) > 1 else "")
     _check_once(ratings)
-    return StudyAnswers(tuple(ratings), tuple(checks), tuple(trials))
+    return StudyAnswers(tuple(ratings), tuple(checks), tuple(trials), published)
 
 
 def parse_key(text: str, where: str) -> dict[str, Stimulus]:
