@@ -184,9 +184,10 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mappi
 def _all_excluded(answers: StudyAnswers, excluded: Exclusions) -> str:
     people = len({each.person for each in answers.ratings})
     rules = ", ".join(f"{rule} {len(found)}" for rule, found in excluded.by_rule.items() if found)
+    plan = "check that --plan is the plan of these answers, or " if answers.trials else ""
     return (
         f"the ratings: all {people:,} people who rated images are excluded, by rule: {rules}; expected some who are "
-        "not: check that --plan is the plan of these answers, or allow more (cleanset study analyse --help)"
+        f"not: {plan}allow more (cleanset study analyse --help)"
     )
 
 
