@@ -1,4 +1,4 @@
-"""What the keys of verdicts, crops and notes do in a tab."""
+"""The keys of a tab for verdicts, crops and notes."""
 
 from collections.abc import Collection
 
