@@ -85,7 +85,7 @@ def test_the_reviewer_without_a_box_is_asked_for_it(edition: Path, library: Libr
         tab.press(key, [], BOX)
     assert tab.notice is None
     assert reviews(edition, "scooter")[wnid][first] == {
-        "verdict": "crop", "reason": "border", "crop": list(BOX), "object_fully_visible": True, "seen": "single",
+        "verdict": "crop", "reason": "border", "crop": list(BOX), "object_fully_visible": True,
     }  # fmt: skip
 
 
