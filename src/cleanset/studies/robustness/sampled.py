@@ -37,7 +37,7 @@ class Sampled:
         """The bootstrap interval: percentiles and the value, or percentiles reflected at it if resampling shifts it.
 
         NaN ends where it has none: a statistic that nothing varies, such as CE relative to itself, or a ratio whose
-        divisor is 0 in too many resamples.
+        divisor is 0 in some resamples.
         """
         if self.shifted:
             found = reflected_interval(self.value, self.draws, level)
@@ -53,7 +53,10 @@ class Sampled:
         by_image = None
         if self.by_image is not None and other.by_image is not None:
             by_image = self.by_image - other.by_image
-        return Sampled(self.value - other.value, self.draws - other.draws, self.shifted or other.shifted, by_image)
+        # of two ratios that are both infinite in a resample
+        with np.errstate(invalid="ignore"):
+            draws = self.draws - other.draws
+        return Sampled(self.value - other.value, draws, self.shifted or other.shifted, by_image)
 
     def __truediv__(self, other: "Sampled") -> "Sampled":
         """The ratio, resample by resample; NaN or infinite where the divisor is 0."""
