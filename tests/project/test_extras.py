@@ -66,6 +66,7 @@ def project(repository: Path) -> dict[str, list[str]]:
         ),
         ("evaluate", "cli evaluation.run evaluation.batches evaluation.page evaluation.function"),
         ("torch", "loading exports.torch_dataset"),
+        ("study", "cli studies.realness.analysing studies.realness.ordinal"),
         (
             "review",
             "cli studies.contest.judge_page.server review_page.server review_page.page review.status "

@@ -309,7 +309,7 @@ def test_reject_stays_close(edition: Path, library: Library) -> None:
         tab.press(key, tab.cursor.images())
     modes = [tab.mode]
     assert 'class="zoom"' in render(tab)["overlay"]
-    assert "several objects" in render(tab)["overlay"]
+    assert "several objects" in render(tab)["panel"]
     tab.press("Escape", tab.cursor.images())
     modes.append(tab.mode)
     for key in ("r", "b"):
@@ -500,7 +500,7 @@ def test_second_opinions_are_questions(edition: Path) -> None:
     )
     assert expected in " ".join(render(tab)["view"].split())
     tab.press("Enter", tab.cursor.images())
-    assert expected in " ".join(render(tab)["overlay"].split())
+    assert expected in " ".join(render(tab)["panel"].split())
     assert tab.cursor.asked() == asked.cursor.asked()
     assert determining_params(tab.session.library.params) == determining_params(asked.session.library.params)
 

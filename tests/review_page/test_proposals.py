@@ -13,7 +13,8 @@ from cleanset.review.save import save
 from cleanset.review.verdicts import Review
 from cleanset.review_page.library import Library, open_library
 from cleanset.review_page.server import open_session
-from cleanset.review_page.tab import BOX_SEEN, Tab
+from cleanset.review_page.tab import Tab
+from cleanset.review_page.verdict_keys import BOX_SEEN
 from cleanset.review_page.view import render
 from tests.browser_tab import PATIENCE
 
@@ -71,7 +72,15 @@ def test_a_proposal_is_taken_with_three_presses(edition: Path, library: Library)
     tab.press("v", [focus, BOX_SEEN], box)
     tab.press("Enter", [focus, BOX_SEEN], box)
     assert list(reviews(edition).values()) == [
-        {focus: {"verdict": "crop", "reason": "watermark", "crop": list(box), "object_fully_visible": True}}
+        {
+            focus: {
+                "verdict": "crop",
+                "reason": "watermark",
+                "crop": list(box),
+                "object_fully_visible": True,
+                "seen": "single",
+            }
+        }
     ]
 
 

@@ -130,6 +130,38 @@ def test_pairs_are_of_images_that_a_person_does_not_rate() -> None:
     assert {pair.modified for pair in plan.pairs} == {"left", "right"}
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+def test_the_sides_of_pairs_are_balanced(count: int) -> None:
+    """For each person, the answers differ in number by at most 1; for odd numbers not always on the same side.
+
+    Whoever always answers left fails half of the pairs, so that 4 pairs tell everyone who does from who looks.
+    """
+    for seed in range(5):
+        plan = make_plan(images(200, 200), ListSizes(20, 10, 10, 0, count), seed)
+        side = {pair.stimulus: pair.modified for pair in plan.pairs}
+        assert abs(Counter(side.values())["left"] - len(side) / 2) <= 0.5
+        lefts = [
+            sum(side[trial.stimulus] == "left" for trial in trials if trial.kind == "pair") for trials in plan.lists
+        ]
+        assert set(lefts) == {count // 2, (count + 1) // 2}
+        first = {side[trials[0].stimulus] for trials in plan.lists}
+        assert first == {"left", "right"}
+
+
+def test_an_unknown_pair_comes_before_a_balanced_one() -> None:
+    """All but two of the images are rated: these two come first, whatever their sides."""
+    some = images(12, 12)
+    plan = make_plan(some, ListSizes(6, 10, 1, 0, 2), 3)
+    in_pairs = {pair.stimulus: pair.image for pair in plan.pairs}
+    for trials in plan.lists:
+        rated = {trial.stimulus for trial in trials if trial.kind == "image"}
+        free = [each for each in in_pairs.values() if plan.stimulus(each) not in rated]
+        of_modified = {each.source for each in some if plan.stimulus(each) in rated}
+        free = [each for each in free if each.source not in of_modified]
+        shown = {in_pairs[trial.stimulus] for trial in trials if trial.kind == "pair"}
+        assert len(shown & set(free)) == min(2, len(free))
+
+
 def test_another_seed_gives_other_lists_and_names() -> None:
     one, same, other = (make_plan(images(20, 20), ListSizes(4, 5, 5), seed) for seed in (0, 0, 1))
     assert trials_csv(one) == trials_csv(same)

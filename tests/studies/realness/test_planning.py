@@ -1,6 +1,7 @@
 """The two commands on a small set: what they write, and that nothing tells people which images are real."""
 
 import csv
+import io
 import json
 import re
 import shutil
@@ -14,7 +15,7 @@ from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.planning import STATIC
-from cleanset.studies.realness.stimuli import source_of
+from cleanset.studies.realness.stimuli import plain_png, source_of
 from tests.exports.conftest import FILES
 from tests.studies.realness.conftest import SIZES, command, path_of, rows
 
@@ -61,6 +62,19 @@ def test_the_page_does_not_tell_which_images_are_real(planned: Path) -> None:
     for text in ((planned / "page" / "lists.js").read_text(), (planned / "trials.csv").read_text()):
         for word in ("ILSVRC", "n0", ".JPEG", '"real"', '"modified"', ",real,", ",modified,", "attacked"):
             assert word not in text
+
+
+def test_the_length_of_a_file_does_not_tell_which_images_are_real(planned: Path) -> None:
+    """Attacked images carry noise here, and the copies of pairs have edges: compressed, they would be longer."""
+    stimuli = list((planned / "page" / "images").iterdir())
+    assert len({path.stat().st_size for path in stimuli}) == 1
+    lengths = set()
+    for content in (np.zeros((224, 224, 3)), np.random.default_rng(0).integers(0, 256, (224, 224, 3))):
+        image = Image.fromarray(content.astype(np.uint8))
+        data = plain_png(image)
+        assert np.array_equal(np.asarray(Image.open(io.BytesIO(data))), np.asarray(image))
+        lengths.add(len(data))
+    assert len(lengths) == 1
 
 
 def test_an_attacked_image_is_shown_as_it_is(planned: Path, attacked: Path) -> None:

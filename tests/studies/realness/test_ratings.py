@@ -6,15 +6,7 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.studies.realness.analysing import texts_of
 from cleanset.studies.realness.analysis import agreements, by_image, summary, taken_for_modified
-from cleanset.studies.realness.ratings import (
-    CheckAnswer,
-    Rating,
-    StudyAnswers,
-    exclusions,
-    leave_out,
-    parse_key,
-    read_ratings,
-)
+from cleanset.studies.realness.ratings import AnsweredTrial, CheckAnswer, Rating, parse_key, read_ratings
 from tests.studies.realness.conftest import DIFFERENT_PEOPLE, path_of, published
 from tests.time_limits import at_most
 
@@ -103,6 +95,13 @@ def test_answers_and_the_key_of_their_plan() -> None:
         Rating("ada", "modified", "two.png", 2),
     )
     assert found.checks == (CheckAnswer("ada", "pair", False), CheckAnswer("ada", "attention", True))
+    assert found.trials[0] == AnsweredTrial("ada", "1", "1", "pair", 5.0)
+    assert [each.kind for each in found.trials] == ["pair", "real", "attention", "modified"]
+
+
+def test_a_time_may_be_missing() -> None:
+    found = read_ratings({"answers": ANSWERS + "ada,1,1,aa,-1,\nada,1,2,bb,1,812.5\n"}, parse_key(KEY, "key.csv"))
+    assert [each.milliseconds for each in found.trials] == [None, 812.5]
 
 
 def test_several_studies_share_real_images_alone() -> None:
@@ -135,6 +134,8 @@ def test_bad_ratings(row: str, words: str) -> None:
         ("ada,1,1,zz,1,5", "line 2: stimulus 'zz' is not in the plan's key"),
         ("ada,1,1,cc,up,5", "unknown answer .* 'up'; expected one of left, right"),
         ("ada,1,1,aa,left,5", "rating 'left'"),
+        ("ada,1,1,aa,1,-5", "line 2: milliseconds '-5'; expected a number from 0 on, or nothing"),
+        ("ada,1,1,aa,1,nan", "milliseconds 'nan'"),
     ],
 )
 def test_bad_answers(row: str, words: str) -> None:
@@ -164,19 +165,3 @@ def test_a_named_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ratings.csv")
     with at_most(5), pytest.raises(CleansetError, match=r"ratings\.csv: a named pipe; expected a regular file"):
         texts_of([tmp_path / "ratings.csv"])
-
-
-def test_who_is_excluded() -> None:
-    """By default two failed attention checks, or one wrong pair; a rule is named, and a person may break both."""
-    failed = {"a": ("attention",), "b": ("attention",) * 2, "c": ("pair",), "d": ("pair", "attention", "attention")}
-    checks = [CheckAnswer(person, kind, False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
-    checks += [CheckAnswer(person, "pair", True) for person in "abe"]
-    answers = StudyAnswers(tuple(Rating(person, "real", "x", 1) for person in "abcde"), tuple(checks))
-    found = exclusions(answers)
-    assert found.by_rule == {"attention": ("b", "d"), "comprehension": ("c", "d")}
-    assert (found.checked, sorted(found.people)) == (5, ["b", "c", "d"])
-    assert [each.person for each in leave_out(answers, found.people).ratings] == ["a", "e"]
-    assert exclusions(answers, {"attention": 0, "comprehension": 1}).by_rule == {
-        "attention": ("a", "b", "d"),
-        "comprehension": (),
-    }

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,10 +14,13 @@ from rich.text import Text
 
 from cleanset.errors import CleansetError
 from cleanset.files import new_folder, read_text, write_text
+from cleanset.parsing import parse_csv
 from cleanset.review.agreement import Agreement
 from cleanset.studies.realness.analysis import Analysis, AnalysisSettings, analyse, images_csv
 from cleanset.studies.realness.equivalence import interval
+from cleanset.studies.realness.exclusions import CHECK_RULES
 from cleanset.studies.realness.mixed import Effect
+from cleanset.studies.realness.plan import TRIAL_COLUMNS
 from cleanset.studies.realness.ratings import KINDS, Stimulus, parse_key, read_ratings
 
 RESULT, IMAGES, LOOK_AGAIN = "analysis.json", "images.csv", "look_again.csv"
@@ -34,12 +38,20 @@ def run(
 ) -> Analysis:
     """Analyse the ratings in files; with `out`, a new or empty folder, write the results there."""
     key = None if plan is None else parse_key(read_text(plan / "key.csv", "expected a plan's folder"), "key.csv")
-    analysis = analyse(read_ratings(texts_of(paths), key), settings)
+    sizes = None if plan is None or not settings.limits.min_share else list_sizes(plan)
+    analysis = analyse(read_ratings(texts_of(paths), key), settings, sizes)
     if out is not None:
         with new_folder(out) as folder:
             folder.mkdir()
             write_results(folder, analysis, () if key is None else key.values())
     return analysis
+
+
+def list_sizes(plan: Path) -> dict[str, int]:
+    """The number of trials of each list of a plan, by the list's number."""
+    path = plan / "trials.csv"
+    text = read_text(path, "expected a plan's folder")
+    return dict(Counter(row["list"] for _, row in parse_csv(text, TRIAL_COLUMNS, str(path))))
 
 
 def texts_of(paths: Iterable[Path]) -> dict[str, str]:
@@ -72,6 +84,8 @@ def content(analysis: Analysis) -> dict[str, Any]:
         "people": analysis.people,
         "excluded": {rule: list(people) for rule, people in analysis.exclusions.by_rule.items()},
         "people_with_checks": analysis.exclusions.checked,
+        "people_without_attention_checks": list(analysis.exclusions.without_attention),
+        "lists_of_several_people": {name: list(people) for name, people in analysis.exclusions.repeated.items()},
         "ratings": {kind: asdict(analysis.summaries[kind]) for kind in KINDS},
         "agreement": {kind: asdict(analysis.agreements[kind]) for kind in KINDS},
         "model": {
@@ -97,7 +111,22 @@ def content(analysis: Analysis) -> dict[str, Any]:
             "images": analysis.enough,
             "negative_majority": len(analysis.taken_for_modified),
         },
+        **_ordinal(analysis),
+        **_published(analysis),
     }
+
+
+def _ordinal(analysis: Analysis) -> dict[str, Any]:
+    found = analysis.ordinal
+    if found is None:
+        return {}
+    details = asdict(found) | {"odds_ratio": found.odds_ratio, "interval": list(found.interval)}
+    return {"ordinal": details | {"thresholds": list(found.thresholds)}}
+
+
+def _published(analysis: Analysis) -> dict[str, Any]:
+    found = analysis.published
+    return {} if found is None else {"published_formula": asdict(found) | {"stops": found.stops}}
 
 
 def _effect(effect: Effect) -> dict[str, Any]:
@@ -127,6 +156,7 @@ def as_text(analysis: Analysis) -> Group:
         Text(f"modified - real: {_shown(analysis.fit.modified)}"),
         Text(f"two one-sided tests, bounds ±{tests.bound:g}, alpha {tests.alpha:g}: {verdict}"),
         Text(f"p {tests.p:.4f}, {100 * (1 - 2 * tests.alpha):g} % interval {low:.3f} to {high:.3f}"),
+        *(Text(line) for line in (*_ordinal_lines(analysis), *_published_lines(analysis))),
         Text(
             f"{len(analysis.taken_for_modified):,} of {analysis.enough:,} real images with "
             f"{analysis.settings.min_ratings} ratings or more have a negative majority"
@@ -134,12 +164,44 @@ def as_text(analysis: Analysis) -> Group:
     )
 
 
+def _ordinal_lines(analysis: Analysis) -> list[str]:
+    found = analysis.ordinal
+    if found is None:
+        return []
+    low, high = found.interval
+    return [
+        f"ordinal model, log-odds: {found.effect:.3f} (95 % {low:.3f} to {high:.3f})",
+        f"odds ratio {found.odds_ratio:.3f}; mean difference that it implies: {found.difference:.3f}",
+    ]
+
+
+def _published_lines(analysis: Analysis) -> list[str]:
+    found = analysis.published
+    if found is None or not found.differs or analysis.settings.random != "slopes":
+        return []
+    if found.stops:
+        effects = f"{found.random_effects:,} effects of images, {found.ratings:,} ratings"
+        return [f"the published formula stops in R: {effects}"]
+    return [f"the published formula takes real and modified images of {found.shared_numbers:,} numbers for one"]
+
+
 def _people(analysis: Analysis) -> list[str]:
     lines = [f"{analysis.people:,} people, {analysis.fit.images:,} images, {analysis.fit.ratings:,} ratings"]
-    if not analysis.exclusions.checked:
+    found = analysis.exclusions
+    if not found.checked and len(found.by_rule) == len(CHECK_RULES):
         return [*lines, "no checks among the ratings: nobody excluded"]
-    excluded = (f"{rule} {len(people)}" for rule, people in analysis.exclusions.by_rule.items())
-    return [*lines, f"excluded by rule: {', '.join(excluded)}; of {analysis.exclusions.checked} people"]
+    rules = ", ".join(f"{rule} {len(people)}" for rule, people in found.by_rule.items())
+    lines.append(f"excluded by rule: {rules}; of {analysis.people + len(found.people):,} people")
+    if found.without_attention and "unchecked" not in found.by_rule:
+        lines.append(f"no attention check answered by {len(found.without_attention)}: --min-attention excludes them")
+    if found.repeated and "repeated_list" not in found.by_rule:
+        lines.append(f"lists answered by several people: {_some(found.repeated)}; see --one-person-a-list")
+    return lines
+
+
+def _some(names: Iterable[str]) -> str:
+    chosen = list(names)
+    return ", ".join(chosen[:5]) + (f" and {len(chosen) - 5} more" if len(chosen) > 5 else "")
 
 
 def _summaries(analysis: Analysis) -> Table:

@@ -5,27 +5,20 @@ import io
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from cleanset.errors import CleansetError
 from cleanset.review import look_again
 from cleanset.review.agreement import Agreement, Counts, overall
 from cleanset.statistics.shares import wilson
 from cleanset.studies.realness.equivalence import ALPHA, BOUND, Equivalence, equivalence
+from cleanset.studies.realness.exclusions import ExclusionLimits, Exclusions, exclusions, leave_out
 from cleanset.studies.realness.mixed import Degrees, MixedFit, RandomTerms, fit
-from cleanset.studies.realness.ratings import (
-    ALLOWED,
-    KINDS,
-    SCALE,
-    Exclusions,
-    ImageKind,
-    Rating,
-    Stimulus,
-    StudyAnswers,
-    exclusions,
-    leave_out,
-)
+from cleanset.studies.realness.ordinal import OrdinalFit, fit_ordinal
+from cleanset.studies.realness.published_formula import PublishedFormula, published_formula
+from cleanset.studies.realness.ratings import KINDS, SCALE, ImageKind, Rating, Stimulus, StudyAnswers
 
 MIN_RATINGS = 5
 """Minimum number of ratings of an image for its majority to count."""
@@ -127,13 +120,17 @@ class AnalysisSettings:
     bound: float = BOUND
     alpha: float = ALPHA
     min_ratings: int = MIN_RATINGS
-    attention: int = ALLOWED["attention"]
-    comprehension: int = ALLOWED["comprehension"]
+    limits: ExclusionLimits = field(default_factory=ExclusionLimits)
+    ordinal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Results of an analysis; `exclusions` are already applied to everything else."""
+    """Results of an analysis; `exclusions` are already applied to everything else.
+
+    `published`: what the published formula makes of the ratings; None but for one file of the published form.
+    `ordinal`: None unless asked for.
+    """
 
     settings: AnalysisSettings
     exclusions: Exclusions
@@ -143,6 +140,8 @@ class Analysis:
     images: tuple[ImageRatings, ...]
     fit: MixedFit
     equivalence: Equivalence
+    published: PublishedFormula | None = None
+    ordinal: OrdinalFit | None = None
 
     @property
     def enough(self) -> int:
@@ -155,19 +154,19 @@ class Analysis:
         return taken_for_modified(self.images, self.settings.min_ratings)
 
 
-def analyse(answers: StudyAnswers, settings: AnalysisSettings) -> Analysis:
-    """Analyse all answers. Raises CleansetError if no model can be fitted to the ratings that remain."""
-    excluded = exclusions(answers, {"attention": settings.attention, "comprehension": settings.comprehension})
+def analyse(answers: StudyAnswers, settings: AnalysisSettings, list_sizes: Mapping[str, int] | None = None) -> Analysis:
+    """Analyse all answers; `list_sizes`: number of trials of each list of the plan.
+
+    Raises CleansetError if everyone is excluded, or if no model can be fitted to the ratings that remain.
+    """
+    excluded = exclusions(answers, settings.limits, list_sizes)
     ratings = leave_out(answers, excluded.people).ratings
+    if answers.ratings and not ratings:
+        raise CleansetError(_all_excluded(answers, excluded))
     of_kind = {kind: [each for each in ratings if each.kind == kind] for kind in KINDS}
-    model = fit(
-        [each.rating for each in ratings],
-        [each.person for each in ratings],
-        [each.image for each in ratings],
-        [each.kind == "modified" for each in ratings],
-        settings.random,
-        settings.degrees,
-    )
+    values, people = [each.rating for each in ratings], [each.person for each in ratings]
+    images, modified = [each.image for each in ratings], [each.kind == "modified" for each in ratings]
+    model = fit(values, people, images, modified, settings.random, settings.degrees)
     return Analysis(
         settings,
         excluded,
@@ -177,6 +176,18 @@ def analyse(answers: StudyAnswers, settings: AnalysisSettings) -> Analysis:
         tuple(by_image(ratings)),
         model,
         equivalence(model.modified, settings.bound, settings.alpha),
+        published_formula(ratings) if answers.published == 1 and not answers.trials else None,
+        fit_ordinal(values, people, modified) if settings.ordinal else None,
+    )
+
+
+def _all_excluded(answers: StudyAnswers, excluded: Exclusions) -> str:
+    people = len({each.person for each in answers.ratings})
+    rules = ", ".join(f"{rule} {len(found)}" for rule, found in excluded.by_rule.items() if found)
+    plan = "check that --plan is the plan of these answers, or " if answers.trials else ""
+    return (
+        f"the ratings: all {people:,} people who rated images are excluded, by rule: {rules}; expected some who are "
+        f"not: {plan}allow more (cleanset study analyse --help)"
     )
 
 

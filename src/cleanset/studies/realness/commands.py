@@ -114,6 +114,27 @@ def analyse(
     max_comprehension: Annotated[
         int, typer.Option(min=0, help="Failed comprehension pairs that a person may have.")
     ] = 0,
+    min_attention: Annotated[
+        int, typer.Option(min=0, help="Attention checks that a person must have answered; 0: the rule is not applied.")
+    ] = 0,
+    min_share: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the trials of a list that a person must have answered.")
+    ] = 0.0,
+    max_same: Annotated[
+        float | None,
+        typer.Option(
+            min=0.2, max=1, help="Share of a person's ratings that may be equal.", show_default="any: no rule"
+        ),
+    ] = None,
+    min_milliseconds: Annotated[
+        float, typer.Option(min=0, help="Least median time of a person for an image; 0: the rule is not applied.")
+    ] = 0.0,
+    one_person_a_list: Annotated[
+        bool, typer.Option("--one-person-a-list", help="Of people with the same list, keep who answered most of it.")
+    ] = False,
+    ordinal: Annotated[
+        bool, typer.Option("--ordinal", help="Fit an ordinal model, too, as a check; needs statsmodels.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Analyse ratings: means, agreement, and whether modified images pass for real.
@@ -125,10 +146,12 @@ def analyse(
 
     from cleanset.studies.realness import analysing
     from cleanset.studies.realness.analysis import AnalysisSettings
+    from cleanset.studies.realness.exclusions import ExclusionLimits
 
-    settings = AnalysisSettings(
-        random.value, degrees.value, bound, alpha, min_ratings, max_attention, max_comprehension
+    limits = ExclusionLimits(
+        max_attention, max_comprehension, min_attention, min_share, max_same, min_milliseconds, one_person_a_list
     )
+    settings = AnalysisSettings(random.value, degrees.value, bound, alpha, min_ratings, limits, ordinal)
     analysis = analysing.run(ratings, settings, plan, out)
     if as_json:
         print(analysing.as_json(analysis))

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,9 +85,10 @@ def make_plan(images: Sequence[StudyImage], sizes: ListSizes, seed: int) -> Stud
 def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[ComprehensionPair]:
     by_name = {each.name: each for each in real}
     pairs = []
+    sides = seeded_order(SIDES, seed, "side")
     for place, name in enumerate(seeded_order(list(by_name), seed, "pairs")[:count]):
         files = [f"{stimulus_name(seed, 'pair', name, part)}.png" for part in ("plain", "modified")]
-        side = seeded_order(SIDES, seed, "side", place)[0]
+        side = sides[place % 2]
         left, right = files if side == "right" else files[::-1]
         pairs.append(ComprehensionPair(stimulus_name(seed, "pair", name), by_name[name], left, right, side))
     return pairs
@@ -95,13 +97,24 @@ def _pairs(real: Sequence[StudyImage], count: int, seed: int) -> list[Comprehens
 def _pair_trials(
     pairs: Sequence[ComprehensionPair], chosen: Sequence[StudyImage], count: int, seed: int, person: int
 ) -> list[Trial]:
-    """Pairs for one person, those of images that the person does not rate first."""
+    """Pairs for one person, those of images that the person does not rate first, and both sides equally often.
+
+    Whoever always chooses one side is then wrong in half of the pairs.
+    """
     seen = {each.source for each in chosen if each.source} | {each.name for each in chosen if each.kind == "real"}
     by_name = {each.stimulus: each for each in pairs}
     order = [by_name[name] for name in seeded_order(list(by_name), seed, "pairs of a list", person)]
-    # a stable sort: pairs of rated images come last, each part in its drawn order
-    order.sort(key=lambda pair: pair.image.name in seen or pair.image.source in seen)
-    return [Trial("pair", pair.stimulus, pair.left, pair.right) for pair in order[:count]]
+    # the person's first side has the odd pair
+    sides = seeded_order(SIDES, seed, "first side", person)
+    counts: Counter[tuple[bool, str]] = Counter()
+    ranks = {}
+    for pair in order:
+        group = (pair.image.name in seen or pair.image.source in seen, pair.modified)
+        ranks[pair.stimulus] = (group[0], counts[group], sides.index(pair.modified))
+        counts[group] += 1
+    best = set(sorted(ranks, key=ranks.__getitem__)[:count])
+    # in the drawn order: in that of the ranks the sides would alternate
+    return [Trial("pair", pair.stimulus, pair.left, pair.right) for pair in order if pair.stimulus in best]
 
 
 def _mixed(chosen: Sequence[StudyImage], checks: int, seed: int, person: int) -> list[Trial]:

@@ -1,11 +1,10 @@
-"""Ratings and answers, from two kinds of CSV file in which every value is checked, and the rules of exclusion.
+"""Ratings and answers, from two kinds of CSV file in which every value is checked.
 
 Ratings, as source 000's authors published theirs: rating,pid,image_type,image_id. Answers, as the study's page writes
 them: without types, which come from the plan's key.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -28,6 +27,7 @@ SIDES = ("left", "right")
 MAX_NAME = 200
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,17 @@ class CheckAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredTrial:
+    """A trial of a list that a person answered; `milliseconds`: how long it took, None if not measured."""
+
+    person: str
+    list_name: str
+    position: str
+    kind: str
+    milliseconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Stimulus:
     """An entry of a plan's key: the stimulus's kind, its image, and the expected answer ("" for a rating)."""
 
@@ -61,10 +72,15 @@ class Stimulus:
 
 @dataclass(frozen=True, slots=True)
 class StudyAnswers:
-    """All answers of people: ratings, and checks."""
+    """All answers of people: ratings and checks, and, of the page's answers, the trials that they were given in.
+
+    `published`: number of files of ratings in the published form.
+    """
 
     ratings: tuple[Rating, ...]
     checks: tuple[CheckAnswer, ...] = ()
+    trials: tuple[AnsweredTrial, ...] = ()
+    published: int = 0
 
 
 def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = None) -> StudyAnswers:
@@ -75,19 +91,25 @@ def read_ratings(texts: Mapping[str, str], key: Mapping[str, Stimulus] | None = 
     """
     ratings: list[Rating] = []
     checks: list[CheckAnswer] = []
+    trials: list[AnsweredTrial] = []
+    published = 0
     for name, text in sorted(texts.items()):
         # the header tells the files of the page from those of published studies
         if _header(text) == ANSWER_COLUMNS:
             if key is None:
                 raise CleansetError(f"{name}: answers of the study's page; expected --plan with the folder of the plan")
-            found = list(_answers(text, name, key))
-            ratings += [each for each in found if isinstance(each, Rating)]
-            checks += [each for each in found if isinstance(each, CheckAnswer)]
+            for trial, answer in _answers(text, name, key):
+                trials.append(trial)
+                if isinstance(answer, Rating):
+                    ratings.append(answer)
+                else:
+                    checks.append(answer)
         else:
+            published += 1
             # the same person id in two studies is another person
             ratings += _published(text, name, f"{name}:" if len(texts) > 1 else "")
     _check_once(ratings)
-    return StudyAnswers(tuple(ratings), tuple(checks))
+    return StudyAnswers(tuple(ratings), tuple(checks), tuple(trials), published)
 
 
 def parse_key(text: str, where: str) -> dict[str, Stimulus]:
@@ -118,7 +140,9 @@ def _published(text: str, where: str, prefix: str) -> Iterable[Rating]:
         )
 
 
-def _answers(text: str, where: str, key: Mapping[str, Stimulus]) -> Iterable[Rating | CheckAnswer]:
+def _answers(
+    text: str, where: str, key: Mapping[str, Stimulus]
+) -> Iterable[tuple[AnsweredTrial, Rating | CheckAnswer]]:
     for line, row in parse_csv(text, ANSWER_COLUMNS, where):
         at = f"{where}, line {line}"
         person = _name(row["person"], "person", at)
@@ -128,15 +152,20 @@ def _answers(text: str, where: str, key: Mapping[str, Stimulus]) -> Iterable[Rat
                 "expected answers to this plan: name their own with --plan"
             )
         stimulus = key[row["stimulus"]]
-        if stimulus.kind == "pair":
-            check_known(f"answer ({at})", row["answer"], SIDES)
-            yield CheckAnswer(person, "pair", row["answer"] == stimulus.expected)
-        elif stimulus.kind == "attention":
-            yield CheckAnswer(person, "attention", str(_rating(row["answer"], at)) == stimulus.expected)
-        else:
-            yield Rating(
-                person, "real" if stimulus.kind == "real" else "modified", stimulus.image, _rating(row["answer"], at)
-            )
+        trial = AnsweredTrial(
+            person, row["list"], row["position"], stimulus.kind, _milliseconds(row["milliseconds"], at)
+        )
+        yield trial, _answer(row["answer"], stimulus, person, at)
+
+
+def _answer(answer: str, stimulus: Stimulus, person: str, at: str) -> Rating | CheckAnswer:
+    if stimulus.kind == "pair":
+        check_known(f"answer ({at})", answer, SIDES)
+        return CheckAnswer(person, "pair", answer == stimulus.expected)
+    rating = _rating(answer, at)
+    if stimulus.kind == "attention":
+        return CheckAnswer(person, "attention", str(rating) == stimulus.expected)
+    return Rating(person, "real" if stimulus.kind == "real" else "modified", stimulus.image, rating)
 
 
 def _kind(text: str, at: str) -> ImageKind:
@@ -150,6 +179,15 @@ def _rating(text: str, at: str) -> int:
     if text not in map(str, SCALE):
         raise CleansetError(f"{at}: rating {shown(text)}; expected one of {', '.join(map(str, SCALE))}")
     return int(text)
+
+
+def _milliseconds(text: str, at: str) -> float | None:
+    # survey tools may leave times out
+    if not text:
+        return None
+    if not _NUMBER.fullmatch(text):
+        raise CleansetError(f"{at}: milliseconds {shown(text)}; expected a number from 0 on, or nothing")
+    return float(text)
 
 
 def _name(text: str, column: str, at: str) -> str:
@@ -168,44 +206,3 @@ def _check_once(ratings: Sequence[Rating]) -> None:
                 f"expected once: remove one, or name the files of different studies apart"
             )
         seen.add(rated)
-
-
-RULES = {
-    "attention": "failed more attention checks than allowed",
-    "comprehension": "gave more wrong answers to comprehension pairs than allowed",
-}
-"""The rules of exclusion, each with the reason for it."""
-_CHECK_OF = {"attention": "attention", "comprehension": "pair"}
-ALLOWED: Mapping[str, int] = {"attention": 1, "comprehension": 0}
-"""Failed checks that a person may have, by default."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusions:
-    """The people excluded by each rule, sorted; a person may break several. `checked`: people with any check."""
-
-    by_rule: dict[str, tuple[str, ...]]
-    checked: int
-
-    @property
-    def people(self) -> frozenset[str]:
-        """All excluded people."""
-        return frozenset(person for people in self.by_rule.values() for person in people)
-
-
-def exclusions(answers: StudyAnswers, allowed: Mapping[str, int] = ALLOWED) -> Exclusions:
-    """The people who failed more checks than allowed, by rule. Ratings without checks exclude nobody."""
-    by_rule = {}
-    for rule in RULES:
-        failed = Counter(each.person for each in answers.checks if each.kind == _CHECK_OF[rule] and not each.passed)
-        by_rule[rule] = tuple(sorted(person for person, count in failed.items() if count > allowed[rule]))
-    return Exclusions(by_rule, len({each.person for each in answers.checks}))
-
-
-def leave_out(answers: StudyAnswers, people: Iterable[str]) -> StudyAnswers:
-    """The answers of everyone else."""
-    left_out = frozenset(people)
-    return StudyAnswers(
-        tuple(each for each in answers.ratings if each.person not in left_out),
-        tuple(each for each in answers.checks if each.person not in left_out),
-    )

@@ -1,5 +1,6 @@
 """The images that people are shown, all in one size and format, so that nothing else reveals which are real."""
 
+import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_image, read_regular_file
 from cleanset.exports.manifest import Entry
 from cleanset.files import sha256
-from cleanset.images.codec import decode, png
+from cleanset.images.codec import decode
 from cleanset.progress import tracked
 from cleanset.studies.realness.lists import StudyImage, seeded_order
 from cleanset.studies.realness.plan import StudyPlan
@@ -37,6 +38,16 @@ def shown_image(data: bytes, size: Size) -> Image.Image:
         image = ImageOps.fit(image, size, Image.Resampling.LANCZOS)
     # a copy without metadata, which might reveal the source
     return Image.fromarray(np.asarray(image))
+
+
+def plain_png(image: Image.Image) -> bytes:
+    """PNG of an image without compression: all images of one size in pixels have the same number of bytes.
+
+    Noise and other changes compress badly, so that the length of a compressed file tells which images are modified.
+    """
+    out = io.BytesIO()
+    image.save(out, format="PNG", compress_level=0)
+    return out.getvalue()
 
 
 def scramble(image: Image.Image, seed: int) -> Image.Image:
@@ -117,11 +128,11 @@ def write_stimuli(
     for image in tracked(order, len(order), "images"):
         data = read(image)
         digests[image.kind, image.name] = sha256(data)
-        (folder / f"{plan.stimulus(image)}.png").write_bytes(png(shown(image, data)))
+        (folder / f"{plan.stimulus(image)}.png").write_bytes(plain_png(shown(image, data)))
     for pair in plan.pairs:
         plain = shown(pair.image, read(pair.image))
         sides = {"left": pair.left, "right": pair.right}
         for side, file in sides.items():
             content = scramble(plain, plan.seed) if side == pair.modified else plain
-            (folder / file).write_bytes(png(content))
+            (folder / file).write_bytes(plain_png(content))
     return digests

@@ -1,0 +1,230 @@
+"""What the keys of verdicts, crops and notes do in a tab."""
+
+from collections.abc import Collection
+
+from cleanset.errors import CleansetError
+from cleanset.images.boxes import Box
+from cleanset.review.store import BOARD
+from cleanset.review_page.drafts import Draft
+from cleanset.review_page.keys import REASONS
+from cleanset.review_page.likeliest import LikeliestReasons
+from cleanset.review_page.notices import Notice
+from cleanset.review_page.rest_of_class import rest_in_words, rest_of_class
+from cleanset.review_page.session import Session
+from cleanset.review_page.shown_class import NotShownError, ShownClass
+
+BOX_SEEN = "box"
+"""Stands among the images seen if the box of a crop was on the screen."""
+
+
+class VerdictKeys(ShownClass):
+    """A shown class in which verdicts are given, changed, taken back and explained."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.likeliest = LikeliestReasons(session)
+        self._left_by_guess: tuple[int, str] | None = None
+
+    def _begin(self, verdict: str, seen: Collection[str]) -> None:
+        if self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken)
+        if self.cursor.focus is None:
+            return
+        self._check_seen(seen)
+        self.draft = Draft(verdict)
+        if verdict in ("clean", "unsure"):
+            self._save_draft()
+        elif verdict == "reject":
+            self.mode = "reason"
+        else:
+            self._draft_crop()
+
+    def _take_option(self, number: int, seen: Collection[str]) -> None:
+        """Begin the board's verdict with that of an option, unchanged; an unknown box has to be drawn."""
+        if self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken)
+        self._check_seen(seen)
+        chosen = next((option for option in self.options() if option.number == number), None)
+        if chosen is None:
+            return
+        notes = "; ".join(chosen.notes.values())
+        self.draft = Draft(chosen.review.verdict, chosen.review.reason, chosen.box, note=notes)
+        if chosen.review.box_unknown:
+            self.mode = "crop"
+        else:
+            self._save_draft()
+
+    def _edit_draft(self, key: str, seen: Collection[str], box: Box | None) -> None:
+        assert self.draft is not None
+        if key == "Escape":
+            self.draft = None
+            self.close()
+        elif key in REASONS:
+            self.draft.reason = REASONS[key]
+            if self.mode == "reason":
+                self._save_draft()
+        elif self.mode == "crop" and key == "box":
+            self.draft.change_box(box)
+        elif self.mode == "crop" and key == "v":
+            self.draft.toggle_visible(box, BOX_SEEN in seen)
+        elif self.mode == "crop" and key == "Enter":
+            self._save_crop(box)
+        elif self.mode == "reason" and len(key) == 1:
+            self.notice = Notice(f"{key} is not the key of a reason; Esc leaves the image as it is.")
+
+    def _save_crop(self, box: Box | None) -> None:
+        """Save the crop, or report what is missing; the box stays drawn meanwhile."""
+        draft, image = self.draft, self.cursor.image()
+        assert draft is not None
+        assert image is not None
+        draft.change_box(box)
+        missing = draft.missing(box, image, self.session.library.params.review.min_crop_pixels)
+        if missing:
+            self.notice = Notice(f"Not saved yet: {'; '.join(missing)}.", is_error=True)
+            return
+        draft.box = box
+        self._save_draft()
+
+    def _save_draft(self, go_on: bool = True) -> None:
+        """Write the draft as the verdict on the image in focus; the board must give a note first.
+
+        `go_on`: focus the next image that is asked for.
+        """
+        draft, image, own = self.draft, self.cursor.image(), self.cursor.own()
+        assert draft is not None
+        assert image is not None
+        left = self.cursor.class_index
+        note = self.session.notes.get((left, image.image_id)) or (own.note if own else None)
+        if self.session.reviewer == BOARD and not (note or "").strip():
+            self.mode = "note"
+            self.notice = Notice("A verdict of the board needs a note that gives the reason.")
+            return
+        self._write({image.image_id: draft.review(image, note, self.history.seen(left, image.image_id))})
+        self.session.notes.pop((left, image.image_id), None)
+        if go_on and self.cursor.class_index == left and self.cursor.focus == image.image_id:
+            self.cursor.focus_next()
+            self._ask_for_box()
+
+    def _reject_by_guess(self, card: str | None, seen: Collection[str]) -> None:
+        """Reject an image for its likeliest reason, which its card shows; the focus stays, to change the reason."""
+        if self.ended or self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+        self._check_class()
+        if card not in self.cursor.images():
+            raise NotShownError
+        self.cursor.focus_card(card)
+        assert self.cursor.focus is not None
+        self._check_seen(seen)
+        left, focus = self.cursor.class_index, self.cursor.focus
+        reason = self._screen.reason or self.likeliest.of(left, [focus])[focus]
+        self.draft = Draft("reject", reason)
+        self._save_draft(go_on=False)
+        if self.mode != "note" and self.cursor.class_index != left:
+            self._left_by_guess = left, focus
+            said = f"{self.notice.text} " if self.notice else ""
+            self.notice = Notice(f"{said}Rejected last: {_words(reason)}; Shift and a reason's key changes it.")
+
+    def _reject_for_reason(self, left_by_guess: tuple[int, str] | None, seen: Collection[str]) -> None:
+        """Reject the image in focus for a reason, or change the reason of the last guess if that left its class."""
+        reason = REASONS.get(self._screen.reason or "")
+        if reason is None:
+            raise CleansetError("not the key of a reason: ? shows them")
+        own = self.session.own(*left_by_guess) if left_by_guess else None
+        if left_by_guess is not None and own is not None and own.verdict == "reject":
+            class_index, image_id = left_by_guess
+            self.history.shown[image_id] = own  # the last notice told it
+            self.history.write(class_index, {image_id: own.model_copy(update={"reason": reason})})
+            self.notice = Notice(f"{self.session.library.names[class_index].name}: rejected last: {_words(reason)}.")
+        elif not self.ended:
+            self._begin("reject", seen)
+            if self.draft is not None:
+                self.draft.reason = reason
+                self._save_draft()
+
+    def _take_rest(self) -> None:
+        """Take as clean, at once, all images of the queue that are on the screen and that nobody has rejected."""
+        if self.ended or self.cursor.status.broken:
+            raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+        self._check_class()
+        if self.session.reviewer == BOARD:
+            raise CleansetError("the board gives a note with each verdict: decide on each image by itself")
+        if self.zoomed:
+            self.notice = Notice("a takes the images that are side by side: Esc goes back to them.")
+            return
+        left, shown = self.cursor.class_index, self.cursor.images()
+        rest = rest_of_class(self.cursor, self._screen.seconds, self.session.library.params.review.seconds_per_image)
+        if rest.clean:
+            images, notes = self.session.library.images, self.session.notes
+            self._write(
+                {
+                    image_id: Draft("clean").review(
+                        images[image_id], notes.get((left, image_id)), self.history.seen(left, image_id) or "grid"
+                    )
+                    for image_id in rest.clean
+                }
+            )
+            for image_id in rest.clean:
+                notes.pop((left, image_id), None)
+        settled = f" {self.notice.text}" if self.notice else ""
+        self.notice = Notice(rest_in_words(rest, shown) + settled, is_error=not rest.clean)
+        if self.cursor.class_index == left and self.cursor.focus in rest.clean:
+            self.cursor.focus_next()
+            self._ask_for_box()
+
+    def _take_back(self, seen: Collection[str]) -> None:
+        if self.cursor.own() is not None and not self.ended:
+            assert self.cursor.focus is not None
+            self._check_seen(seen)
+            self._write({self.cursor.focus: None})
+            self.notice = Notice("Taken back.")
+
+    def _undo(self) -> None:
+        step = self.history.undo()
+        if step is None:
+            self.notice = Notice("Nothing to undo in this tab; d takes a verdict back.")
+            return
+        self.open(step.class_index, step.image_id)
+        self.notice = Notice(f"Undone: {step.in_words}.")
+
+    def note(self) -> tuple[str, str]:
+        """The title of the note's dialog, and the note so far."""
+        own, focus = self.cursor.own(), self.cursor.focus
+        title = "Why the board overrules" if self.draft and self.session.reviewer == BOARD else "A note"
+        kept = self.session.notes.get((self.cursor.class_index, focus or ""))
+        taken = self.draft.note if self.draft else ""
+        return f"{title}, on {focus}", kept or taken or (own.note if own else None) or ""
+
+    def leave_note(self, text: str | None) -> None:
+        """Keep a note on the image in focus (None: discard it), and save it if there is a verdict already."""
+        if self.mode != "note" or self.cursor.focus is None:
+            return
+        self.notice, draft, self.draft = None, self.draft, None
+        self.close()
+        if text is None:
+            return
+        key = self.cursor.class_index, self.cursor.focus
+        self.session.notes[key] = text.strip()
+        with self._reporting_errors():
+            own = self.cursor.own()
+            if draft is not None:
+                self._save_with_note(draft, text.strip())
+            elif own is not None and (own.note or "") != text.strip():
+                self._write({self.cursor.focus: own.model_copy(update={"note": text.strip() or None})})
+                self.session.notes.pop(key, None)
+            elif own is None and text.strip():
+                self.notice = Notice("The note is not saved yet: it is saved with a verdict.")
+            else:
+                self.session.notes.pop(key, None)
+
+    def _save_with_note(self, draft: Draft, text: str) -> None:
+        """Save the verdict for which the board was asked to give a note."""
+        if not text:
+            self.session.notes.pop((self.cursor.class_index, self.cursor.focus or ""), None)
+            self.notice = Notice("Not saved: a verdict of the board needs a note.", is_error=True)
+            return
+        self.draft = draft
+        self._save_draft()
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ")

@@ -1,0 +1,91 @@
+"""A cumulative link model of ratings, as a check of the linear one, which takes the scale's steps for equal.
+
+logit P(rating <= k) = threshold_k - effect * modified (McCullagh, "Regression Models for Ordinal Data", JRSS B 1980),
+fitted by statsmodels' OrderedModel. It has no random effects: the standard error allows for ratings of one person being
+alike (clusters of people), not for those of one image.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanset.errors import CleansetError
+from cleanset.installation import install_command
+
+Z_95 = 1.959963984540054
+"""97.5 % quantile of the normal distribution."""
+
+
+_NOT_FITTED = (
+    "the ratings: no ordinal model can be fitted to them; expected several people, and ratings of real and of modified "
+    "images that overlap: leave out --ordinal"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalFit:
+    """The effect of modified images in log-odds of a higher rating, its standard error, and the thresholds.
+
+    `difference`: mean rating of modified minus real images that the model implies, in steps of the scale.
+    """
+
+    effect: float
+    standard_error: float
+    thresholds: tuple[float, ...]
+    difference: float
+
+    @property
+    def odds_ratio(self) -> float:
+        """Odds of a rating above any threshold, modified images to real ones."""
+        return math.exp(self.effect)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the effect, normal."""
+        return self.effect - Z_95 * self.standard_error, self.effect + Z_95 * self.standard_error
+
+
+def fit_ordinal(ratings: Sequence[int], people: Sequence[str], modified: Sequence[bool]) -> OrdinalFit:
+    """Fit the model to ratings, each with its person and the type of its image.
+
+    Raises CleansetError without statsmodels, for a single person, for ratings of the two types that do not overlap, and
+    if the fit does not converge.
+    """
+    try:
+        from statsmodels.miscmodels.ordinal_model import OrderedModel
+    except ImportError as error:
+        raise CleansetError(
+            f"--ordinal: statsmodels cannot be imported ({error}); {install_command('study')}"
+        ) from None
+
+    steps, codes = np.unique(np.asarray(ratings), return_inverse=True)
+    types = np.asarray(modified, np.float64)
+    groups = np.unique(np.asarray(people, object).astype(str), return_inverse=True)[1]
+    real, changed = codes[types == 0], codes[types == 1]
+    if len(set(groups.tolist())) < 2 or not len(real) or not len(changed):
+        raise CleansetError(_NOT_FITTED)
+    # without overlap the likelihood grows with the effect, without end
+    if changed.max() <= real.min() or real.max() <= changed.min():
+        raise CleansetError(_NOT_FITTED)
+    model = OrderedModel(codes, types[:, None], distr="logit")
+    with warnings.catch_warnings():
+        # what they say is checked below
+        warnings.simplefilter("ignore")
+        found = model.fit(method="bfgs", disp=0, maxiter=500, cov_type="cluster", cov_kwds={"groups": groups})
+    effect, deviation = float(found.params[0]), float(found.bse[0])
+    # the first and the last are infinite
+    thresholds = model.transform_threshold_params(found.params)[1:-1]
+    if not found.mle_retvals["converged"] or not np.isfinite([effect, deviation, *thresholds]).all():
+        raise CleansetError(_NOT_FITTED)
+    difference = _mean(steps, thresholds - effect) - _mean(steps, thresholds)
+    return OrdinalFit(effect, deviation, tuple(map(float, thresholds)), difference)
+
+
+def _mean(steps: npt.NDArray[np.int64], logits: npt.NDArray[np.float64]) -> float:
+    """The mean rating for logits of P(rating <= k), k all steps but the last."""
+    cumulative = np.concatenate([[0.0], 1 / (1 + np.exp(-logits)), [1.0]])
+    return float(steps @ np.diff(cumulative))

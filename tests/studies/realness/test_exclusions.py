@@ -1,0 +1,149 @@
+"""Who is excluded from an analysis, by which rule."""
+
+from pathlib import Path
+
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.studies.realness.analysis import AnalysisSettings, analyse
+from cleanset.studies.realness.exclusions import ExclusionLimits, exclusions, leave_out, repeated_lists
+from cleanset.studies.realness.ratings import KINDS, AnsweredTrial, CheckAnswer, Rating, StudyAnswers
+from tests.studies.realness.conftest import command, path_of, rows
+
+
+def trials(person: str, list_name: str, count: int, milliseconds: float | None = 900) -> tuple[AnsweredTrial, ...]:
+    """The first trials of a list, all of real images."""
+    return tuple(AnsweredTrial(person, list_name, str(place), "real", milliseconds) for place in range(1, count + 1))
+
+
+def test_who_is_excluded() -> None:
+    """By default two failed attention checks, or one wrong pair; a rule is named, and a person may break both."""
+    failed = {"a": ("attention",), "b": ("attention",) * 2, "c": ("pair",), "d": ("pair", "attention", "attention")}
+    checks = [CheckAnswer(person, kind, False) for person, kinds in failed.items() for kind in kinds]  # type: ignore[arg-type]
+    checks += [CheckAnswer(person, "pair", True) for person in "abe"]
+    answers = StudyAnswers(tuple(Rating(person, "real", "x", 1) for person in "abcde"), tuple(checks))
+    found = exclusions(answers)
+    assert found.by_rule == {"attention": ("b", "d"), "comprehension": ("c", "d")}
+    assert (found.checked, sorted(found.people)) == (5, ["b", "c", "d"])
+    assert [each.person for each in leave_out(answers, found.people).ratings] == ["a", "e"]
+    assert exclusions(answers, ExclusionLimits(attention=0, comprehension=1)).by_rule == {
+        "attention": ("a", "b", "d"),
+        "comprehension": (),
+    }
+
+
+def test_nobody_passes_by_answering_no_attention_check() -> None:
+    """One failed check is allowed by default, so that no check at all is found only by a rule of its own."""
+    checks = tuple(CheckAnswer(person, "attention", True) for person in "aab")
+    answers = StudyAnswers((), checks, trials("a", "1", 3) + trials("b", "2", 3) + trials("c", "3", 3))
+    assert exclusions(answers).people == frozenset()
+    assert exclusions(answers).without_attention == ("c",)
+    assert exclusions(answers, ExclusionLimits(min_attention=1)).by_rule["unchecked"] == ("c",)
+    assert exclusions(answers, ExclusionLimits(min_attention=2)).by_rule["unchecked"] == ("b", "c")
+
+
+def test_a_share_of_the_trials() -> None:
+    """Half of a list is enough for a half; the lists of a person count together, an answer in two files counts once."""
+    sizes = {"1": 4, "2": 4, "3": 8}
+    given = trials("half", "1", 2) + trials("less", "2", 1) + trials("two", "1", 4) + trials("two", "3", 1)
+    given += trials("less", "2", 1)
+    found = exclusions(StudyAnswers((), (), given), ExclusionLimits(min_share=0.5), sizes)
+    assert found.by_rule["incomplete"] == ("less", "two")
+    with pytest.raises(CleansetError, match="the answers of 'half': list '1' is not in the plan"):
+        exclusions(StudyAnswers((), (), given), ExclusionLimits(min_share=0.5), {"2": 4})
+
+
+def test_one_rating_for_nearly_everything() -> None:
+    given = {"same": [2] * 10, "nearly": [0] * 9 + [1], "varied": [-2] * 5 + [2] * 5}
+    ratings = tuple(
+        Rating(person, "real", str(place), each)
+        for person, values in given.items()
+        for place, each in enumerate(values)
+    )
+    answers = StudyAnswers(ratings)
+    limits = {0.95: ("same",), 0.9: ("same",), 0.8: ("nearly", "same"), 1.0: ()}
+    for limit, expected in limits.items():
+        assert exclusions(answers, ExclusionLimits(max_same=limit)).by_rule["straight_lining"] == expected
+    assert exclusions(answers).by_rule == {"attention": (), "comprehension": ()}
+
+
+def test_too_fast_is_judged_by_the_median_of_images() -> None:
+    """One pause does not make up for haste; checks and pairs are not counted, nor people without times."""
+    given = (*trials("fast", "1", 4, 150), AnsweredTrial("fast", "1", "5", "real", 90_000))
+    given += trials("slow", "2", 3, 300) + (AnsweredTrial("slow", "2", "4", "attention", 1),) * 4
+    given += trials("untimed", "3", 3, None)
+    found = exclusions(StudyAnswers((), (), given), ExclusionLimits(min_milliseconds=300))
+    assert found.by_rule["too_fast"] == ("fast",)
+    with pytest.raises(CleansetError, match="no milliseconds"):
+        exclusions(StudyAnswers((), (), trials("untimed", "3", 3, None)), ExclusionLimits(min_milliseconds=300))
+
+
+def test_a_list_of_two_people() -> None:
+    """Of equals the first by name stays; who is excluded by another rule takes the list from nobody."""
+    given = trials("ben", "1", 4) + trials("ada", "1", 3) + trials("cleo", "2", 4) + trials("dora", "2", 4)
+    given += trials("emil", "3", 4)
+    answers = StudyAnswers((), (), given)
+    assert repeated_lists(answers) == exclusions(answers).repeated == {"1": ("ada", "ben"), "2": ("cleo", "dora")}
+    assert exclusions(answers).people == frozenset()
+    limits = ExclusionLimits(one_person_a_list=True)
+    assert exclusions(answers, limits).by_rule["repeated_list"] == ("ada", "dora")
+    careless = StudyAnswers((), (CheckAnswer("ben", "pair", False),), given)
+    assert exclusions(careless, limits).by_rule["repeated_list"] == ("dora",)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        ExclusionLimits(min_attention=1),
+        ExclusionLimits(min_share=0.5),
+        ExclusionLimits(min_milliseconds=1),
+        ExclusionLimits(one_person_a_list=True),
+    ],
+)
+def test_published_ratings_have_no_lists_times_or_checks(limits: ExclusionLimits) -> None:
+    with pytest.raises(CleansetError, match="no lists, times or checks; expected answers of the study's page"):
+        exclusions(StudyAnswers((Rating("a", "real", "x", 1),)), limits)
+
+
+def test_all_excluded_is_said_as_that() -> None:
+    ratings = tuple(Rating(person, kind, "x", 1) for person in "ab" for kind in KINDS)
+    checks = (CheckAnswer("a", "pair", False), CheckAnswer("b", "pair", False))
+    with pytest.raises(CleansetError, match="all 2 people who rated images are excluded, by rule: comprehension 2;"):
+        analyse(StudyAnswers(ratings, checks), AnalysisSettings())
+
+
+def test_published_people_who_give_one_rating(repository: Path) -> None:
+    """Without a rule all 50 people of advpp are analysed, as published."""
+    text = command("analyse", path_of(repository, "advpp"), "--random", "intercepts")
+    assert "50 people" in text
+    assert "nobody excluded" in text
+    text = command("analyse", path_of(repository, "advpp"), "--random", "intercepts", "--max-same", "0.6")
+    assert "48 people, 1,937 images, 4,800 ratings" in text
+    assert "straight_lining 2; of 50 people" in text
+
+
+def test_rules_by_the_command(planned: Path, tmp_path: Path) -> None:
+    """List 1 by two people, one of whom skips the checks and half of the images; the others are fast."""
+    key = {each["stimulus"]: each for each in rows(planned / "key.csv")}
+    lines = ["person,list,position,stimulus,answer,milliseconds"]
+    for place, trial in enumerate(rows(planned / "trials.csv")):
+        stimulus = key[trial["stimulus"]]
+        ratings = {"real": str(1 + place % 2), "modified": str(-1 - place % 2)}
+        answer = ratings.get(stimulus["kind"], stimulus["expected"])
+        cells = (trial["list"], trial["position"], trial["stimulus"], answer)
+        person = f"person{trial['list']}"
+        lines.append(",".join((person, *cells, "200" if person == "person8" else "2000")))
+        if trial["list"] == "1" and stimulus["kind"] == "real":
+            lines.append(",".join(("zoe", *cells, "2000")))
+    (tmp_path / "answers.csv").write_text("\n".join(lines) + "\n")
+    arguments = ("analyse", tmp_path / "answers.csv", "--plan", planned, "--random", "intercepts")
+    text = command(*arguments)
+    assert "9 people" in text
+    assert "no attention check answered by 1: --min-attention excludes them" in text
+    assert "lists answered by several people: 1; see --one-person-a-list" in text
+    options = ("--min-attention", "1", "--min-share", "0.5", "--min-milliseconds", "500", "--one-person-a-list")
+    text = command(*arguments, *options)
+    assert "7 people" in text
+    rules = "attention 0, comprehension 0, unchecked 1, incomplete 1, too_fast 1, repeated_list 0; of 9 people"
+    assert f"excluded by rule: {rules}" in " ".join(text.split())
+    assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
