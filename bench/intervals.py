@@ -165,7 +165,7 @@ def main() -> None:
                 rows.append((f"{classes:,} x {images}", f"{error}", *numbers))
         print_table(
             f"{what}: share of {SIMULATIONS:,} intervals that cover; lowest {lowest:.3f}, limit {MIN_COVERAGE}",
-            ("classes x images", "error", *found),
+            ("classes x images", "true error", *found),
             rows,
         )
 
