@@ -242,7 +242,7 @@ def test_pseudo_images_are_added_to_the_means() -> None:
 
 @pytest.mark.parametrize(("classes", "images", "error"), [(9, 3, 0.02), (9, 3, 0.1), (100, 3, 0.02), (12, 6, 0.5)])
 def test_intervals_cover(classes: int, images: int, error: float) -> None:
-    """A bootstrap within classes alone covers .45 with 9 x 3 images at .02; bench/intervals.py has more cells and measures."""
+    """A bootstrap within classes alone covers .45 with 9 x 3 images at .02; more in bench/intervals.py."""
     resamples = Bootstrap().resample(np.repeat(np.arange(classes), images))
     wrong = np.random.default_rng(3).random((classes * images, 2000)) < error
     low, high = np.quantile(resamples.adjusted_means(wrong, "a"), [0.025, 0.975], axis=0)
