@@ -223,3 +223,27 @@ def test_a_class_that_shares_a_stratum_keeps_its_mean_where_none_of_it_was_drawn
     assert undrawn.any()
     assert (resamples.class_means(values)[undrawn, 1] == 0.5).all()
     assert np.isfinite(resamples.class_means(values)).all()
+
+
+def test_pseudo_images_are_added_to_the_means() -> None:
+    resamples = Bootstrap(resamples=400).resample(np.repeat([0, 1], 3))
+    values = np.array([[0, 30], [1, 30], [0, 0], [1, 15], [1, 30], [0, 30]])
+    added = resamples.adjusted_means(values, "a", [1, 30]) * 10 - resamples.means(values) * 6
+    # four correct ones or four misclassified ones
+    coins = added[:, 0].round(9)
+    assert sorted(set(coins.tolist())) == [0, 4]
+    assert added[:, 1] == pytest.approx(30 * coins)
+    assert coins.mean() == pytest.approx(2, abs=0.3)
+    again, other = (resamples.adjusted_means(values, name, [1, 30]) for name in "ab")
+    assert np.array_equal(again * 10, resamples.adjusted_means(values, "a", [1, 30]) * 10)
+    correlation = np.corrcoef(coins, other[:, 0] * 10 - resamples.means(values)[:, 0] * 6)[0, 1]
+    assert abs(correlation) < 0.15
+
+
+@pytest.mark.parametrize(("classes", "images", "error"), [(9, 3, 0.02), (9, 3, 0.1), (100, 3, 0.02), (12, 6, 0.5)])
+def test_intervals_cover(classes: int, images: int, error: float) -> None:
+    """A bootstrap within classes alone covers .45 with 9 x 3 images at .02; more in bench/intervals.py."""
+    resamples = Bootstrap().resample(np.repeat(np.arange(classes), images))
+    wrong = np.random.default_rng(3).random((classes * images, 2000)) < error
+    low, high = np.quantile(resamples.adjusted_means(wrong, "a"), [0.025, 0.975], axis=0)
+    assert ((np.minimum(low, wrong.mean(axis=0)) <= error) & (error <= high)).mean() >= 0.94

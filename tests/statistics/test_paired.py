@@ -8,7 +8,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p
+from cleanset.statistics.paired import PairedCounts, difference_interval, holm, mcnemar_p, sign_test_p
+from tests.properties import examples
 
 COUNTS = st.tuples(*[st.integers(0, 3000)] * 4).filter(any).map(lambda each: PairedCounts(*each))
 
@@ -51,7 +52,7 @@ def test_the_interval_is_that_of_another_program(counts: PairedCounts) -> None:
 def test_the_p_value_is_that_of_scipy_and_statsmodels(counts: PairedCounts) -> None:
     first, second = counts.only_first, counts.only_second
     expected = binomtest(first, first + second).pvalue if first + second else 1.0
-    assert mcnemar_p(counts) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+    assert mcnemar_p(counts) == pytest.approx(expected, rel=1e-9, abs=1e-280)
     table = [[counts.both, first], [second, counts.neither]]
     assert mcnemar_p(counts) == pytest.approx(mcnemar(table, exact=True).pvalue, rel=1e-9, abs=1e-300)
 
@@ -78,3 +79,26 @@ def test_holm_is_that_of_statsmodels(values: list[float]) -> None:
 def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03]) == [0.03, 0.06, 0.06]
     assert holm([]) == []
+
+
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [
+        ([], 1.0),
+        ([0.0, 0.0], 1.0),
+        ([0.2, 0.4, 0.1, 0.0], 2 / 8),
+        ([-1, -1, -1, -1, -1, -1, -1, 3], 18 / 256),
+        # 0.1 + 0.2 - 0.3 is not 0 in floating point
+        ([0.1 + 0.2 - 0.3, 1.0], 1.0),
+    ],
+)
+def test_the_sign_test(differences: list[float], p: float) -> None:
+    assert sign_test_p(differences) == p
+
+
+@examples(100)
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=60))
+def test_the_sign_test_against_scipy(differences: list[int]) -> None:
+    above, below = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
+    expected = binomtest(above, above + below).pvalue if above + below else 1.0
+    assert sign_test_p(differences) == pytest.approx(expected)

@@ -1,8 +1,11 @@
-"""Comparing two shares of the same images: exact McNemar test, interval of the difference, Holm's correction."""
+"""Comparing two models on the same images: exact paired tests, interval of the difference, Holm's correction."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from cleanset.statistics.shares import LEVEL, wilson
 
@@ -40,6 +43,19 @@ def mcnemar_p(counts: PairedCounts) -> float:
         tail += term
     # the quotient of two whole numbers is correctly rounded, however many digits they have
     return min(1.0, 2 * tail / (1 << draws))
+
+
+def sign_test_p(differences: npt.ArrayLike) -> float:
+    """The two-sided p-value of the exact sign test that neither of two models is more often the better one.
+
+    `differences`: one model's measure minus the other's by image; 0 counts for neither. Of one answer an image it is
+    McNemar's test; of means over several changes it stays exact, since the image is the unit (W. J. Conover, "Practical
+    Nonparametric Statistics", chapter 3.4).
+    """
+    # means of other columns may differ by rounding where they are equal
+    signs = np.sign(np.round(np.asarray(differences, np.float64), 12))
+    above, below = int((signs > 0).sum()), int((signs < 0).sum())
+    return mcnemar_p(PairedCounts(0, above, below, len(signs) - above - below))
 
 
 def difference_interval(counts: PairedCounts, level: float = LEVEL) -> tuple[float, float]:

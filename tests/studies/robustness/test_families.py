@@ -71,7 +71,7 @@ class FadeStudy:
 
     def _measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
         yield SampledMeasure(
-            "accuracy", "", sampled_means(self.answers[role][chosen][:, None], ["fade"], resamples)["fade"]
+            "accuracy", "", sampled_means(self.answers[role][chosen][:, None], ["fade"], resamples, role)["fade"]
         )
 
     def tables(self) -> dict[str, pd.DataFrame]:

@@ -17,7 +17,7 @@ def lines(*sets: tuple[str, ...]) -> list[MeasureLine]:
     images = StudiedImages(np.zeros(len(sets), np.int64), sets, ROLES, Bootstrap(resamples=20))
 
     def measured(role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
-        found = sampled_means(np.arange(len(sets))[chosen][:, None], ["fog"], resamples)
+        found = sampled_means(np.arange(len(sets))[chosen][:, None], ["fog"], resamples, role, len(sets))
         yield SampledMeasure("number", "fog", found["fog"])
 
     return list(images.lines(measured))

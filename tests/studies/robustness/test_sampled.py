@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cleanset.statistics.bootstrap import Bootstrap, Interval, paired_difference, percentile_interval
+from cleanset.statistics.bootstrap import Bootstrap, Interval, paired_difference
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET,
     Reference,
@@ -37,22 +37,30 @@ def table(misclassified: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> pd.
     return error_table(misclassified, CORRUPTIONS, SEVERITIES)
 
 
-def means(misclassified: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> dict[str, Sampled]:
-    sums = sampled_means(misclassified.sum(axis=2), CORRUPTIONS, RESAMPLES)
+def means(misclassified: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], answers: str = "own") -> dict[str, Sampled]:
+    sums = sampled_means(misclassified.sum(axis=2), CORRUPTIONS, RESAMPLES, answers, 5)
     return {name: each.scaled(1 / 5) for name, each in sums.items()}
+
+
+def adjusted(misclassified: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], answers: str) -> np.ndarray:
+    """The errors of each resample, with pseudo-images that are misclassified at all severities or at none."""
+    flat = misclassified.reshape(len(misclassified), -1)
+    draws = RESAMPLES.adjusted_means(flat, answers)
+    return draws.reshape(len(draws), *misclassified.shape[1:])
 
 
 def test_mean_errors() -> None:
     found = means(OWN)
     assert {name: each.value for name, each in found.items()} == pytest.approx(table(OWN).mean(axis=1).to_dict())
-    assert found["fog"].draws == pytest.approx(RESAMPLES.means(OWN)[:, CORRUPTIONS.index("fog")].mean(axis=-1))
+    assert found["fog"].draws == pytest.approx(adjusted(OWN, "own")[:, CORRUPTIONS.index("fog")].mean(axis=-1))
+    assert found["fog"].by_image == pytest.approx(OWN[:, CORRUPTIONS.index("fog")].mean(axis=-1))
 
 
 def test_ce_and_mce_by_a_measured_reference() -> None:
     estimates = corruption_errors(table(OWN), Reference("other", table(OTHER), images=60))
-    found = sampled_ces(means(OWN), means(OTHER), estimates)
+    found = sampled_ces(means(OWN), means(OTHER, "other"), estimates)
     assert [each.value for each in found.values()] == pytest.approx(estimates.tolist())
-    draws = ce(RESAMPLES.means(OWN), RESAMPLES.means(OTHER))
+    draws = ce(adjusted(OWN, "own"), adjusted(OTHER, "other"))
     assert np.stack([each.draws for each in found.values()], axis=1) == pytest.approx(draws)
     mce = mean_of(found, CORRUPTIONS)
     assert mce.value == pytest.approx(mean_corruption_error(estimates).value)
@@ -62,8 +70,11 @@ def test_ce_and_mce_by_a_measured_reference() -> None:
 
 
 def test_relative_ce() -> None:
-    clean, other_clean = (sampled_means(each[:, None], ["clean"], RESAMPLES)["clean"] for each in (CLEAN, OTHER_CLEAN))
-    own, other = means(OWN), means(OTHER)
+    clean, other_clean = (
+        sampled_means(each[:, None], ["clean"], RESAMPLES, name)["clean"]
+        for each, name in ((CLEAN, "own clean"), (OTHER_CLEAN, "other clean"))
+    )
+    own, other = means(OWN), means(OTHER, "other")
     reference = Reference("other", table(OTHER), float(OTHER_CLEAN.mean()), 60)
     estimates = relative_corruption_errors(table(OWN), float(CLEAN.mean()), reference)
     found = sampled_ces(
@@ -73,7 +84,10 @@ def test_relative_ce() -> None:
     )
     assert [each.value for each in found.values()] == pytest.approx(estimates.tolist())
     draws = relative_ce(
-        RESAMPLES.means(OWN), RESAMPLES.means(CLEAN), RESAMPLES.means(OTHER), RESAMPLES.means(OTHER_CLEAN)
+        adjusted(OWN, "own"),
+        adjusted(CLEAN, "own clean"),
+        adjusted(OTHER, "other"),
+        adjusted(OTHER_CLEAN, "other clean"),
     )
     assert found["snow"].draws == pytest.approx(draws[:, CORRUPTIONS.index("snow")])
 
@@ -99,10 +113,37 @@ def test_a_corruption_without_ce_has_no_interval_and_mce_neither() -> None:
 
 
 def test_the_difference_of_two_models_is_paired() -> None:
-    one, other = mean_of(means(OWN), CORRUPTIONS), mean_of(means(OTHER), CORRUPTIONS)
+    one, other = mean_of(means(OWN), CORRUPTIONS), mean_of(means(OTHER, "other"), CORRUPTIONS)
     difference = one - other
     assert difference.value == one.value - other.value
     assert difference.interval() == paired_difference(one.draws, other.draws)
+    assert difference.by_image == pytest.approx(OWN.mean(axis=(1, 2)) - OTHER.mean(axis=(1, 2)))
+
+
+def test_an_interval_has_the_value_and_a_width_or_is_none() -> None:
+    drawn = np.linspace(0.2, 0.4, 41)
+    above, below = Sampled(0.5, drawn).interval(), Sampled(0.1, drawn).interval()
+    assert (above.low, above.high, below.low, below.high) == pytest.approx((0.205, 0.5, 0.1, 0.395))
+    same = means(OWN)["fog"] / means(OWN)["fog"]
+    for none in (
+        same,
+        constant(0.5, RESAMPLES),
+        Sampled(1.0, np.array([0.5, math.inf])),
+        Sampled(1.0, drawn * math.nan),
+    ):
+        assert math.isnan(none.interval().low)
+        assert math.isnan(none.interval().high)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(9, bool), np.ones(9, bool), np.repeat([True, False, False], 3)])
+def test_classes_all_correct_or_all_misclassified(wrong: np.ndarray) -> None:
+    """A bootstrap within classes alone would have no width."""
+    resamples = Bootstrap().resample(np.repeat([0, 1, 2], 3))
+    one, other = (sampled_means(wrong[:, None], ["fog"], resamples, name)["fog"] for name in "ab")
+    interval, difference = one.interval(), (one - other).interval()
+    assert interval.low <= one.value <= interval.high
+    assert interval.high - interval.low > 0.2
+    assert difference.low < -0.2 < 0.2 < difference.high
 
 
 def test_what_is_computed_of_a_shifted_statistic_is_shifted() -> None:
@@ -110,7 +151,7 @@ def test_what_is_computed_of_a_shifted_statistic_is_shifted() -> None:
     for found in (one - other, other - one, one / other, other / one, one.scaled(2), mean_of({"a": one}, ["a"])):
         assert found.shifted
     assert not (other - other).shifted
-    assert mean_of({"a": one, "b": other}, ["b"]).interval() == percentile_interval(other.draws)
+    assert mean_of({"a": one, "b": other}, ["b"]).interval() == Interval(0.1, 0.25)
 
 
 def test_a_ratio_to_nothing_is_infinite() -> None:

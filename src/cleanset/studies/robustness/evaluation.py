@@ -275,4 +275,4 @@ def _cell(line: MeasureLine | None, family: Family, *, is_alone: bool) -> str:
         return "–"
     factor, digits = (1, 3) if line.measure.startswith(family.not_shares) else (100, 1)
     value, low, high = (f"{factor * each:.{digits}f}" for each in (line.value, line.low, line.high))
-    return value if is_alone else f"{value} ({low}–{high})"
+    return value if is_alone or not np.isfinite(line.low) else f"{value} ({low}–{high})"

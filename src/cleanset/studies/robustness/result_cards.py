@@ -56,7 +56,7 @@ def family_card(
         pixels_sha256=_pixels_digest(digests, classes),
         reference=_reference(family, params, models),
         interval=CardInterval(
-            kind=f"bootstrap within classes, {Bootstrap().draws}",
+            kind=f"bootstrap within classes, {Bootstrap().draws}, with pseudo-images",
             level=LEVEL,
             draws=params.bootstrap.draws,
             seed=f"{family.name} {params.seed}",

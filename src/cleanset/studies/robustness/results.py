@@ -11,6 +11,7 @@ import pandas as pd
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap, Interval, Resamples
+from cleanset.statistics.paired import holm, sign_test_p
 from cleanset.studies.robustness.sampled import Sampled
 from cleanset.validation import shown
 
@@ -107,7 +108,8 @@ class MeasureLine(NamedTuple):
 class MeasureDifference(NamedTuple):
     """A measure of a model minus that of another on the same images, with the interval of the paired difference.
 
-    `change` is as in MeasureLine.
+    `change` is as in MeasureLine. `p`: of the exact sign test over the images, NaN for Score, not a mean over
+    them; `p_holm`: the same after Holm's correction for all differences of this measure on this selection.
     """
 
     selection: str
@@ -118,6 +120,8 @@ class MeasureDifference(NamedTuple):
     value: float
     low: float
     high: float
+    p: float = np.nan
+    p_holm: float = np.nan
 
 
 class SampledMeasure(NamedTuple):
@@ -202,12 +206,13 @@ class StudiedImages:
                 }
                 for role in self.roles
             }
-            for one, other in combinations(self.roles, 2):
-                for key, left in found[one].items():
-                    if (right := found[other].get(key)) is not None:
-                        difference = left - right
-                        low, high = _ends(difference.interval())
-                        yield MeasureDifference(selection, *key, one, other, difference.value, low, high)
+            lines = [
+                _difference((selection, *key, one, other), left - found[other][key])
+                for one, other in combinations(self.roles, 2)
+                for key, left in found[one].items()
+                if key in found[other]
+            ]
+            yield from _corrected(lines)
 
 
 def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, str]]) -> Iterator[MeasureLine]:
@@ -217,8 +222,26 @@ def _too_few(selection: str, role: str, count: int, names: Iterable[tuple[str, s
         yield MeasureLine(selection, role, measure, change, count, np.nan, np.nan, np.nan, problem)
 
 
-def _ends(interval: Interval) -> tuple[float, float]:
-    return interval.low, interval.high
+def _difference(names: tuple[str, str, str, str, str], difference: Sampled) -> MeasureDifference:
+    """A difference with its interval and the p-value of its test."""
+    interval, by_image = difference.interval(), difference.by_image
+    p = float("nan") if by_image is None else sign_test_p(by_image)
+    return MeasureDifference(*names, difference.value, interval.low, interval.high, p)
+
+
+def _corrected(lines: Sequence[MeasureDifference]) -> Iterator[MeasureDifference]:
+    """The differences with Holm's correction over those of the same measure."""
+    tested: dict[str, list[int]] = {}
+    for place, line in enumerate(lines):
+        if np.isfinite(line.p):
+            tested.setdefault(line.measure, []).append(place)
+    corrected = {
+        place: p
+        for places in tested.values()
+        for place, p in zip(places, holm([lines[each].p for each in places]), strict=True)
+    }
+    for place, line in enumerate(lines):
+        yield line._replace(p_holm=corrected.get(place, np.nan))
 
 
 def over_all_images(values: npt.NDArray[Any], seen: Chosen) -> npt.NDArray[Any]:

@@ -22,33 +22,53 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """A statistic of all images, and of each resample; `shifted` where resampling shifts it, as it does Score."""
+    """A statistic of all images, and of each resample; `shifted` where resampling shifts it, as it does Score.
+
+    `by_image`: the image's part of a mean, for paired tests; None for others, such as Score. A ratio's is relative
+    to the divisor of all images.
+    """
 
     value: float
     draws: Floats
     shifted: bool = False
+    by_image: Floats | None = None
 
     def interval(self, level: float = LEVEL) -> Interval:
-        """The bootstrap interval: percentiles, reflected at the value if the statistic is shifted."""
-        return (
-            reflected_interval(self.value, self.draws, level)
-            if self.shifted
-            else percentile_interval(self.draws, level)
-        )
+        """The bootstrap interval: percentiles and the value, or percentiles reflected at it if resampling shifts it.
+
+        NaN ends where it has none: a statistic that nothing varies, such as CE relative to itself, or a ratio whose
+        divisor is 0 in some resamples.
+        """
+        if self.shifted:
+            found = reflected_interval(self.value, self.draws, level)
+        else:
+            ends = percentile_interval(self.draws, level)
+            # pseudo-images draw the percentiles to the middle; NaN stays NaN
+            found = Interval(float(np.minimum(ends.low, self.value)), float(np.maximum(ends.high, self.value)))
+        has_width = np.isfinite([found.low, found.high]).all() and found.low < found.high
+        return found if has_width else Interval(np.nan, np.nan)
 
     def __sub__(self, other: "Sampled") -> "Sampled":
         """The difference, resample by resample."""
-        return Sampled(self.value - other.value, self.draws - other.draws, self.shifted or other.shifted)
+        by_image = None
+        if self.by_image is not None and other.by_image is not None:
+            by_image = self.by_image - other.by_image
+        # of two ratios that are both infinite in a resample
+        with np.errstate(invalid="ignore"):
+            draws = self.draws - other.draws
+        return Sampled(self.value - other.value, draws, self.shifted or other.shifted, by_image)
 
     def __truediv__(self, other: "Sampled") -> "Sampled":
         """The ratio, resample by resample; NaN or infinite where the divisor is 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
             value, draws = np.float64(self.value) / other.value, self.draws / other.draws
-        return Sampled(float(value), draws, self.shifted or other.shifted)
+            by_image = None if self.by_image is None else self.by_image / other.value
+        return Sampled(float(value), draws, self.shifted or other.shifted, by_image)
 
     def scaled(self, factor: float) -> "Sampled":
         """The statistic times a number."""
-        return Sampled(self.value * factor, self.draws * factor, self.shifted)
+        by_image = None if self.by_image is None else self.by_image * factor
+        return Sampled(self.value * factor, self.draws * factor, self.shifted, by_image)
 
 
 def constant(value: float, resamples: Resamples) -> Sampled:
@@ -56,12 +76,21 @@ def constant(value: float, resamples: Resamples) -> Sampled:
     return Sampled(value, np.full(len(resamples.counts), value))
 
 
-def sampled_means(values: npt.ArrayLike, names: Sequence[str], resamples: Resamples) -> dict[str, Sampled]:
-    """The mean over the images of each column of values (images x names), by name."""
+def sampled_means(
+    values: npt.ArrayLike, names: Sequence[str], resamples: Resamples, answers: str, largest: npt.ArrayLike = 1
+) -> dict[str, Sampled]:
+    """The mean over the images of each column of values (images x names), by name.
+
+    `answers`: whose they are, for pseudo-images of their own; `largest`: the largest possible value, one number or one
+    a column.
+    """
     array = np.asarray(values)
-    draws = resamples.means(array)
+    draws = resamples.adjusted_means(array, answers, largest)
     means = array.sum(axis=0, dtype=np.float64) / len(array)
-    return {name: Sampled(float(means[place]), draws[:, place]) for place, name in enumerate(names)}
+    return {
+        name: Sampled(float(means[place]), draws[:, place], by_image=array[:, place].astype(np.float64))
+        for place, name in enumerate(names)
+    }
 
 
 def mean_of(values: Mapping[str, Sampled], over: Sequence[str]) -> Sampled:
@@ -69,4 +98,6 @@ def mean_of(values: Mapping[str, Sampled], over: Sequence[str]) -> Sampled:
     each = [values[name] for name in over]
     # resample by resample: the statistics are of the same images and so not independent
     draws: Floats = np.mean([one.draws for one in each], axis=0)
-    return Sampled(float(np.mean([one.value for one in each])), draws, any(one.shifted for one in each))
+    parts = [one.by_image for one in each if one.by_image is not None]
+    by_image = np.mean(parts, axis=0) if len(parts) == len(each) else None
+    return Sampled(float(np.mean([one.value for one in each])), draws, any(one.shifted for one in each), by_image)

@@ -122,7 +122,33 @@ def test_differences_are_paired() -> None:
         assert each.value == pytest.approx(values[0] - values[1])
         assert each.low <= each.value <= each.high
     same = list(study(answers={"a": answers(1, 0.4), "b": answers(1, 0.4)}).differences())
-    assert {(each.value, each.low, each.high) for each in same} == {(0.0, 0.0, 0.0)}
+    assert {(each.value, each.p, each.p_holm) for each in same} == {(0.0, 1.0, 1.0)}
+    assert all(each.low < 0 < each.high for each in same)
+
+
+def test_differences_have_an_exact_test_and_its_correction() -> None:
+    """Model b misclassifies seven images more often, one less often: 2 x (1 + 8) / 2**8; Holm over 15 corruptions."""
+    one, other = np.zeros((8, 15, 5), np.bool_), np.zeros((8, 15, 5), np.bool_)
+    other[:7, :, 0], one[7, :, 0] = True, True
+    nulls = {CLEAN: np.zeros(8, np.bool_), UNCHANGED: np.zeros(8, np.bool_)}
+    given = study(answers={"a": CorruptionAnswers(one, nulls), "b": CorruptionAnswers(other, nulls)})
+    found = {(each.measure, each.change): each for each in given.differences() if each.selection == "union"}
+    p = 18 / 256
+    for measure, count in (("mean_error", 1), ("mce", 1), ("group_error", 4), ("error", 15), ("ce", 15)):
+        of_measure = [each for each in found.values() if each.measure == measure]
+        assert len(of_measure) == count
+        assert {(each.p, each.p_holm) for each in of_measure} == {(p, min(1.0, count * p))}
+
+
+def test_no_interval_without_a_width() -> None:
+    """All images correct, all misclassified, or whole classes: only a reference's ratio to itself has none."""
+    shape = len(SETS), len(CORRUPTIONS), len(SEVERITIES)
+    for of_images in (np.zeros(8, np.bool_), np.ones(8, np.bool_), CLASSES == 1):
+        wrong = np.broadcast_to(of_images[:, None, None], shape)
+        same = CorruptionAnswers(wrong, {CLEAN: of_images, UNCHANGED: of_images})
+        given = study(answers={"a": same, "b": same}, selections=("union",))
+        assert all(each.low < each.high for each in given.lines() if np.isfinite(each.value))
+        assert all(each.low < each.high for each in given.differences() if np.isfinite(each.value))
 
 
 def test_fewer_severities_give_errors_and_no_ce() -> None:

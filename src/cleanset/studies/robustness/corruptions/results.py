@@ -95,7 +95,7 @@ class CorruptionStudy:
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
         """The errors of a model on the chosen images and, if all five severities were measured, CE."""
         for name in (CLEAN, UNCHANGED):
-            yield SampledMeasure(f"error_{name}", "", _null(self.answers[role], name, chosen, resamples))
+            yield SampledMeasure(f"error_{name}", "", self._null(role, name, chosen, resamples))
         errors = self._mean_errors(role, chosen, resamples)
         for name in self.corruptions:
             yield SampledMeasure("error", name, errors[name])
@@ -113,7 +113,7 @@ class CorruptionStudy:
         """The mean error over the severities, by corruption."""
         wrong = self.answers[role].corrupted[chosen]
         # sums of whole numbers first: they are exact on any machine
-        sums = sampled_means(wrong.sum(axis=2, dtype=np.int64), self.corruptions, resamples)
+        sums = sampled_means(wrong.sum(axis=2, dtype=np.int64), self.corruptions, resamples, role, wrong.shape[2])
         return {name: each.scaled(1 / wrong.shape[2]) for name, each in sums.items()}
 
     def _ratios(
@@ -135,7 +135,7 @@ class CorruptionStudy:
                 yield undefined_measure(measure, "", lacking, resamples)
             else:
                 yield SampledMeasure(measure, "", mean_of(ratios, over))
-        clean = _null(self.answers[role], UNCHANGED, chosen, resamples)
+        clean = self._null(role, UNCHANGED, chosen, resamples)
         relative = relative_corruption_errors(table, clean.value, reference)
         if lacking := mean_corruption_error(relative).problem:
             yield undefined_measure("relative_mce", "", lacking, resamples)
@@ -153,15 +153,16 @@ class CorruptionStudy:
             means = ALEXNET.errors.loc[list(self.corruptions)].mean(axis=1)
             errors = {name: constant(float(means[name]), resamples) for name in self.corruptions}
             return ALEXNET, errors, constant(float(ALEXNET.clean_error or 0), resamples)
-        unchanged = _null(self.answers[self.reference], UNCHANGED, chosen, resamples)
+        unchanged = self._null(self.reference, UNCHANGED, chosen, resamples)
         table = self._table(self.reference, chosen)
         reference = Reference(self.reference, table, unchanged.value, int(chosen.sum()))
         return reference, self._mean_errors(self.reference, chosen, resamples), unchanged
 
-
-def _null(answers: CorruptionAnswers, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
-    """The error on clean or unchanged images."""
-    return sampled_means(answers.nulls[name][chosen][:, np.newaxis], [name], resamples)[name]
+    def _null(self, role: str, name: str, chosen: Chosen, resamples: Resamples) -> Sampled:
+        """The error on clean or unchanged images."""
+        values = self.answers[role].nulls[name][chosen][:, np.newaxis]
+        # a name of its own: in relative CE the same pseudo-images would cancel
+        return sampled_means(values, [name], resamples, f"{role} {name}")[name]
 
 
 def read_study(

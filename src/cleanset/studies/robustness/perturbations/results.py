@@ -15,6 +15,7 @@ import pandas as pd
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.perturbations.measures import (
+    MAX_TOP5_DISTANCE,
     Ints,
     Pairs,
     flips,
@@ -145,7 +146,11 @@ class PerturbationStudy:
     ) -> dict[str, Sampled]:
         """FP or T5D by perturbation."""
         counts = self._counts[role, kind, definition][chosen]
-        found = sampled_means(counts, self.perturbations, resamples)
+        largest = [
+            len(self.pairs(name, definition)) * (MAX_TOP5_DISTANCE if kind == "t5d" else 1)
+            for name in self.perturbations
+        ]
+        found = sampled_means(counts, self.perturbations, resamples, role, largest)
         return {name: each.scaled(1 / len(self.pairs(name, definition))) for name, each in found.items()}
 
     @cached_property

@@ -79,12 +79,12 @@ class ScenarioStudy:
         """Accuracy by scenario, its mean, and Score by both definitions, of a model on the chosen images."""
         answers = self.answers[role]
         correct, unchanged = answers.correct[chosen], answers.unchanged[chosen]
-        nulls = sampled_means(np.stack([answers.clean[chosen], unchanged], axis=1), [CLEAN, UNCHANGED], resamples)
-        for name, each in nulls.items():
+        nulls = np.stack([answers.clean[chosen], unchanged], axis=1)
+        for name, each in sampled_means(nulls, [CLEAN, UNCHANGED], resamples, role).items():
             yield SampledMeasure(f"accuracy_{name}", "", each)
         if not self.scenarios:
             return
-        accuracies = sampled_means(correct, self.scenarios, resamples)
+        accuracies = sampled_means(correct, self.scenarios, resamples, role)
         for name in self.scenarios:
             yield SampledMeasure("accuracy", name, accuracies[name])
         yield SampledMeasure("mean_accuracy", "", mean_of(accuracies, self.scenarios))
