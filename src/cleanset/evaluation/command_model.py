@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from cleanset.dataset.ilsvrc import CLASSES, class_indices
 from cleanset.errors import CleansetError, reason
+from cleanset.evaluation.printed_answers import printed_answers
 from cleanset.evaluation.specs import CommandModel
 from cleanset.files import sha256
 from cleanset.images import codec
@@ -61,26 +62,16 @@ def answered(text: str, files: Collection[str], name: str) -> dict[str, int]:
 
     Raises CleansetError, naming the model, for another line, and for a file without an answer or with two.
     """
-    found: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        file, comma, answer = (part.strip() for part in line.partition(","))
-        where = f"{name}: line {number} of its output"
-        if not comma or file not in files:
-            raise CleansetError(f"{where}: {shown(line)}; expected a file that it was given, a comma and a wnid")
-        if answer not in class_indices():
-            raise CleansetError(f"{where}: answers {shown(answer)}; expected a wnid such as n01443537")
-        if file in found:
-            raise CleansetError(f"{where}: {file} a second time; expected one line for each image")
-        found[file] = class_indices()[answer]
+    found = printed_answers(
+        text, files, name, class_indices().__contains__, kind="a wnid", expected="a wnid such as n01443537"
+    )
     missing = sorted(set(files) - set(found))
     if missing:
         raise CleansetError(
             f"{name}: no answer to {len(missing)} of {len(files)} images, {missing[0]} among them; expected a line "
             "`file, wnid` for each"
         )
-    return found
+    return {file: class_indices()[wnid] for file, wnid in found.items()}
 
 
 def check_command(spec: CommandModel) -> None:

@@ -266,7 +266,7 @@ def commit_signed(made: OnDisk, date: str, key: str, *paths: str) -> None:
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs OpenSSH")
 def test_signed_commits(made: OnDisk) -> None:
-    """Accepted and shown; who has a key has to use it."""
+    """Signed commits are accepted and shown; a judge with a key has to sign."""
     first = "2026-11-02T10:00:00Z"
     git(made.edition, "init", "-q", date=first)
     git(made.edition, "add", "-A", date=first)

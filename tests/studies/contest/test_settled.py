@@ -188,7 +188,7 @@ LIST = sha("list")
 
 
 def hidden(given: dict[str, str], date: str, correct: int, digest: str = LIST) -> Any:
-    """A run of gold/wall that has answered so many of ten images of an unpublished list correctly."""
+    """A run of gold/wall that answers this many of the ten images of an unpublished list correctly."""
     content = {"images": 10, "correct": correct, "mistakes": 0, "mistakes_at_80": 0, "list_sha256": digest}
     return run(given, date=date).model_copy(update={"unpublished": UnpublishedFigures.model_validate(content)})
 

@@ -26,10 +26,9 @@ from cleanset.studies.attacks.base import (
     Uses,
     group_seed,
     to_levels,
-    to_pixels,
     to_unit,
 )
-from cleanset.studies.attacks.libraries import collect_warnings, globally_seeded, with_gradient
+from cleanset.studies.attacks.libraries import collect_warnings, globally_seeded, results_of_group, with_gradient
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:
@@ -123,12 +122,8 @@ class AutoAttack:
         ):
             adversary = self._adversary(network, classes, seed)
             found, _ = adversary.run_standard_evaluation(images, label, batch_size=len(group))
-        queries = -(-(network.queries - before) // len(group))
-        levels = to_levels(found)
-        return [
-            Result(to_pixels(levels[place], subject.pixels, self.ball), queries, seed=seed, notices=tuple(notices))
-            for place, subject in enumerate(group)
-        ]
+        queries = network.queries - before
+        return results_of_group(to_levels(found), group, self.ball, queries, seed, notices)
 
     def _adversary(self, network: "PixelNetwork", classes: int, seed: int) -> Any:
         import pyautoattack

@@ -1,11 +1,15 @@
 """Running libraries that draw from global generators, write to loggers, and stop where no gradient flows."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cleanset.statistics.seeds import numpy_seeded
+from cleanset.studies.attacks.base import Ball, Result, Subject, to_pixels
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:
@@ -58,3 +62,19 @@ def with_gradient(network: "nn.Module") -> "nn.Module":
             return logits
 
     return WithGradient().eval()
+
+
+def results_of_group(
+    levels: NDArray[np.float64],
+    group: Sequence[Subject],
+    ball: Ball,
+    queries: int,
+    seed: int,
+    notices: Iterable[str] = (),
+) -> list[Result]:
+    """The results of a library that searches for a whole group at once: each image has its share of the queries."""
+    share = -(-queries // len(group))
+    return [
+        Result(to_pixels(level, subject.pixels, ball), share, seed=seed, notices=tuple(notices))
+        for level, subject in zip(levels, group, strict=True)
+    ]

@@ -98,15 +98,20 @@ def fewer_steps_better(success: Mapping[int, Flags]) -> Warned | None:
     return None
 
 
+def _best(white: Flags, others: Mapping[str, Flags]) -> str | None:
+    """The most successful of those that are better than `white`, by name; the first of equal ones."""
+    better = {name: flags for name, flags in others.items() if is_better(flags, white)}
+    return max(better, key=lambda name: int(better[name].sum()), default=None)
+
+
 def black_box_better(white: Flags, black: Mapping[str, Flags]) -> Warned | None:
     """The sign that an attack without gradients, by name, beats PGD on the same images in the same ball."""
-    better = {name: flags for name, flags in black.items() if is_better(flags, white)}
-    if not better:
+    name = _best(white, black)
+    if name is None:
         return None
-    name = max(better, key=lambda each: int(better[each].sum()))
     return Warned(
         "black_box_better",
-        f"{name} succeeds on {better[name].sum()} of {len(white)} images without a gradient, PGD on {white.sum()}",
+        f"{name} succeeds on {black[name].sum()} of {len(white)} images without a gradient, PGD on {white.sum()}",
     )
 
 
@@ -115,14 +120,13 @@ def transfer_beats_gradient(white: Flags, transferred: Mapping[str, Flags]) -> W
 
     Each other model is compared alone: the best of several would win by the number of tries.
     """
-    better = {name: flags for name, flags in transferred.items() if is_better(flags, white)}
-    if not better:
+    name = _best(white, transferred)
+    if name is None:
         return None
-    name = max(better, key=lambda each: int(better[each].sum()))
     return Warned(
         "transfer_beats_gradient",
-        f"images made on {name} succeed on {better[name].sum()} of {len(white)} images, those made on the model itself "
-        f"on {white.sum()}",
+        f"images made on {name} succeed on {transferred[name].sum()} of {len(white)} images, those made on the model "
+        f"itself on {white.sum()}",
     )
 
 

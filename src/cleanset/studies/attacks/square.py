@@ -21,10 +21,9 @@ from cleanset.studies.attacks.base import (
     Subject,
     group_seed,
     to_levels,
-    to_pixels,
     to_unit,
 )
-from cleanset.studies.attacks.libraries import globally_seeded
+from cleanset.studies.attacks.libraries import globally_seeded, results_of_group
 
 # torch is imported when an attack searches, not when its parameters are read
 if TYPE_CHECKING:
@@ -87,8 +86,4 @@ class Square:
         )  # fmt: skip
         with torch.no_grad(), globally_seeded(seed, network.device):
             levels = to_levels(attack.perturb(images, label))
-        queries = -(-(network.queries - before) // len(group))
-        return [
-            Result(to_pixels(levels[place], subject.pixels, self.ball), queries, seed=seed)
-            for place, subject in enumerate(group)
-        ]
+        return results_of_group(levels, group, self.ball, network.queries - before, seed)

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic, perf_counter
 
 from cleanset.errors import CleansetError, reason
+from cleanset.evaluation.printed_answers import printed_answers
 from cleanset.images.codec import decode
 from cleanset.studies.contest import confinement
 from cleanset.studies.contest.confinement import without_network
@@ -145,19 +146,10 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 
 def parse_answers(text: str, files: Collection[str], groups: Collection[str], name: str) -> dict[str, str]:
     """The answer to each of the files, from lines `file, class or abstain`. Raises CleansetError, beginning `name`."""
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        file, comma, answer = (part.strip() for part in line.partition(","))
-        where = f"{name}: line {number} of its output"
-        if not comma or file not in files:
-            raise CleansetError(f"{where}: {shown(line)}; expected a file that it was given, a comma and its answer")
-        if answer not in (*groups, ABSTAIN):
-            raise CleansetError(f"{where}: answers {shown(answer)}; expected one of {', '.join((*groups, ABSTAIN))}")
-        if file in found:
-            raise CleansetError(f"{where}: {file} a second time; expected one line for each image")
-        found[file] = answer
+    answers = (*groups, ABSTAIN)
+    found = printed_answers(
+        text, files, name, answers.__contains__, kind="its answer", expected=f"one of {', '.join(answers)}"
+    )
     missing = sorted(set(files) - set(found))
     if missing:
         raise CleansetError(
