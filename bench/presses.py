@@ -73,13 +73,14 @@ CARDS = """
   return { wnid: view.dataset.wnid, cards } }
 """
 SHOWN = """
-async (before) => { const { whole } = await import("/static/looks.js");
+async (before) => { const { secondsShown, whole } = await import("/static/looks.js");
   const isDone = () => { const view = document.querySelector("#view");
     return view.dataset.pressed !== before && [...view.querySelectorAll("img")].every((each) => each.complete); };
   const start = performance.now();
   while (!isDone()) await new Promise((wait) => setTimeout(wait, 5));
   const queued = document.querySelectorAll("#view [data-queued]").length;
-  const isShown = () => whole().length >= queued || performance.now() - start > 20000;
+  const early = Number(document.querySelector("#view").dataset.early ?? 0);
+  const isShown = () => (whole().length >= queued && secondsShown() >= early) || performance.now() - start > 20000;
   while (!isShown()) await new Promise((wait) => setTimeout(wait, 10)); }
 """
 """Wait until a key is answered and the images are on the screen."""

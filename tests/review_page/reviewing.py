@@ -1,5 +1,6 @@
 """What a reviewer does at the page, and the server that they started."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ REASONS = {
     "drawing": "d", "too_small": "i", "artificial_background": "a", "modification": "m", "wrong_class": "g",
     "several_objects": "s", "duplicate": "k", "other": "h",
 }  # fmt: skip
+LOOK_SECONDS = 0.7
+"""From a class's appearance until a verdict; the page counts none of the first half second."""
 
 
 def serve(edition: Path, reviewer: str, *options: str, source: Path = SOURCE, installed: bool = False) -> Server:
@@ -33,9 +36,19 @@ def reviews(edition: Path, reviewer: str = "ada") -> dict[str, dict[str, Any]]:
 
 
 class Reviewing(Tab):
-    """A tab, and a reviewer in front of it."""
+    """A tab, and a reviewer in front of it, who looks at a class before deciding on it."""
 
     OPENED = "#view[data-wnid]"
+    _class, _since = "", 0.0
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            if self.wnid != self._class:
+                self._class, self._since = self.wnid, time.monotonic()
+            missing = self._since + LOOK_SECONDS - time.monotonic()
+            if missing > 0 and (key in ("a", "c", "u") or key.startswith("Shift+")):
+                self.page.wait_for_timeout(1000 * missing)
+            super().press(key)
 
     @property
     def wnid(self) -> str:

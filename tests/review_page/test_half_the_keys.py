@@ -31,12 +31,30 @@ def test_one_key_a_class(edition: Path, start: Serve, visit: Open) -> None:
     assert [entry for of_class in saved.values() for entry in of_class.values()] == [GRID] * 70
 
 
+def test_a_second_press_at_once_takes_no_other_class(edition: Path, start: Serve, visit: Open) -> None:
+    """The next class, which nobody has looked at, is loaded ahead and shown long before the second press."""
+    with_one_model(edition)
+    at = visit(start())
+    at.page.wait_for_timeout(2_000)
+    at.press("a")
+    assert at.wnid == LADYBUG
+    at.page.wait_for_timeout(60)
+    at.page.keyboard.press("a")
+    wait_for(at, 2)
+    assert "within half a second of it" in at.notice
+    at.page.wait_for_timeout(2_500)
+    assert (at.wnid, set(reviews(edition))) == (LADYBUG, {GOLDFISH})
+    at.press("a")
+    assert set(reviews(edition)) == {GOLDFISH, LADYBUG}
+
+
 def test_the_key_waits_shows_it_and_is_one_step(edition: Path, start: Serve, visit: Open) -> None:
     with_one_model(edition)
     at = visit(start())
     at.page.reload()  # the time begins anew
     at.ready()
     asked = at.shown
+    at.page.wait_for_timeout(600)
     at.page.keyboard.press("a")
     at.page.wait_for_selector("#wait")
     assert "All clean in" in at.page.inner_text("#wait")
@@ -90,6 +108,7 @@ def test_an_exception_goes_before_the_key_that_waits(edition: Path, start: Serve
     at.page.reload()
     at.ready()
     second = at.shown[1]
+    at.page.wait_for_timeout(600)
     at.page.keyboard.press("a")
     at.page.keyboard.press("Shift+Digit2")
     at.page.wait_for_selector("#wait")

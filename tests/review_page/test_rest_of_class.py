@@ -116,6 +116,36 @@ def test_a_key_of_the_class_before_decides_nothing_here(edition: Path, library: 
     assert tab.notice is None
 
 
+@pytest.mark.parametrize("key", ["a", "c", "u", "guess", "reason"])
+def test_a_key_pressed_twice_settles_one_class(edition: Path, library: Library, key: str) -> None:
+    tab = tab_of(edition, library)
+    while tab.wnid == GOLDFISH:
+        take_all(tab)
+    before, shown = reviews(edition), tab.cursor.images()
+
+    def press(seconds: float) -> None:
+        screen = Screen(tab.wnid, dict.fromkeys(shown, 9.0), tab.pressed, "border" if key == "guess" else "b", seconds)
+        tab.press(key, shown, card=shown[0], screen=screen)
+
+    press(0.49)
+    assert reviews(edition) == before
+    assert tab.notice is not None
+    assert "within half a second of it: look, and press it again" in tab.notice.text
+    press(0.5)
+    assert len(reviews(edition)) == 2
+
+
+def test_one_verdict_at_once_after_the_reviewer_went_to_the_class(edition: Path, library: Library) -> None:
+    """It was meant for nothing else; all the rest waits even there."""
+    tab = tab_of(edition, library)
+    tab.press("n", [])
+    render(tab)
+    for key in ("a", "c"):
+        screen = Screen(tab.wnid, dict.fromkeys(tab.cursor.images(), 9.0), tab.pressed, shown=0.1)
+        tab.press(key, tab.cursor.images(), screen=screen)
+        assert len(reviews(edition)) == (key == "c")
+
+
 def test_the_board_decides_one_by_one(edition: Path, library: Library) -> None:
     tab = Tab(open_session(Edition(edition), library, "board"))
     tab.start(next(iter(library.classes)))
@@ -156,7 +186,9 @@ def test_notices_stay_until_they_could_be_read() -> None:
     assert unread.add(Notice("one"), 1) == Notice("one")
     unread.begin(0)  # typed before the answer to 1 was shown
     assert unread.count_not_shown(2) == Notice(
-        "one Not saved. An image was not shown yet when the key was pressed: look, and press it again", True
+        "one Not saved. The key was pressed before the image was shown, or within half a second of it: look, and "
+        "press it again",
+        True,
     )
     unread.begin(1)
     assert "Not saved. 2 keys" in (unread.count_not_shown(3) or Notice("")).text

@@ -34,12 +34,14 @@ class Screen:
 
     `wnid`: the class. `seconds`: by image id, for how long the reviewer had an image before them, whole and wide
     enough. `answered`: the number of the last key answered then. `reason`: the one shown, or the key of one.
+    `shown`: seconds since all images of the class were there.
     """
 
     wnid: str | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     answered: int | None = None
     reason: str | None = None
+    shown: float | None = None
 
 
 NO_SCREEN = Screen()

@@ -16,7 +16,7 @@ class UnreadNotices:
     """The notices that nobody can have read yet, since all keys after them were typed ahead.
 
     `last`: the number of the key that gave the last one; `not_shown`: how many of the keys were about an image that was
-    not shown when they were pressed, and so did nothing.
+    not shown, or only just, when they were pressed, and so did nothing.
     """
 
     last: int = 0
@@ -46,9 +46,12 @@ class UnreadNotices:
         texts = list(self._texts)[-2:]
         if self.not_shown > 1:
             texts.append(
-                f"Not saved. {self.not_shown} keys were pressed before the images were shown that they would have "
-                "decided on: look, and press them again"
+                f"Not saved. {self.not_shown} keys were pressed before the images were shown, or within half a second "
+                "of it: look, and press them again"
             )
         elif self.not_shown:
-            texts.append("Not saved. An image was not shown yet when the key was pressed: look, and press it again")
+            texts.append(
+                "Not saved. The key was pressed before the image was shown, or within half a second of it: look, and "
+                "press it again"
+            )
         return Notice(" ".join(texts), self.not_shown > 0 or any(self._texts.values())) if texts else None

@@ -114,7 +114,7 @@ def _box(box: object) -> Box | None:
 
 def _screen(sent: Mapping[str, Any]) -> Screen:
     """The screen as the browser describes it; anything else in its place counts as not known."""
-    wnid, answered, reason = (sent.get(name) for name in ("wnid", "answered", "reason"))
+    wnid, answered, reason, shown = (sent.get(name) for name in ("wnid", "answered", "reason", "shown"))
     given = sent.get("seconds")
     seconds = given.items() if isinstance(given, dict) else ()
     return Screen(
@@ -122,6 +122,7 @@ def _screen(sent: Mapping[str, Any]) -> Screen:
         {str(image_id): float(each) for image_id, each in seconds if isinstance(each, int | float)},
         answered if isinstance(answered, int) else None,
         reason if isinstance(reason, str) and reason in (*REASONS, *REASONS.values()) else None,
+        float(shown) if isinstance(shown, int | float) else None,
     )
 
 

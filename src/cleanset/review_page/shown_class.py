@@ -27,6 +27,10 @@ _STATE_LEFT = {
 """The notice about a class in which nothing is asked any more, by its state."""
 
 
+MIN_SHOWN_SECONDS = 0.5
+"""Time from the appearance of a class's images until a key can settle it; a key before was meant for the class left."""
+
+
 class NotShownError(CleansetError):
     """A verdict on an image that was not on the screen when its key was pressed."""
 
@@ -48,6 +52,7 @@ class ShownClass:
         self.unread = UnreadNotices()
         self.mode: Mode = "class"
         self.ended = self.zoomed = False
+        self._came_by_settling = False
         self.pressed = 0
         self._screen = NO_SCREEN
 
@@ -58,7 +63,7 @@ class ShownClass:
 
     def open(self, class_index: int, focus: str | None = None) -> None:
         """Show a class."""
-        self.draft, self.ended, self.zoomed = None, False, False
+        self.draft, self.ended, self.zoomed, self._came_by_settling = None, False, False, False
         self.session.refresh_class(class_index)
         self.session.recent.open_class(class_index, time.monotonic())
         self.cursor.go_to(class_index, focus)
@@ -172,6 +177,16 @@ class ShownClass:
         if self._screen.wnid not in (None, self.wnid):
             raise NotShownError
 
+    def _check_shown(self) -> None:
+        """Raise NotShownError if the class had only just appeared when the key was pressed."""
+        if self._screen.shown is not None and self._screen.shown < MIN_SHOWN_SECONDS:
+            raise NotShownError
+
+    def _check_not_meant_before(self) -> None:
+        """Raise NotShownError for a verdict as soon as the last one has brought another class."""
+        if self._came_by_settling:
+            self._check_shown()
+
     def _write(self, reviews: Mapping[str, Review | None]) -> None:
         """Write verdicts on images of the class, by image id. If the disk fails, the draft is kept."""
         was = self.cursor.status
@@ -196,4 +211,5 @@ class ShownClass:
         left, state = self.cursor.class_index, self.cursor.status.state
         self.order.skipped.discard(left)
         self._go_on(left)
+        self._came_by_settling = True
         self.notice = Notice(f"{self.session.library.names[left].name} {_STATE_LEFT[state]}")

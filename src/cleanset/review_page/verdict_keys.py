@@ -31,6 +31,8 @@ class VerdictKeys(ShownClass):
         if self.cursor.focus is None:
             return
         self._check_seen(seen)
+        if verdict in ("clean", "unsure"):
+            self._check_not_meant_before()
         self.draft = Draft(verdict)
         if verdict in ("clean", "unsure"):
             self._save_draft()
@@ -110,6 +112,7 @@ class VerdictKeys(ShownClass):
         if self.ended or self.cursor.status.broken:
             raise CleansetError(self.cursor.status.broken or "nothing is shown here")
         self._check_class()
+        self._check_not_meant_before()
         if card not in self.cursor.images():
             raise NotShownError
         self.cursor.focus_card(card)
@@ -136,6 +139,7 @@ class VerdictKeys(ShownClass):
             self.history.write(class_index, {image_id: own.model_copy(update={"reason": reason})})
             self.notice = Notice(f"{self.session.library.names[class_index].name}: rejected last: {_words(reason)}.")
         elif not self.ended:
+            self._check_not_meant_before()
             self._begin("reject", seen)
             if self.draft is not None:
                 self.draft.reason = reason
@@ -146,6 +150,7 @@ class VerdictKeys(ShownClass):
         if self.ended or self.cursor.status.broken:
             raise CleansetError(self.cursor.status.broken or "nothing is shown here")
         self._check_class()
+        self._check_shown()
         if self.session.reviewer == BOARD:
             raise CleansetError("the board gives a note with each verdict: decide on each image by itself")
         if self.zoomed:

@@ -19,6 +19,7 @@ from cleanset.review_page.keys import FILTERS, HELP, REASONS
 from cleanset.review_page.library import IndexedImage, Library
 from cleanset.review_page.rest_of_class import MIN_PIXELS
 from cleanset.review_page.session import Session, in_words
+from cleanset.review_page.shown_class import MIN_SHOWN_SECONDS
 from cleanset.review_page.tab import Tab
 from cleanset.selection.crop_check import is_misclassified
 
@@ -160,6 +161,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "columns": _COLUMNS.get(len(shown), 3),
         "seconds_per_image": library.params.review.seconds_per_image,
         "min_pixels": MIN_PIXELS,
+        "min_shown_seconds": MIN_SHOWN_SECONDS,
         "focus": next((card for card in shown if card.in_focus), None),
         "beside": _beside(shown),
         "examples": [(image, url_of(image)) for image in _examples(tab.cursor)],

@@ -1,7 +1,7 @@
 // `a`: all the rest of the class is clean. It waits until the reviewer has had each image before them for long enough,
 // and shows for how long. What is pressed meanwhile goes first: that is how an exception is made.
 import { view } from "/web/view.js";
-import { needed, secondsOf, whole } from "./looks.js";
+import { isTooEarly, needed, secondsOf, whole } from "./looks.js";
 
 const CHECK_MILLISECONDS = 50;
 
@@ -24,6 +24,10 @@ const withSeconds = ({ onScreen: ids }) => ({
 // Carry the key out by `emit`, now or when its time has come; a second one meanwhile is the same.
 export function takeAll(key, emit) {
   if (isWaiting()) return;
+  if (isTooEarly(key.shown)) {
+    emit(key); // the server says that it did not count
+    return;
+  }
   [waiting, send] = [key, emit];
   carryOut();
 }

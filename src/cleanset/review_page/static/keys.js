@@ -3,6 +3,7 @@
 // its key was pressed: the server takes none on others, and says so.
 import { emitKey, isUnanswered, view } from "/web/view.js";
 import { carryOut, isWaiting, onScreen, startChecking, stopWaiting, takeAll } from "./all_clean.js";
+import { secondsShown } from "./looks.js";
 import { magnify } from "./magnifier.js";
 import { scrollText, tileBeside } from "./overlays.js";
 import { box, isReady, moveBox, pan, takeBox, zoomByKey } from "./viewer.js";
@@ -33,7 +34,7 @@ export const isBusy = () => isUnanswered() || waiting.length > 0;
 // Queue a key, or what a click means. `more`: the card that it is about.
 export function press(name, more = {}, modifiers = {}) {
   const { wnid, pressed } = view().dataset;
-  const key = { name, more, seen: seen(), wnid, answered: Number(pressed), shift: false, ctrl: false, repeat: false };
+  const key = { name, more, seen: seen(), wnid, shown: secondsShown(), answered: Number(pressed), shift: false, ctrl: false, repeat: false };
   if (name === "a") key.onScreen = onScreen();
   waiting.push({ ...key, ...modifiers });
   work();
@@ -70,8 +71,8 @@ function handle(typed) {
 }
 
 function send(key, more = {}) {
-  const { name, seen, wnid, answered } = key;
-  emitKey({ key: name, seen, wnid, answered, box: box(), ...key.more, ...more });
+  const { name, seen, wnid, shown, answered } = key;
+  emitKey({ key: name, seen, wnid, shown, answered, box: box(), ...key.more, ...more });
 }
 
 // What was typed before the field was there.

@@ -6,10 +6,15 @@ const TICK_MILLISECONDS = 100;
 const LONGEST_TICK_SECONDS = 0.25; // a window that was hidden, a machine that slept
 
 const looked = { wnid: "", seconds: new Map() };
+const shown = { wnid: "", since: null };
+let before = []; // what was whole on the screen at the last tick
 let last = performance.now();
 
 // Seconds that each image needs.
 export const needed = () => Number(view()?.dataset.seconds ?? 0);
+
+// Whether a class had been shown for too short a time, in seconds, for a verdict on it.
+export const isTooEarly = (seconds) => seconds < Number(view()?.dataset.early ?? 0);
 
 // Where an image lies on the screen; its element may be larger.
 export function placeOf(image) {
@@ -36,15 +41,29 @@ export const whole = () =>
 
 export const secondsOf = (id) => looked.seconds.get(id);
 
+// Seconds since all images of the class were first there; each opening of a class begins anew.
+export function secondsShown() {
+  if (shown.wnid !== view().dataset.wnid) Object.assign(shown, { wnid: view().dataset.wnid, since: null });
+  const areThere = [...document.querySelectorAll("#view img[data-image]")].every((image) => image.complete);
+  if (areThere && document.visibilityState === "visible") shown.since ??= performance.now();
+  return shown.since === null ? 0 : (performance.now() - shown.since) / 1000;
+}
+
 setInterval(() => {
   const seconds = Math.min((performance.now() - last) / 1000, LONGEST_TICK_SECONDS);
   last = performance.now();
   if (!view() || document.visibilityState !== "visible") return;
+  secondsShown();
   if (looked.wnid !== view().dataset.wnid) {
     looked.wnid = view().dataset.wnid;
     looked.seconds.clear();
   }
   const here = whole();
   const unfinished = here.filter((id) => (secondsOf(id) ?? 0) < needed());
-  for (const id of here) looked.seconds.set(id, (secondsOf(id) ?? 0) + (unfinished.includes(id) ? seconds / unfinished.length : 0));
+  for (const id of here) {
+    // what has appeared since the last tick has been there for none of it
+    const isCounted = unfinished.includes(id) && before.includes(id);
+    looked.seconds.set(id, (secondsOf(id) ?? 0) + (isCounted ? seconds / unfinished.length : 0));
+  }
+  before = here;
 }, TICK_MILLISECONDS);
