@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from rich.box import SIMPLE_HEAD
@@ -23,6 +23,7 @@ from cleanset.review.queue import (
 )
 from cleanset.review.store import Votes, checked_reviews
 from cleanset.selection.crop_check import predictions_of_crops
+from cleanset.selection.decision import UNREVIEWED
 from cleanset.tables import CANDIDATES, CROP_SCORES, INDEX, read_table
 
 STATES: tuple[State, ...] = get_args(State)
@@ -51,6 +52,8 @@ class ReviewStatus:
     progress: Mapping[str, ReviewProgress]
     images_per_class: int
     unreviewed_are_clean: bool
+    asked: ReviewProgress
+    """For all models together, as the review page asks: an image without a verdict is open in any case."""
 
 
 def run(edition: Edition) -> ReviewStatus:
@@ -78,6 +81,12 @@ def read_decisions(edition: Edition, params: Params, votes: Votes) -> Decisions:
 
 def status_of(classes: Mapping[int, ByRole], decided: Decisions, params: Params) -> ReviewStatus:
     """The progress of the reviews of `classes`, with these decisions."""
+    progress = _progress_by_role(classes, decided, params)
+    asked = _progress_by_role(classes, replace(decided, unreviewed=UNREVIEWED), params)[ALL]
+    return ReviewStatus(progress, params.export.images_per_class, params.review.unreviewed_are_clean, asked)
+
+
+def _progress_by_role(classes: Mapping[int, ByRole], decided: Decisions, params: Params) -> dict[str, ReviewProgress]:
     images_per_class = params.export.images_per_class
     statuses: dict[int, dict[str, ClassStatus]] = {}
     for class_index, by_role in classes.items():
@@ -90,7 +99,7 @@ def status_of(classes: Mapping[int, ByRole], decided: Decisions, params: Params)
         role: _progress({index: [by_role[role]] for index, by_role in statuses.items()}) for role in params.models
     }
     progress[ALL] = _progress({index: list(by_role.values()) for index, by_role in statuses.items()})
-    return ReviewStatus(progress, images_per_class, params.review.unreviewed_are_clean)
+    return progress
 
 
 def _progress(statuses: Mapping[int, Sequence[ClassStatus]]) -> ReviewProgress:
@@ -140,6 +149,12 @@ def _notes(status: ReviewStatus) -> Iterator[str]:
     together = status.progress[ALL]
     if together.at_most:
         yield "At least and at most: images still to be reviewed, if all are clean and if none can be used."
+    elif status.asked.at_most:
+        yield (
+            f"Nothing has to be reviewed, but the review page asks for images of "
+            f"{len(status.asked.classes['open']):,} classes: at least {status.asked.at_least:,}, at most "
+            f"{status.asked.at_most:,}."
+        )
     else:
         yield "Nothing is left to be reviewed."
     if together.boxes:
@@ -148,7 +163,8 @@ def _notes(status: ReviewStatus) -> Iterator[str]:
         )
         yield f"Of these, {together.boxes} are to be cropped and lack only the box: {boxes}."
     if together.classes["short"]:
-        yield f"Short: all candidates are reviewed, but fewer than {status.images_per_class} can be used."
+        candidates = "no candidate is left" if status.unreviewed_are_clean else "all candidates are reviewed"
+        yield f"Short: {candidates}, but fewer than {status.images_per_class} can be used."
     waiting = [wnids()[index] for index in together.classes["conflict"]]
     if waiting:
         more = f" and {len(waiting) - MAX_CLASSES_NAMED} more" if len(waiting) > MAX_CLASSES_NAMED else ""
