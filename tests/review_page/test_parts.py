@@ -20,10 +20,11 @@ from cleanset.errors import CleansetError
 from cleanset.exports.description import determining_params
 from cleanset.hints.background import BackgroundHints
 from cleanset.images.boxes import Box
+from cleanset.review import status as review_status
 from cleanset.review.queue import Candidate
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review
-from cleanset.review_page.keys import FILTERS, REASONS, VERDICTS
+from cleanset.review_page.keys import FILTERS, REASONS, VERDICTS, Screen
 from cleanset.review_page.library import Library, open_library
 from cleanset.review_page.on_disk import CropScores
 from cleanset.review_page.server import open_session
@@ -115,7 +116,7 @@ def test_examples_are_reviewed_as_clean_and_not_asked(edition: Path, library: Li
     tab = tab_of(edition, library)
     html = render(tab)["view"]
     assert "an example" not in html
-    assert "No example: no other image is reviewed as clean yet." in html
+    assert "No image is reviewed as clean yet." in html
     *_, third, second, first = tab.cursor.asked()  # the last that would be asked
     for image_id, verdict in ((first, "clean"), (second, "unsure"), (third, "clean")):
         review = Review.model_validate({"verdict": verdict, "sha256": library.images[image_id].sha256})
@@ -276,6 +277,91 @@ def test_undo_is_of_one_tab(edition: Path, library: Library) -> None:
     assert list(reviews(edition)[GOLDFISH]) == [first]
     one.press("z", one.cursor.images())
     assert reviews(edition) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "elsewhere", "said"),
+    [
+        ("c", "c", "Nothing to undo: unsure was replaced elsewhere meanwhile; clean stays."),
+        ("", "d", "Nothing to undo: unsure was replaced elsewhere meanwhile; no verdict is left."),
+        ("", "", "Undone: unsure."),
+    ],
+)
+def test_undo_of_what_another_tab_has_replaced(
+    edition: Path, library: Library, before: str, elsewhere: str, said: str
+) -> None:
+    one = tab_of(edition, library)
+    other = Tab(one.session)
+    other.start()
+    first = one.cursor.focus
+
+    def press(tab: Tab, keys: str) -> None:
+        for key in keys:
+            tab.cursor.focus = first
+            render(tab)
+            tab.press(key, tab.cursor.images())
+
+    press(one, f"{before}u")
+    press(other, elsewhere)
+    one.press("z", one.cursor.images())
+    assert one.notice is not None
+    assert one.notice.text == said
+    assert one.session.own(one.cursor.class_index, first or "") == other.session.own(
+        one.cursor.class_index, first or ""
+    )
+    assert [entry["verdict"] for entry in reviews(edition).get(GOLDFISH, {}).values()] == ["clean"] * len(before)
+
+
+def test_a_short_class_names_the_models_that_lack_images(edition: Path, library: Library) -> None:
+    """In the toast, at the class and at the end, with the way back to it; the same classes as `--status`."""
+    tab = tab_of(edition, library)
+    for image_id in library.candidates(tab.cursor.class_index):
+        tab.cursor.every = True
+        tab.cursor.focus = image_id
+        if tab.wnid == GOLDFISH:
+            tab.press("r", [image_id])
+            tab.press("b", [image_id])
+    assert tab.notice is not None
+    lacking = "standard lacks 3, norm robust lacks 3, corruption robust lacks 3"
+    assert tab.notice.text == f"goldfish is short: {lacking} of 3 images, and no candidate is left."
+    tab.open(next(iter(library.classes)))
+    assert f"short: {lacking}" in render(tab)["view"]
+    tab.mode, tab.ended = "end", True
+    shown = render(tab)["view"]
+    assert f'<button data-visit="{GOLDFISH}">goldfish</button> {lacking}' in shown
+    short = [index for index, status in tab.session.statuses.items() if status.state == "short"]
+    assert review_status.run(Edition(edition)).asked.classes["short"] == short
+
+
+def test_no_example_says_why(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    assert "No image is reviewed as clean yet." in render(tab)["view"]
+    tab.press("c", tab.cursor.images())
+    assert "No other image is reviewed as clean." in render(tab)["view"]
+
+
+def test_a_crop_from_close_up_leads_back_to_the_cards(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    first, second = tab.cursor.images()[:2]
+    for key in ("Enter", "x", "Escape"):
+        tab.press(key, [first])
+    assert tab.mode == "zoom"
+    assert saved_crop(tab, ("v", (0, 0, 300, 200)), ("Enter", (0, 0, 300, 200)))
+    assert (tab.mode, tab.cursor.focus) == ("class", second)
+
+
+def test_a_guess_goes_on_as_any_verdict_and_its_reason_can_be_changed(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    first, second = tab.cursor.images()[:2]
+    tab.press("guess", [first, second], card=first, screen=Screen(tab.wnid, reason="border"))
+    assert tab.cursor.focus == second
+    for key, reason in (("k", "duplicate"), ("l", "blur")):
+        tab.press("reason", [first, second], screen=Screen(tab.wnid, reason=key))
+        assert reviews(edition) == {GOLDFISH: {first: {"verdict": "reject", "reason": reason}}}
+    tab.press("ArrowRight", [])
+    tab.press("ArrowLeft", [])
+    tab.press("reason", [first, second], screen=Screen(tab.wnid, reason="k"))
+    assert set(reviews(edition)[GOLDFISH]) == {first, second}
 
 
 def test_a_note_without_a_verdict_survives_a_reload(edition: Path, library: Library) -> None:

@@ -51,6 +51,18 @@ def test_only_what_was_looked_at_for_long_enough_is_taken(edition: Path, library
     assert tab.cursor.focus == second
 
 
+def test_cards_that_came_after_the_key_are_named_as_such(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    *before, last = tab.cursor.images()
+    tab.press("a", before, screen=Screen(tab.wnid, dict.fromkeys(before, LONG_ENOUGH), tab.pressed))
+    assert tab.notice is not None
+    assert tab.notice.text == (
+        f"{len(before)} images are clean. Left: card {len(before) + 1}, shown only after the key was pressed: look, "
+        "and press a again."
+    )
+    assert last not in reviews(edition)[GOLDFISH]
+
+
 @pytest.mark.parametrize("verdict", ["reject", "unsure", "clean"])
 def test_what_somebody_rejected_is_left(edition: Path, library: Library, verdict: str) -> None:
     """With two reviewers needed, the other's verdict does not settle the image."""

@@ -153,6 +153,19 @@ class History:
         if made:
             self.steps.append(Step(class_index, made))
 
+    def is_last_replaced(self) -> bool:
+        """Whether somebody has already put back, elsewhere, all that undoing the last step would put back."""
+        if not self.steps:
+            return False
+        step = self.steps[-1]
+        self.session.refresh_class(step.class_index)
+        for image_id, (before, after) in step.changes.items():
+            own = self.session.own(step.class_index, image_id)
+            is_back = own == before or (own is not None and before is not None and own.is_same_verdict(before))
+            if own == after or not is_back:
+                return False
+        return True
+
     def undo(self) -> Step | None:
         """Undo the last step, and return it; None if there is none. A note that it takes away is unsaved again.
 

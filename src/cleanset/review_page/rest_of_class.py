@@ -1,6 +1,6 @@
 """All the rest of a class as clean: which of its images one key takes, and which it leaves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleanset.review_page.cursor import Cursor
@@ -14,27 +14,32 @@ class Rest:
     """The images of the queue in a class that has no verdict yet, by what one key does with them.
 
     `clean`: taken as clean. `judged`: somebody's verdict on it is not clean, or it is to be cropped. `unseen`: it was
-    not on the screen, whole and wide enough, for as long as it must be.
+    not on the screen, whole and wide enough, for as long as it must be. `late`: it was not among the cards when the key
+    was pressed.
     """
 
     clean: tuple[str, ...]
     judged: tuple[str, ...]
     unseen: tuple[str, ...]
+    late: tuple[str, ...]
 
 
-def rest_of_class(cursor: Cursor, seconds: Mapping[str, float], min_seconds: float) -> Rest:
+def rest_of_class(cursor: Cursor, seconds: Mapping[str, float], min_seconds: float, shown: Collection[str]) -> Rest:
     """The images that one key takes as clean, and those that it leaves, in the order of the cards.
 
     `seconds`: by image id, for how long the reviewer had an image before them. One that was never whole on the screen
-    is not in it, so that it is left even where `min_seconds` is 0.
+    is not in it, so that it is left even where `min_seconds` is 0. `shown`: image ids of the cards when the key was
+    pressed.
     """
-    found: dict[str, list[str]] = {"clean": [], "judged": [], "unseen": []}
+    found: dict[str, list[str]] = {"clean": [], "judged": [], "unseen": [], "late": []}
     for image_id in cursor.queued():
         votes = cursor.status.votes.get((cursor.class_index, image_id), {})
         if image_id in cursor.boxes_asked() or any(vote.review.verdict != "clean" for vote in votes.values()):
             found["judged"].append(image_id)
         elif seconds.get(image_id, -1.0) >= min_seconds:
             found["clean"].append(image_id)
+        elif image_id not in shown:
+            found["late"].append(image_id)
         else:
             found["unseen"].append(image_id)
     return Rest(**{name: tuple(image_ids) for name, image_ids in found.items()})
@@ -49,6 +54,10 @@ def rest_in_words(rest: Rest, shown: Sequence[str]) -> str:
         parts.append(
             f"Left: {_cards(rest.unseen, shown)}, not whole on the screen or under {MIN_PIXELS} pixels wide: "
             "scroll there, and press a again."
+        )
+    if rest.late:
+        parts.append(
+            f"Left: {_cards(rest.late, shown)}, shown only after the key was pressed: look, and press a again."
         )
     return " ".join(parts) or "Nothing is asked here."
 

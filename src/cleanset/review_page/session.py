@@ -75,6 +75,11 @@ def in_words(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def lacking_in_words(lacking: Mapping[str, int]) -> str:
+    """How many images models lack, such as: norm robust lacks 2, standard lacks 1."""
+    return ", ".join(f"{role.replace('_', ' ')} lacks {count}" for role, count in lacking.items())
+
+
 @dataclass
 class Session:
     """One reviewer's work on one edition. Not thread-safe: callers hold a lock.
@@ -153,6 +158,13 @@ class Session:
     def asked_for(self) -> int:
         """The number of classes of which this reviewer is asked."""
         return len(self.statuses) if self.share is None else len(self.share.classes)
+
+    def lacking(self, class_index: int) -> dict[str, int]:
+        """By role, how many images a class that is short lacks; only the models that lack some."""
+        status, count = self.statuses[class_index], self.library.params.export.images_per_class
+        if status.state != "short":
+            return {}
+        return {role: count - kept for role, kept in status.kept.items() if kept < count}
 
     def unsettled(self, role: str | None = None) -> list[int]:
         """The classes in which this reviewer is asked something, for a model if given, or whose files are broken."""

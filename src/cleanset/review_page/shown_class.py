@@ -14,13 +14,13 @@ from cleanset.review_page.cursor import ClassOrder, Cursor, lacks_box
 from cleanset.review_page.drafts import Draft, History
 from cleanset.review_page.keys import NO_SCREEN
 from cleanset.review_page.notices import Notice, UnreadNotices
-from cleanset.review_page.session import Session
+from cleanset.review_page.session import Session, lacking_in_words
 
 Mode = Literal["class", "reason", "crop", "zoom", "filter", "help", "note", "search", "end", "back", "guidelines"]
 
 _STATE_LEFT = {
     "settled": "is settled.",
-    "short": "is short: nothing is left to ask.",
+    "short": "is short: {lacking} of {count} images, and no candidate is left.",
     "conflict": "waits for the board.",
     "open": "has all your verdicts, and waits for other reviewers.",
 }
@@ -212,4 +212,7 @@ class ShownClass:
         self.order.skipped.discard(left)
         self._go_on(left)
         self._came_by_settling = True
-        self.notice = Notice(f"{self.session.library.names[left].name} {_STATE_LEFT[state]}")
+        lacking = lacking_in_words(self.session.lacking(left))
+        count = self.session.library.params.export.images_per_class
+        said = _STATE_LEFT[state].format(lacking=lacking, count=count)
+        self.notice = Notice(f"{self.session.library.names[left].name} {said}")

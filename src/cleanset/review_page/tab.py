@@ -48,7 +48,7 @@ class Tab(VerdictKeys):
             return  # typed text, not a command
         self.notice, self._screen = None, screen
         self.unread.begin(screen.answered)
-        left_by_guess, self._left_by_guess = self._left_by_guess, None
+        last_guess, self._last_guess = self._last_guess, None
         with self._reporting_errors():
             if key == "visit":
                 self._visit(card)
@@ -65,7 +65,7 @@ class Tab(VerdictKeys):
             elif key == "guess":
                 self._reject_by_guess(card, seen)
             elif key == "reason":
-                self._reject_for_reason(left_by_guess, seen)
+                self._reject_for_reason(last_guess, seen)
             else:
                 self._press_in_class(key, seen)
 
@@ -81,7 +81,7 @@ class Tab(VerdictKeys):
             "n": lambda: self._go_to_neighbour(1), "PageDown": lambda: self._go_to_neighbour(1),
             "p": lambda: self._go_to_neighbour(-1), "PageUp": lambda: self._go_to_neighbour(-1),
             "s": self._skip, "z": self._undo, "Backspace": self._undo, "d": lambda: self._take_back(seen),
-            "a": self._take_rest, "m": self._toggle_every,
+            "a": lambda: self._take_rest(seen), "m": self._toggle_every,
             "f": lambda: self._switch("filter"), "/": lambda: self._switch("search"),
             "?": lambda: self._switch("help"), "h": self._show_guidelines, "b": self._look_back,
             "e": lambda: self._switch("note"),

@@ -23,7 +23,7 @@ class VerdictKeys(ShownClass):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.likeliest = LikeliestReasons(session)
-        self._left_by_guess: tuple[int, str] | None = None
+        self._last_guess: tuple[int, str] | None = None
 
     def _begin(self, verdict: str, seen: Collection[str]) -> None:
         if self.cursor.status.broken:
@@ -85,13 +85,11 @@ class VerdictKeys(ShownClass):
             self.notice = Notice(f"Not saved yet: {'; '.join(missing)}.", is_error=True)
             return
         draft.box = box
+        self.zoomed = False  # to the cards, where the others can be judged too
         self._save_draft()
 
-    def _save_draft(self, go_on: bool = True) -> None:
-        """Write the draft as the verdict on the image in focus; the board must give a note first.
-
-        `go_on`: focus the next image that is asked for.
-        """
+    def _save_draft(self) -> None:
+        """Write the draft as the verdict on the image in focus, and go on; the board must give a note first."""
         draft, image, own = self.draft, self.cursor.image(), self.cursor.own()
         assert draft is not None
         assert image is not None
@@ -103,12 +101,12 @@ class VerdictKeys(ShownClass):
             return
         self._write({image.image_id: draft.review(image, note, self.history.seen(left, image.image_id))})
         self.session.notes.pop((left, image.image_id), None)
-        if go_on and self.cursor.class_index == left and self.cursor.focus == image.image_id:
+        if self.cursor.class_index == left and self.cursor.focus == image.image_id:
             self.cursor.focus_next()
             self._ask_for_box()
 
     def _reject_by_guess(self, card: str | None, seen: Collection[str]) -> None:
-        """Reject an image for its likeliest reason, which its card shows; the focus stays, to change the reason."""
+        """Reject an image for its likeliest reason, which its card shows; the next key can change the reason."""
         if self.ended or self.cursor.status.broken:
             raise CleansetError(self.cursor.status.broken or "nothing is shown here")
         self._check_class()
@@ -121,20 +119,21 @@ class VerdictKeys(ShownClass):
         left, focus = self.cursor.class_index, self.cursor.focus
         reason = self._screen.reason or self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
-        self._save_draft(go_on=False)
-        if self.mode != "note" and self.cursor.class_index != left:
-            self._left_by_guess = left, focus
+        self._save_draft()
+        if self.mode != "note":
+            self._last_guess = left, focus
             said = f"{self.notice.text} " if self.notice else ""
             self.notice = Notice(f"{said}Rejected last: {_words(reason)}; Shift and a reason's key changes it.")
 
-    def _reject_for_reason(self, left_by_guess: tuple[int, str] | None, seen: Collection[str]) -> None:
-        """Reject the image in focus for a reason, or change the reason of the last guess if that left its class."""
+    def _reject_for_reason(self, last_guess: tuple[int, str] | None, seen: Collection[str]) -> None:
+        """Change the reason of the guess that the key before made, or else reject the image in focus for a reason."""
         reason = REASONS.get(self._screen.reason or "")
         if reason is None:
             raise CleansetError("not the key of a reason: ? shows them")
-        own = self.session.own(*left_by_guess) if left_by_guess else None
-        if left_by_guess is not None and own is not None and own.verdict == "reject":
-            class_index, image_id = left_by_guess
+        own = self.session.own(*last_guess) if last_guess else None
+        if last_guess is not None and own is not None and own.verdict == "reject":
+            self._last_guess = last_guess
+            class_index, image_id = last_guess
             self.history.shown[image_id] = own  # the last notice told it
             self.history.write(class_index, {image_id: own.model_copy(update={"reason": reason})})
             self.notice = Notice(f"{self.session.library.names[class_index].name}: rejected last: {_words(reason)}.")
@@ -145,7 +144,7 @@ class VerdictKeys(ShownClass):
                 self.draft.reason = reason
                 self._save_draft()
 
-    def _take_rest(self) -> None:
+    def _take_rest(self, seen: Collection[str]) -> None:
         """Take as clean, at once, all images of the queue that are on the screen and that nobody has rejected."""
         if self.ended or self.cursor.status.broken:
             raise CleansetError(self.cursor.status.broken or "nothing is shown here")
@@ -157,7 +156,8 @@ class VerdictKeys(ShownClass):
             self.notice = Notice("a takes the images that are side by side: Esc goes back to them.")
             return
         left, shown = self.cursor.class_index, self.cursor.images()
-        rest = rest_of_class(self.cursor, self._screen.seconds, self.session.library.params.review.seconds_per_image)
+        min_seconds = self.session.library.params.review.seconds_per_image
+        rest = rest_of_class(self.cursor, self._screen.seconds, min_seconds, seen)
         if rest.clean:
             images, notes = self.session.library.images, self.session.notes
             self._write(
@@ -184,12 +184,18 @@ class VerdictKeys(ShownClass):
             self.notice = Notice("Taken back.")
 
     def _undo(self) -> None:
+        is_replaced = self.history.is_last_replaced()
         step = self.history.undo()
         if step is None:
             self.notice = Notice("Nothing to undo in this tab; d takes a verdict back.")
             return
         self.open(step.class_index, step.image_id)
-        self.notice = Notice(f"Undone: {step.in_words}.")
+        if is_replaced:
+            own = self.cursor.own()
+            stays = f"{own.verdict} stays" if own else "no verdict is left"
+            self.notice = Notice(f"Nothing to undo: {step.in_words} was replaced elsewhere meanwhile; {stays}.")
+        else:
+            self.notice = Notice(f"Undone: {step.in_words}.")
 
     def note(self) -> tuple[str, str]:
         """The title of the note's dialog, and the note so far."""

@@ -18,7 +18,7 @@ from cleanset.review_page.cursor import Cursor
 from cleanset.review_page.keys import FILTERS, HELP, REASONS
 from cleanset.review_page.library import IndexedImage, Library
 from cleanset.review_page.rest_of_class import MIN_PIXELS
-from cleanset.review_page.session import Session, in_words
+from cleanset.review_page.session import Session, in_words, lacking_in_words
 from cleanset.review_page.shown_class import MIN_SHOWN_SECONDS
 from cleanset.review_page.tab import Tab
 from cleanset.selection.crop_check import is_misclassified
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cleanset.hints.hints import Hint
 
 MAX_EXAMPLES = 3
+MAX_SHORT_NAMED = 20
 _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 _COLUMNS = {1: 1, 2: 2, 3: 3, 4: 2, 5: 3, 6: 3, 7: 4, 8: 4, 9: 5, 10: 5}
 """By number of images. Up to ten are side by side without scrolling in a window of 1,280 x 800 pixels."""
@@ -171,6 +172,8 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "seen_by": _distinct_views(library),
         "unknown_confidences": library.unknown_confidences,
         "progress": _progress(tab),
+        "lacking": lacking_in_words(tab.session.lacking(tab.cursor.class_index)),
+        "max_short": MAX_SHORT_NAMED,
         "ahead": " ".join(_ahead(tab)),
         "reasons": REASONS,
         "filters": {key: (name, len(tab.order.matching(name))) for key, name in FILTERS.items()}
@@ -199,7 +202,6 @@ def _examples(cursor: Cursor) -> list[IndexedImage]:
 def _progress(tab: Tab) -> dict[str, Any]:
     session = tab.session
     left = len(session.unsettled())
-    states = [status.state for status in session.statuses.values()]
     count = session.asked_for()
     of_models = {role: session.unsettled(role) for role in session.library.params.models}
     return {
@@ -207,7 +209,11 @@ def _progress(tab: Tab) -> dict[str, Any]:
         "all": count,
         "done": count - left,
         "left": _time_left(session, left),
-        "short": states.count("short"),
+        "short": {
+            index: lacking_in_words(session.lacking(index))
+            for index, status in session.statuses.items()
+            if status.state == "short"
+        },
         "conflicts": sum(bool(status.conflicts) for status in session.statuses.values()),
         "verdicts": sum(
             session.reviewer in votes for status in session.statuses.values() for votes in status.votes.values()

@@ -45,7 +45,7 @@ addEventListener("pointerdown", () => (focused = null));
 // a button or card that is clicked does not take the keyboard's focus: Enter after it is the page's, and a click
 // counts once
 addEventListener("mousedown", (event) => {
-  if (!event.target.closest("button[data-key], [data-card], [data-choice], [data-choose], [data-tile], [data-pan]")) return;
+  if (!event.target.closest("button[data-key], [data-card], [data-choice], [data-choose], [data-tile], [data-pan], [data-visit]")) return;
   event.preventDefault();
   document.activeElement.blur();
 });
@@ -94,6 +94,7 @@ addEventListener("click", (event) => {
   const choice = event.target.closest("[data-choice]");
   const tile = event.target.closest("[data-tile]");
   const chosen = event.target.closest("[data-choose]");
+  const visited = event.target.closest("[data-visit]");
   const panning = event.target.closest("[data-pan]");
   if (panning) {
     panning.setAttribute("aria-pressed", String(panning.ariaPressed !== "true"));
@@ -101,6 +102,7 @@ addEventListener("click", (event) => {
   } else if (choice) takeBox(choice.dataset.choice);
   else if (tile) press("focus", { card: tile.dataset.tile });
   else if (chosen) press("choose", { card: chosen.dataset.choose });
+  else if (visited) press("visit", { card: visited.dataset.visit });
   else if (button) press(button.dataset.key);
   else if (event.target.closest("#more")) document.querySelector("#cards").scrollBy({ top: innerHeight / 2 });
   else if (card && event.shiftKey) guess(card);
