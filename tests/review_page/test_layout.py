@@ -97,6 +97,86 @@ def test_the_zoom_is_kept_from_image_to_image(start: Serve, visit: Open) -> None
     assert at.page.is_visible("#below button[data-key=w]")
 
 
+BELOW_CARDS = """
+() => document.querySelector("footer .notice").getBoundingClientRect().top
+  - document.querySelector("#cards").getBoundingClientRect().bottom
+"""
+SIZE_OF_SHEET = (
+    "() => { const sheet = document.querySelector('.help .sheet');"
+    """
+  return [sheet.scrollHeight - sheet.clientHeight, sheet.scrollWidth - sheet.clientWidth, sheet.scrollTop] }
+"""
+)
+OVERPRINTED = """
+() => { const sections = [...document.querySelectorAll(".help section")];
+  return sections.flatMap((section) => [...section.querySelectorAll("td, td kbd")].filter((each) =>
+    each.getBoundingClientRect().right > section.getBoundingClientRect().right + 1).map((each) => each.textContent)) }
+"""
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1000, 700), (800, 600), (700, 500)])
+def test_a_message_covers_no_card(start: Serve, visit: Open, size: tuple[int, int]) -> None:
+    at = visit(start())
+    width, height = size
+    at.page.set_viewport_size({"width": width, "height": height})
+    before = at.page.evaluate(TOPS)
+    at.press("f", "c")
+    assert at.notice == "No class here: conflicts."
+    assert at.page.evaluate(BELOW_CARDS) >= 0
+    assert at.page.evaluate(TOPS) == before
+
+
+def test_the_keys_fit_or_are_scrolled(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.press("?")
+    for width, height in ((1280, 800), (1024, 640), (800, 600), (640, 480)):
+        at.page.set_viewport_size({"width": width, "height": height})
+        below, beside, _ = at.page.evaluate(SIZE_OF_SHEET)
+        assert (beside, at.page.evaluate(OVERPRINTED)) == (0, [])
+        assert below <= 0 or height < 800
+    for key in ("ArrowDown", "PageDown", "Space", "End"):
+        at.page.keyboard.press("Home")
+        at.page.keyboard.press(key)
+        assert at.page.evaluate(SIZE_OF_SHEET)[2] > 0
+    assert at.mode == "help"
+    at.press("Escape")
+    assert at.mode == "class"
+
+
+def test_a_narrow_window_still_names_the_class(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    for width in (600, 330):
+        at.page.set_viewport_size({"width": width, "height": 800})
+        assert at.page.evaluate(
+            "() => document.querySelector('#view h1').getBoundingClientRect().top"
+            " >= document.querySelector('#narrow').getBoundingClientRect().bottom"
+        )
+
+
+def test_the_search_marks_the_state_of_each_class(start: Serve, visit: Open) -> None:
+    at = visit(start())
+    at.press("/")
+    at.page.locator(".q-dialog input").fill("goldfish")
+    at.page.wait_for_selector(".hits .q-item--active:has-text('goldfish')")
+    marked = at.page.locator(".hits .q-item--active .q-item__section--side").inner_text()
+    assert marked.endswith(" to review")
+
+
+def test_the_end_leads_to_rules_verdicts_and_short_classes(edition: Path, start: Serve, visit: Open) -> None:
+    at = visit(start("ada", "--share", "1/12"))
+    short = at.wnid
+    while at.wnid:
+        at.press("r", "b")
+    for key in ("b", "Escape", "h", "Escape"):
+        at.page.click(f"#view.end .aids [data-key={key}]") if key != "Escape" else at.press(key)
+        at.page.wait_for_selector("#overlay", state="detached" if key == "Escape" else "attached")
+    at.page.click(f"#view.end [data-visit={short}]")
+    at.page.wait_for_selector(f"#view[data-wnid={short}]")
+    assert "lacks 3" in at.page.inner_text("#view .state")
+    at.press("e")
+    assert "on card 1 (ILSVRC2012_val_" in at.page.inner_text(".q-dialog .title")
+
+
 @pytest.fixture
 def archive(edition: Path) -> Path:
     """The archive of the edition, by itself, to be broken."""
@@ -205,7 +285,8 @@ def test_everything_is_named_and_can_be_read(start: Serve, visit: Open, state: s
 def test_cards_are_reached_by_tab(start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second = at.shown[:2]
-    at.page.keyboard.press("Tab")
+    for _ in range(3):  # past the buttons for the rules and for looking back
+        at.page.keyboard.press("Tab")
     assert at.page.evaluate("document.activeElement.dataset.card") == first
     before = at.of_view("pressed")
     at.page.keyboard.press("Tab")

@@ -253,7 +253,7 @@ def test_a_crop_has_a_smallest_size(edition: Path, library: Library, box: Box, i
     assert (reviews(edition) != {}) == is_saved
     if not is_saved:
         assert tab.notice is not None
-        assert f"is {box[2] - 5} x {box[3] - 5} pixels; expected edges of at least 32" in tab.notice.text
+        assert f"the box is {box[2] - 5} × {box[3] - 5} pixels, and no edge may be under 32" in tab.notice.text
 
 
 def test_a_class_that_waits_for_others_is_not_called_settled(edition: Path) -> None:

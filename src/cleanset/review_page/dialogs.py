@@ -13,13 +13,21 @@ from cleanset.review.store import MAX_NOTE
 
 
 class Search:
-    """Find a class by name or wnid. `leave` gets the class index that is clicked, or None for a click outside."""
+    """Find a class by name or wnid. `leave` gets the class index that is clicked, or None for a click outside.
+
+    `state`: the state of a class in words, by class index.
+    """
 
     _text: ui.input
     _hits: ui.list
 
-    def __init__(self, names: Sequence[ClassName], leave: Callable[[int | None], Awaitable[None]]) -> None:
-        self._names, self._leave, self._row = names, leave, 0
+    def __init__(
+        self,
+        names: Sequence[ClassName],
+        leave: Callable[[int | None], Awaitable[None]],
+        state: Callable[[int], str],
+    ) -> None:
+        self._names, self._leave, self._state, self._row = names, leave, state, 0
         self._dialog = ui.dialog().props('position=top transition-duration=0 aria-label="Search a class"')
         self._dialog.on("hide", lambda: leave(None))
 
@@ -58,9 +66,12 @@ class Search:
         with self._hits:
             for row, name in enumerate(self._found()):
                 # bound by a default: the loop has moved on when somebody clicks
-                with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item, ui.item_section():
-                    ui.item_label(name.name + (f", {name.others}" if name.others else ""))
-                    ui.item_label(f"{name.wnid} · {name.gloss}").props("caption lines=1")
+                with ui.item(on_click=lambda index=name.class_index: self._leave(index)) as item:
+                    with ui.item_section():
+                        ui.item_label(name.name + (f", {name.others}" if name.others else ""))
+                        ui.item_label(f"{name.wnid} · {name.gloss}").props("caption lines=1")
+                    with ui.item_section().props("side"):
+                        ui.item_label(self._state(name.class_index)).props("caption")
                 if row == self._row:
                     item.props("active")
 

@@ -68,10 +68,17 @@ class Draft:
         if drawn is None:
             lacking.append("draw a box smaller than the image")
         else:
-            try:
-                check_crop(drawn, image.width, image.height, min_pixels)
-            except ValueError as error:
-                lacking.append(str(error))
+            width, height = drawn[2] - drawn[0], drawn[3] - drawn[1]
+            if 0 < min(width, height) < min_pixels:
+                lacking.append(
+                    f"the box is {width} × {height} pixels, and no edge may be under {min_pixels}: draw a larger one, "
+                    "or give another verdict"
+                )
+            else:
+                try:
+                    check_crop(drawn, image.width, image.height, min_pixels)
+                except ValueError as error:
+                    lacking.append(str(error))
         if self.reason is None:
             lacking.append("choose the reason, by its key")
         if self.visible_in is None:

@@ -40,7 +40,7 @@ class TabElements:
         # not sanitized here, because the templates escape everything
         self._parts = {name: ui.html(sanitize=False).classes(name) for name in ("view", "overlay", "panel")}
         ui.html(_NARROW, sanitize=False)
-        self._search = Search(list(session.library.names.values()), self._leave_search)
+        self._search = Search(list(session.library.names.values()), self._leave_search, session.state_in_words)
         self._note = Note(self._leave_note)
         self._show(render(self._tab))
         ui.on("key", self._press)

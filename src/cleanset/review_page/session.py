@@ -76,7 +76,7 @@ def in_words(seconds: float) -> str:
 
 
 def lacking_in_words(lacking: Mapping[str, int]) -> str:
-    """How many images models lack, such as: norm robust lacks 2, standard lacks 1."""
+    """The number of images that models lack, such as: norm robust lacks 2, standard lacks 1."""
     return ", ".join(f"{role.replace('_', ' ')} lacks {count}" for role, count in lacking.items())
 
 
@@ -165,6 +165,17 @@ class Session:
         if status.state != "short":
             return {}
         return {role: count - kept for role, kept in status.kept.items() if kept < count}
+
+    def state_in_words(self, class_index: int) -> str:
+        """The state of a class for this reviewer, such as: done, short, 3 to review."""
+        status = self.statuses[class_index]
+        if status.broken:
+            return "file error"
+        if status.questions:
+            return f"{len(status.questions)} to review"
+        if self.share is not None and class_index not in self.share.classes:
+            return "not asked of you"
+        return {"settled": "done", "open": "waits for others"}.get(status.state, status.state)
 
     def unsettled(self, role: str | None = None) -> list[int]:
         """The classes in which this reviewer is asked something, for a model if given, or whose files are broken."""

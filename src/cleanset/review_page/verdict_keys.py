@@ -203,7 +203,8 @@ class VerdictKeys(ShownClass):
         title = "Why the board overrules" if self.draft and self.session.reviewer == BOARD else "A note"
         kept = self.session.notes.get((self.cursor.class_index, focus or ""))
         taken = self.draft.note if self.draft else ""
-        return f"{title}, on {focus}", kept or taken or (own.note if own else None) or ""
+        number = self.cursor.images().index(focus) + 1 if focus in self.cursor.images() else 0
+        return f"{title}, on card {number} ({focus})", kept or taken or (own.note if own else None) or ""
 
     def leave_note(self, text: str | None) -> None:
         """Keep a note on the image in focus (None: discard it), and save it if there is a verdict already."""

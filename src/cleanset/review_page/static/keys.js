@@ -64,7 +64,7 @@ function handle(typed) {
   else if (isOverClass && key.name === "a") takeAll(key, send);
   else if (mode() === "crop" && key.name.startsWith("Arrow")) moveBox(key);
   else if (mode() === "crop" && key.name === "j") takeBox();
-  else if (mode() === "guidelines" && scrollText(key.name)) return;
+  else if (["guidelines", "help"].includes(mode()) && scrollText(key.name)) return;
   else if (mode() === "back" && key.name.startsWith("Arrow")) send(key, { key: "focus", card: tileBeside(key.name) });
   else if (["zoom", "crop"].includes(mode()) && zoomByKey(key, mode())) return;
   else if (!key.ctrl) send(key);
