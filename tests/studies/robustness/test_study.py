@@ -12,7 +12,7 @@ from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.params import (
     ALL_CORRUPTIONS,
-    CORRUPTION_GROUPS,
+    NAMED_GROUPS,
     CorruptionMeasures,
     Corruptions,
 )
@@ -71,6 +71,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
             "corruptions.names: unknown corruption 'fogg'; expected one of gaussian_noise",
         ),
         ("corruptions: {names: []}", "corruptions.names"),
+        (
+            "corruptions: {names: [fog, c_bar]}",
+            "corruptions: published: null, and blue_noise_sample is of ImageNet-C-bar, whose corruptions are not made",
+        ),
         ("corruptions: {severities: [6]}", "corruptions.severities"),
         (
             "measures: {corruptions: {reference: vgg}}",
@@ -142,7 +146,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
 @pytest.mark.parametrize(
     ("section", "known", "groups"),
     [
-        ("corruptions", ALL_CORRUPTIONS, CORRUPTION_GROUPS),
+        ("corruptions", ALL_CORRUPTIONS, NAMED_GROUPS),
         ("perturbations", ALL_PERTURBATIONS, PERTURBATION_GROUPS),
         ("scenarios", SCENARIOS, SCENARIO_GROUPS),
     ],

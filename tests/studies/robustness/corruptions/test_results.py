@@ -7,7 +7,7 @@ import pytest
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
-from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, read_answers
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import SELECTIONS, MeasureLine, StudiedImages
@@ -51,6 +51,28 @@ def ce_by_hand(given: CorruptionStudy, model: str, images: list[int], corruption
     wrong = given.answers[model].corrupted
     errors = [sum(bool(wrong[image, place, s]) for image in images) / len(images) for s in range(5)]
     return sum(errors) / sum(ALEXNET_ERRORS[corruption])
+
+
+def test_imagenet_c_bar_has_errors_and_no_ce_to_alexnet() -> None:
+    names = (*CORRUPTIONS, *C_BAR_AMOUNTS)
+    both = {}
+    for number, model in enumerate("ab"):
+        generator = np.random.default_rng(number)
+        wrong = generator.random((len(SETS), len(names), len(SEVERITIES))) < 0.5
+        both[model] = CorruptionAnswers(wrong, answers(1, 0.4).nulls)
+    lines = list(study(corruptions=names, answers=both).lines())
+    of_fifteen = {name: each.corrupted[:, :15] for name, each in both.items()}
+    only = {name: CorruptionAnswers(wrong, both[name].nulls) for name, wrong in of_fifteen.items()}
+    for measure in ("mce", "relative_mce", "mce_unseen"):
+        expected = line(list(study(answers=only).lines()), "union", "b", measure).value
+        assert line(lines, "union", "b", measure).value == expected
+    sparkles = line(lines, "union", "a", "ce", "sparkles")
+    assert np.isnan(sparkles.value)
+    assert sparkles.problem == "the reference has no published errors"
+    expected = both["a"].corrupted[:, 15:].mean()
+    assert line(lines, "union", "a", "group_error", "c_bar").value == pytest.approx(expected)
+    to_a_model = list(study("a", corruptions=names, answers=both).lines())
+    assert line(to_a_model, "union", "a", "ce", "sparkles").value == 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pandas as pd
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.corruptions.params import (
+    C_BAR_AMOUNTS,
     CORRUPTION_GROUPS,
     CORRUPTIONS,
     PUBLISHED_REFERENCE,
@@ -39,8 +40,9 @@ def _make_images(sources: Sources, images: pd.DataFrame, params: CommonParams) -
 def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
     from cleanset.studies.robustness.published_images import PublishedImages, find_published
 
-    changes = params.section(Corruptions).changes()
-    places = {(name, severity): f"{name}/{severity}" for name, severity in changes}
+    wanted = params.section(Corruptions)
+    changes = wanted.changes()
+    places = {change: wanted.place(*change) for change in changes}
     files = find_published(folder, CORRUPTION_FAMILY, list(places.values()), images)
     # validation corruptions are not part of the official mean
     has_all = {(name, severity) for name in CORRUPTIONS for severity in SEVERITIES} <= set(changes)
@@ -69,6 +71,12 @@ def _page_context(data: PagesData) -> dict[str, Any]:
         "largest_mce": max(_axis_end(lines, "mce"), largest_published),
         "published": PUBLISHED_MODELS,
     }
+
+
+def _remark(params: CommonParams) -> str:
+    if not set(C_BAR_AMOUNTS) & set(corruptions_of(params.section(Corruptions).names)):
+        return ""
+    return "The corruptions of ImageNet-C-bar have no CE to AlexNet, whose errors on them were not published."
 
 
 def _axis_end(lines: pd.DataFrame, measure: str) -> float:
@@ -100,6 +108,7 @@ CORRUPTION_FAMILY = Family(
         "No official ImageNet-C numbers: a subset of the validation images, and an own implementation of the "
         "corruptions."
     ),
+    remark=_remark,
     study=_study,
     files={
         "corruption_errors": ("model", "change", "severity", "class_index", "images", "errors"),

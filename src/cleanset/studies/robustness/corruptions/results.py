@@ -22,8 +22,8 @@ from cleanset.studies.robustness.corruptions.measures import (
     unseen_corruptions,
 )
 from cleanset.studies.robustness.corruptions.params import (
-    CORRUPTION_GROUPS,
     CORRUPTIONS,
+    NAMED_GROUPS,
     SEVERITIES,
     CorruptionMeasures,
     Corruptions,
@@ -99,7 +99,7 @@ class CorruptionStudy:
         errors = self._mean_errors(role, chosen, resamples)
         for name in self.corruptions:
             yield SampledMeasure("error", name, errors[name])
-        for group, members in CORRUPTION_GROUPS.items():
+        for group, members in NAMED_GROUPS.items():
             if set(members) <= set(self.corruptions):
                 yield SampledMeasure("group_error", group, mean_of(errors, members))
         yield SampledMeasure("mean_error", "", mean_of(errors, self.corruptions))
@@ -125,7 +125,10 @@ class CorruptionStudy:
         found = corruption_errors(table, reference)
         ratios = sampled_ces(errors, reference_errors, found)
         for name in self.corruptions:
-            problem = "" if np.isfinite(found[name]) else "the reference makes too few errors"
+            problem = ""
+            if not np.isfinite(found[name]):
+                is_published = name in reference.errors.dropna().index
+                problem = f"the reference {'makes too few errors' if is_published else 'has no published errors'}"
             yield SampledMeasure("ce", name, ratios[name], problem)
         if not set(CORRUPTIONS) <= set(self.corruptions):
             return
@@ -150,9 +153,12 @@ class CorruptionStudy:
     def _reference(self, chosen: Chosen, resamples: Resamples) -> tuple[Reference, dict[str, Sampled], Sampled]:
         """The reference, its mean errors by corruption, and its error on unchanged images."""
         if self.reference == ALEXNET.name:
-            means = ALEXNET.errors.loc[list(self.corruptions)].mean(axis=1)
+            # nothing for the corruptions of ImageNet-C-bar
+            known = ALEXNET.errors.reindex(list(self.corruptions))
+            means = known.mean(axis=1)
             errors = {name: constant(float(means[name]), resamples) for name in self.corruptions}
-            return ALEXNET, errors, constant(float(ALEXNET.clean_error or 0), resamples)
+            reference = Reference(ALEXNET.name, known, ALEXNET.clean_error)
+            return reference, errors, constant(float(ALEXNET.clean_error or 0), resamples)
         unchanged = self._null(self.reference, UNCHANGED, chosen, resamples)
         table = self._table(self.reference, chosen)
         reference = Reference(self.reference, table, unchanged.value, int(chosen.sum()))
