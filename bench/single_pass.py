@@ -27,7 +27,7 @@ from cleanset.studies.robustness.digests import BATCH_SIZE, NAMED_DIGESTS, Taken
 from cleanset.studies.robustness.names import UNCHANGED
 from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass, squares
 from measuring import print_machine, print_table, run, scratch, share
-from waiting import model_of, stored
+from waiting import finish, model_of, stored
 
 MODELS, SIDE = ("test_efficientnet", "test_byobnet", "test_vit"), 160
 """The architectures of the sample's models, and the side of their input."""
@@ -88,7 +88,8 @@ def shown(names: tuple[str, ...]) -> float:
             name: ModelInPass(
                 model_of(name, squares(SIDE)),
                 Shards(folder / name, "bench", images, CPU_BATCH_SIZE, table=NAMED_ANSWERS),
-                ReadAnswers(range(1000)),
+                ReadAnswers(range(1000), keeps_logits=True),
+                finish,
             )
             for name in names
         }

@@ -23,10 +23,11 @@ from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.machine import available_cores
 from cleanset.scoring.decoding import Batch, SharedBatches
 from cleanset.scoring.engine import Settings
+from cleanset.scoring.logits import Columns
 from cleanset.scoring.models import LoadedModel, Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision, Scorer, arithmetic, grouped
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers
+from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, with_class_logit
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
@@ -151,7 +152,8 @@ def waited(
         classified = classified_alone(Scorer(model, device, precision), ready, cores)
         with scratch() as folder:
             shards = Shards(folder, "waiting", names, batch_size, table=NAMED_ANSWERS)
-            in_pass = {"model": ModelInPass(model, shards, ReadAnswers(range(1000)))}
+            read_off = ReadAnswers(range(1000), keeps_logits=True)
+            in_pass = {"model": ModelInPass(model, shards, read_off, finish)}
             settings, times = Settings([device], precision, batch_size, cores), list[tuple[float, float]]()
             begin = perf_counter()
 
@@ -162,6 +164,11 @@ def waited(
     (first, first_share), (last, last_share) = times[len(times) // 4], times[-1]
     later = max(0.0, last * last_share - first * first_share) / max(last - first, 1e-9)
     return Waited(made, classified, len(names) / last, last_share, later)
+
+
+def finish(names: Sequence[str], columns: Columns) -> Columns:
+    """The columns of answers to images of class 0."""
+    return with_class_logit(columns, [0] * len(names))
 
 
 def made_alone(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cleanset.evaluation.user_model import NetworkError
@@ -13,10 +14,18 @@ from cleanset.files import sha256, write_text
 from cleanset.progress import print_notice, rate_bar
 from cleanset.scoring.comparison import SEED, compare_scores, sample_size
 from cleanset.scoring.engine import Settings, score_few
+from cleanset.scoring.logits import Columns
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
 from cleanset.scoring.shards import Shards, fingerprint
-from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, predictions_table, with_keys
+from cleanset.studies.robustness.answers import (
+    LOGITS,
+    NAMED_ANSWERS,
+    ReadAnswers,
+    predictions_table,
+    with_class_logit,
+    with_keys,
+)
 from cleanset.studies.robustness.changed_images import ChangeName, SetImages, StudyFile
 from cleanset.studies.robustness.digests import TakenDigests
 from cleanset.studies.robustness.families import ChangePlan
@@ -130,7 +139,7 @@ def predict(
 def _answer(shown: "Sequence[_FamilyAnswers]", digests: TakenDigests | None = None) -> dict[str, Exception]:
     """Compute the missing shards of the models in one pass; their problems by name."""
     first = shown[0]
-    models = {each.target.name: ModelInPass(each.of_squares(), each.shards, each.read_off) for each in shown}
+    models = {each.target.name: each.in_pass() for each in shown}
     with rate_bar(sum(each.shards.total_images() for each in shown), f"{first.plan.name} {' '.join(models)}") as done:
         done(sum(each.shards.finished_images() for each in shown), 0.0)
         # the plan of all: each model's shards name its own images
@@ -145,7 +154,7 @@ class _FamilyAnswers:
     ) -> None:
         self.target, self.plan = target, plan_for(of_all, wanted, target.name)
         self.changed_of_all = of_all.changed_images(files, wanted)
-        self.read_off = ReadAnswers(target.classes)
+        self._class_of = dict(zip(self.plan.images["file"], self.plan.images["class_index"].tolist(), strict=True))
         self._files = {file: files[file] for file in self.plan.images["file"]}
         self._record, self._stem = target.record(wanted, self.plan), target.stem or target.name
         # models whose shards are cut from one list are shown the images of a shard together
@@ -160,7 +169,15 @@ class _FamilyAnswers:
         label, size = self.target.label(self._record), self.target.settings.batch_size
         self.shards = Shards(folder, label, self._of_all, size, table=NAMED_ANSWERS, only=self._names)
 
-    def of_squares(self) -> LoadedModel:
+    def in_pass(self) -> ModelInPass:
+        """The model's part in a pass over changed images."""
+
+        def finish(names: Sequence[str], columns: Columns) -> Columns:
+            return with_class_logit(columns, [self._class_of[self._names[name].file] for name in names])
+
+        return ModelInPass(self._of_squares(), self.shards, ReadAnswers(self.target.classes, keeps_logits=True), finish)
+
+    def _of_squares(self) -> LoadedModel:
         """The model with a preprocessing that crops nothing of a changed image."""
         model = self.target.model
         return replace(model, preprocessing=squares(model.preprocessing.size))
@@ -170,7 +187,10 @@ class _FamilyAnswers:
         target, files = self.target, self._files
         if files:
             read = SetImages(files)
-            self._clean = score_few(target.model, read, target.settings, list(files), read_off=self.read_off)
+            read_off = ReadAnswers(target.classes, keeps_logits=True)
+            clean = score_few(target.model, read, target.settings, list(files), read_off=read_off)
+            logits = {LOGITS: np.stack(clean.pop(LOGITS).tolist())}
+            self._clean = clean.assign(**with_class_logit(logits, [self._class_of[file] for file in files]))
         if target.check is not None:
             target.check(self.plan.images, self._clean)
 
@@ -206,9 +226,9 @@ class _FamilyAnswers:
         drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
         # in processes: the library draws from numpy's global generator, which threads would share
         exact_settings = replace(self.target.settings, precision="float64", in_processes=True)
-        model, changed = self.of_squares(), self.changed_of_all
+        model, changed = self._of_squares(), self.changed_of_all
         try:
-            exact = score_few(model, changed, exact_settings, drawn, read_off=self.read_off)
+            exact = score_few(model, changed, exact_settings, drawn, read_off=ReadAnswers(self.target.classes))
         except NetworkError:
             return None
         found = compare_scores(exact, answers[answers["image_id"].isin(drawn)])

@@ -198,6 +198,41 @@ def evaluate(
 
 
 @app.command()
+def table(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of a study, or one that robustness evaluate has written.", show_default="the current one"
+        ),
+    ] = HERE,
+    family: Annotated[str, typer.Option(help="corruptions, perturbations or scenarios.")] = "corruptions",
+    measure: Annotated[
+        str | None,
+        typer.Option(help="A measure of each change, such as error, ce, fp or accuracy: a row for each change."),
+    ] = None,
+    selection: Annotated[
+        str | None, typer.Option(help="union, own, common or all.", show_default="the first one")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="latex or csv.")] = "latex",
+    out: Annotated[Path | None, typer.Option(help="Write the table to this file instead of the terminal.")] = None,
+) -> None:
+    """Print measures with their intervals as a table for a paper.
+
+    Without --measure a row for each model, with its measures over all changes.
+    The LaTeX needs the package booktabs.
+    """
+    from cleanset.studies.robustness.paper_tables import formatted, paper_table
+
+    text = formatted(paper_table(folder, family, measure, selection), form)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        from cleanset.files import write_text
+
+        write_text(out, text)
+
+
+@app.command()
 def masks(
     one: Annotated[Path, typer.Argument(help="Folder of masks, named by image id.")],
     other: Annotated[Path, typer.Argument(help="Folder of masks to compare with.")],

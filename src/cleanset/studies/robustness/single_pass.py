@@ -6,7 +6,7 @@ go into shards of their own for each model; whoever comes later finds them finis
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from itertools import chain
@@ -25,7 +25,7 @@ from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.machine import keep_freed_memory
 from cleanset.scoring.decoding import Batch, SharedBatches
 from cleanset.scoring.engine import OnProgress, Settings
-from cleanset.scoring.logits import ReadOff
+from cleanset.scoring.logits import Columns, ReadOff
 from cleanset.scoring.models import LoadedModel
 from cleanset.scoring.scorer import Notify, Scored, Scorer, arithmetic, grouped, to_table
 from cleanset.scoring.shards import Shards
@@ -42,11 +42,15 @@ FAILURES = (CleansetError, RuntimeError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelInPass:
-    """A model that lacks answers: where they go, and what is read off its logits."""
+    """A model that lacks answers: where they go, and what is read off its logits.
+
+    `finish`: function from the names of images and their columns to the columns that are kept.
+    """
 
     model: LoadedModel
     shards: Shards
     read_off: ReadOff
+    finish: Callable[[Sequence[str], Columns], Columns] = lambda names, columns: columns
 
 
 def answer_in_one_pass(
@@ -189,7 +193,7 @@ class _Device:
                     each.model, self._device, settings.precision, self._pass.notify, each.read_off
                 )
             for batch in self._scorers[name](batches, self._workers):
-                scored.append(batch)
+                scored.append(Scored(batch.image_ids, each.finish(batch.image_ids, batch.columns)))
                 self._pass.on_progress(len(batch.image_ids), waiting)
         except FAILURES as error:
             self._pass.problems[name] = error

@@ -206,6 +206,9 @@ def rows(**changed: object) -> pd.DataFrame:
     cells = [("x", CLEAN, 0, 1), ("x", UNCHANGED, 0, 2), ("x", "fog", 1, 1), ("x", "fog", 2, 7)]
     table = pd.DataFrame(cells, columns=["file", "change", "severity", "class"])
     table["top5_class"] = [[each] for each in table.pop("class")]
+    table["largest_logit"] = np.array([2.0, 1.0, 5.0, 0.5], np.float32)
+    table["log_sum_exp"] = np.array([2.0, 2.0, 6.0, 3.0], np.float32)
+    table["class_logit"] = np.array([2.0, -1.0, 5.0, 0.25], np.float32)
     return table.assign(**changed)  # type: ignore[arg-type]
 
 
@@ -216,6 +219,12 @@ def test_answers_are_read() -> None:
     found = read_answers(IMAGES, rows(), ["fog"], [1, 2])
     assert found.corrupted.tolist() == [[[False, True]]]
     assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False], [True])
+    assert found.confidences is not None
+    assert found.losses is not None
+    np.testing.assert_allclose(found.confidences.corrupted, [[[np.exp(-1), np.exp(-2.5)]]])
+    np.testing.assert_allclose([found.confidences.nulls[name][0] for name in (CLEAN, UNCHANGED)], [1, np.exp(-1)])
+    np.testing.assert_allclose(found.losses.corrupted, [[[1, 2.75]]])
+    np.testing.assert_allclose([found.losses.nulls[name][0] for name in (CLEAN, UNCHANGED)], [0, 3])
 
 
 def test_answers_of_other_images_or_with_a_gap() -> None:

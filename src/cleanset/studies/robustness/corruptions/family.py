@@ -24,11 +24,19 @@ from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.results import SeenAnswers, StudiedImages
 from cleanset.tables import SEVERITY
 
+SHOWN_CLASSES = 40
+"""Classes in the table of robust accuracies; of more, those that the models are worst at."""
+
 
 def _named_models(params: CommonParams) -> list[ReferencedModel]:
     measures = params.section(CorruptionMeasures)
     reference = ReferencedModel("reference", measures.reference, is_reference=True, also=(PUBLISHED_REFERENCE,))
-    return [reference, *(ReferencedModel("trained_on", role, may_be_unmeasured=True) for role in measures.trained_on)]
+    line = (ReferencedModel("line", role, is_reference=True) for role in measures.line)
+    return [
+        reference,
+        *line,
+        *(ReferencedModel("trained_on", role, may_be_unmeasured=True) for role in measures.trained_on),
+    ]
 
 
 def _make_images(sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
@@ -70,6 +78,24 @@ def _page_context(data: PagesData) -> dict[str, Any]:
         "largest_ce": _axis_end(lines, "ce"),
         "largest_mce": max(_axis_end(lines, "mce"), largest_published),
         "published": PUBLISHED_MODELS,
+        **_by_class(data.tables["corruption_errors"]),
+    }
+
+
+def _by_class(errors: pd.DataFrame) -> dict[str, Any]:
+    """Robust accuracy by model and class in percent: over all corruptions and severities; the worst classes of all."""
+    from cleanset.dataset.class_names import class_names
+
+    counts = errors.groupby(["model", "class_index"], sort=False)[["errors", "images"]].sum()
+    accuracies = 100 * (1 - counts["errors"] / counts["images"])
+    # a model may see no image of a class, and has no accuracy there
+    known = accuracies.dropna()
+    worst = known.groupby("class_index").mean().sort_values(kind="stable").index[:SHOWN_CLASSES]
+    first = errors.drop_duplicates(["model", "class_index"]).groupby("class_index")["images"].max()
+    return {
+        "classes": [(index, class_names()[index].name, int(first[index])) for index in worst],
+        "all_classes": known.index.unique("class_index").size,
+        "class_accuracies": known.to_dict(),
     }
 
 
@@ -93,6 +119,7 @@ CORRUPTION_FAMILY = Family(
     measures_section=CorruptionMeasures,
     default_names=tuple(CORRUPTION_GROUPS),
     steps={"severity": SEVERITY},
+    answer_columns=("largest_logit", "log_sum_exp", "class_logit"),
     # a model of this name would be taken for the published table
     reserved_names=(PUBLISHED_REFERENCE,),
     named_models=_named_models,
@@ -115,7 +142,13 @@ CORRUPTION_FAMILY = Family(
         "errors_by_severity": ("model", "change", "severity", "error"),
     },
     with_intervals=("mean_error", "mce"),
-    summary={"error_clean": "clean", "error_unchanged": "unchanged", "mean_error": "mean error", "mce": "mCE"},
+    summary={
+        "error_clean": "clean",
+        "error_unchanged": "unchanged",
+        "mean_error": "mean error",
+        "mce": "mCE",
+        "mean_ece": "ECE",
+    },
     unit="error in percent",
     page="index.html",
     template=Path(__file__).parent / "templates" / "corruptions.html",
@@ -127,7 +160,13 @@ CORRUPTION_FAMILY = Family(
         "mce": "mCE",
         "mce_unseen": "mCE, unseen",
         "relative_mce": "relative mCE",
+        "ece_clean": "ECE, clean",
+        "mean_ece": "mean ECE",
+        "nll_clean": "NLL, clean, in nats",
+        "mean_nll": "mean NLL, in nats",
+        "effective_robustness": "effective robustness",
     },
-    shown_differences=("mean_error", "mce"),
+    shown_differences=("mean_error", "mce", "mean_ece", "mean_nll", "effective_robustness"),
+    not_shares=("nll", "mean_nll"),
     sheet=SheetLayout(3, has_unchanged=True, caption="Unchanged, then severity by severity."),
 )

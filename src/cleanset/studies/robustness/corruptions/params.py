@@ -110,14 +110,23 @@ class Corruptions(Section):
 
 
 class CorruptionMeasures(Section):
-    """The reference of CE, and the corruptions that models were trained with.
+    """The reference of CE, the corruptions that models were trained with, and the line of effective robustness.
 
     `reference`: `alexnet`, the published table, or a role of the edition. `trained_on`: by role, the corruptions that
-    a model was trained with; mCE is given without them, too.
+    a model was trained with; mCE is given without them, too. `line`: models without robustness measures, at least
+    two, that effective robustness is relative to; none: it is not measured.
     """
 
     reference: str = PUBLISHED_REFERENCE
     trained_on: Annotated[dict[str, list[str]], Field(default_factory=dict)]
+    line: Annotated[list[str], Field(default_factory=list)]
+
+    @field_validator("line")
+    @classmethod
+    def _enough(cls, line: list[str]) -> list[str]:
+        if len(set(line)) == 1 or len(set(line)) < len(line):
+            raise ValueError(f"{', '.join(line)}; expected two or more models, each once, or none")
+        return line
 
     @field_validator("trained_on")
     @classmethod
