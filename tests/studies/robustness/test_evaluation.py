@@ -509,6 +509,9 @@ def test_a_model_with_other_answers_lacks_its_own(edition: Edition) -> None:
     record = study.answers.record("corruptions", "norm_robust")
     record.write_text(json.dumps(json.loads(record.read_text()) | {"seed": 5}))
     assert lacking() == ["norm_robust", OTHER]
+    answers = study.predictions("corruptions", "corruption_robust")
+    pd.read_parquet(answers).drop(columns="class_logit").to_parquet(answers)
+    assert lacking() == ["norm_robust", "corruption_robust", OTHER]
 
 
 def answer_in_small_shards(study: Study) -> None:

@@ -121,7 +121,11 @@ def predict(
         each.answer_clean()
     problems = dict[str, Exception]()
     if any(each.shards.missing for each in found):
-        shown = [*found, *(_FamilyAnswers(other, wanted, plan, files) for other in others())]
+        beside = [_FamilyAnswers(other, wanted, plan, files) for other in others()]
+        if beside:
+            names = ", ".join(each.target.name for each in beside)
+            print_notice(f"{plan.name}: the images are shown to {names}, too, which lack answers")
+        shown = [*found, *beside]
         problems = _answer(shown, digests)
         for each in found:
             # beside others a model may have had too little memory

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator
 from functools import partial
 
+from pyarrow import parquet
+
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
 from cleanset.evaluation.run import load
@@ -11,7 +13,7 @@ from cleanset.machine import available_cores
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import load_model
 from cleanset.studies.robustness.answering import AnsweringModel, facts_of_every_model, plan_for, predict
-from cleanset.studies.robustness.answers import StoredScores
+from cleanset.studies.robustness.answers import StoredScores, predictions_table
 from cleanset.studies.robustness.digests import DigestRun, TakenDigests, read_digests
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named
 from cleanset.studies.robustness.family import Family
@@ -93,9 +95,11 @@ class StudyModels:
             stored = json.loads(files.record(plan.name, role).read_bytes())
             # through JSON, where tuples become lists
             is_same = {**stored, **json.loads(json.dumps(expected))} == stored
-        except (OSError, TypeError, ValueError):
+            # an earlier version's answers may lack a column
+            columns = parquet.read_schema(files.predictions(plan.name, role)).names
+        except (OSError, TypeError, ValueError):  # ValueError: what is no JSON, and no Parquet file
             return False
-        return is_same and files.predictions(plan.name, role).is_file()
+        return is_same and bool(columns == predictions_table(plan.family).names)
 
 
 def known_digests(study: Study, family: Family) -> dict[str, str]:

@@ -6,6 +6,7 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.corruptions.family import _by_class
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
 from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, read_answers
@@ -232,3 +233,15 @@ def test_answers_of_other_images_or_with_a_gap() -> None:
         read_answers(IMAGES, rows(file="y"), ["fog"], [1, 2])
     with pytest.raises(CleansetError, match="1 of 2 cells are missing"):
         read_answers(IMAGES, rows().iloc[:3], ["fog"], [1, 2])
+
+
+def test_robust_accuracy_by_class() -> None:
+    """Over all corruptions and severities, the hardest class first; a model that saw none of its images has none."""
+    rows = [
+        ("a", "fog", 1, 3, 2, 1), ("a", "fog", 2, 3, 2, 2), ("a", "fog", 1, 7, 1, 0), ("a", "fog", 2, 7, 1, 0),
+        ("b", "fog", 1, 3, 0, 0), ("b", "fog", 2, 3, 0, 0), ("b", "fog", 1, 7, 1, 1), ("b", "fog", 2, 7, 1, 0),
+    ]  # fmt: skip
+    found = _by_class(pd.DataFrame(rows, columns=["model", "change", "severity", "class_index", "images", "errors"]))
+    assert found["class_accuracies"] == {("a", 3): 25, ("a", 7): 100, ("b", 7): 50}
+    assert [(index, images) for index, _, images in found["classes"]] == [(3, 2), (7, 1)]
+    assert found["all_classes"] == 2
