@@ -107,7 +107,7 @@ def paper_table(folder: Path, family_name: str, measure: str | None, selection: 
     chosen = _one_of("selection", selection or selections[0], selections)
     lines = lines[lines["selection"] == chosen]
     images = " or ".join(f"{each:,}" for each in dict.fromkeys(lines["images"].tolist()))
-    shares = "percent" if not family.not_shares else f"percent, {', '.join(family.not_shares)} as they are"
+    shares = "percent" if not family.not_shares else f"percent except {' and '.join(family.not_shares)}"
     caption = f"{family.name}, {images} images ({chosen}), {shares}; 95 % intervals"
     if measure is None:
         whole = lines[lines["change"].isna()]

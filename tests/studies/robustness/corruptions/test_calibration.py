@@ -49,7 +49,18 @@ def test_a_resample_has_the_ece_of_its_images() -> None:
     for draw, counts in zip(found.draws, same.counts, strict=True):
         chosen = np.repeat(np.arange(8), counts)
         expected = ece_by_hand(confidences[chosen].ravel().tolist(), correct[chosen].ravel().tolist())
-        assert draw == pytest.approx(expected, abs=2 * UNIT)
+        assert draw == pytest.approx(max(0, 2 * found.value - expected), abs=4 * UNIT)
+
+
+def test_no_draw_is_below_0() -> None:
+    """Where the ECE of every resample is larger; and an interval contains the value."""
+    confidences, correct = np.full((40, 1), 0.5), np.arange(40)[:, np.newaxis] % 2 == 0
+    found = sampled_ece(confidences, correct, Bootstrap(resamples=200).resample(np.zeros(40, np.int64)))
+    assert found.value == 0
+    assert (found.draws == 0).all()
+    sure = sampled_ece(np.full((8, 1), 0.75), np.arange(8)[:, np.newaxis] % 2 == 0, RESAMPLES)
+    assert sure.value == pytest.approx(0.25)
+    assert 0 <= sure.interval().low <= sure.value <= sure.interval().high
 
 
 def test_the_literal_cases() -> None:

@@ -42,14 +42,14 @@ def rounded(values: Floats) -> Floats:
 def sampled_ece(confidences: Floats, correct: npt.NDArray[np.bool_], resamples: Resamples) -> Sampled:
     """ECE, 0 to 1, of all answers together: the gap between confidence and accuracy of a bin, weighted by its size.
 
-    `confidences` and `correct` have the shape images x answers. Resampling makes gaps larger, so the interval is
-    reflected at the value, as that of Score.
+    `confidences` and `correct` have the shape images x answers. Resampling makes gaps larger, so that the draws are
+    reflected at the value, as the interval of Score is, and none is below 0.
     """
     gaps, answers = gaps_by_bin(confidences, correct), confidences.shape[1]
     value = np.abs(gaps.sum(axis=0)).sum() / (len(gaps) * answers)
     # bin by bin: numpy's sums of fractions depend on the processor
     draws = reduce(np.add, np.abs(resamples.means(gaps)).T)
-    return Sampled(float(value), draws / answers, shifted=True)
+    return Sampled(float(value), np.maximum(0, 2 * value - draws / answers))
 
 
 def sampled_nll(losses: Floats, resamples: Resamples) -> Sampled:
