@@ -26,7 +26,7 @@ SEED = "training images 1"
 DIFFICULTIES: list[Difficulty] = ["easy", "medium", "medium", "hard"]
 SIZES = [(256, 192), (192, 256), (240, 200), (208, 208)]
 LIST = "drawn.json"
-"""What was drawn; written last."""
+"""The seed and the number of images that were drawn; written last."""
 
 
 def training_image(number: int) -> tuple[str, Image.Image, Image.Image]:

@@ -30,7 +30,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Scenario = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 TRANSFORMERS = ("vit", "swin", "deit", "beit", "dpt", "test_vit")
-"""How the names of vision transformers begin, which source 002 trains in another way."""
+"""Beginnings of the names of vision transformers, which source 002 trains in another way."""
 
 AS_WRITTEN: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "epochs": 100, "batch": 16}
 AS_WRITTEN_TRANSFORMER: dict[str, Any] = {"optimizer": "adam", "rate": 1e-4, "epochs": 200, "batch": 16}
@@ -119,12 +119,12 @@ class Noise(Section):
 
 
 class Optimization(Section):
-    """How weights are sought, whatever is learnt.
+    """The search for weights, whatever is learnt.
 
-    `momentum`: of sgd only. `epochs` or `steps`, not both. `early_stopping`: after so many epochs without a smaller
-    validation loss training ends; null: never. `keep`: the weights of the epoch with the smallest validation loss, or
-    of the last one. `precision`: bfloat16 is torch's autocast. `devices`: GPUs, or processes on the CPU, that share
-    each batch.
+    `momentum`: of sgd only. `epochs` or `steps`, not both. `early_stopping`: the number of epochs without a smaller
+    validation loss after which training ends; null: never. `keep`: the weights of the epoch with the smallest
+    validation loss, or of the last one. `precision`: bfloat16 is torch's autocast. `devices`: GPUs, or processes on
+    the CPU, that share each batch.
     """
 
     optimizer: Literal["sgd", "adam", "adamw"] = "adamw"
