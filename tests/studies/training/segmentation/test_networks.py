@@ -66,7 +66,7 @@ def test_dilated_encoders_keep_an_eighth_of_the_sides() -> None:
 
 
 def test_the_neck_gives_four_sizes_of_features() -> None:
-    pyramid = VitPyramid("test_vit", pretrained=False)
+    pyramid = VitPyramid("test_vit")
     features = pyramid(torch.rand(1, 3, 64, 96))
     assert [tuple(each.shape[-2:]) for each in features] == [(16, 24), (8, 12), (4, 6), (2, 3)]
     # test_vit has six blocks; a ViT-B has twelve, of which 2, 5, 8 and 11 are taken

@@ -2,7 +2,7 @@
 
 Label 0 is the background, 1 to n are a run's classes in the order of their indices, 255 is ignored. As in
 XIMAGENET-12, an image has the object of one class, that of its folder; in a mask of the format `class_ids` every pixel
-names its own label.
+has a class of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.mask_formats import FORMATS, SUFFIXES, read_png, read_regions
 from cleanset.studies.robustness.scenarios.masks import Regions
-from cleanset.validation import check_known
 
 Pixels = NDArray[np.uint8]
 """An image, uint8 of shape (height, width, 3), red first."""
@@ -28,7 +27,8 @@ MAX_CLASSES = IGNORED - 1
 
 CLASS_IDS = "class_ids"
 LABEL_FORMATS: tuple[str, ...] = (*FORMATS, CLASS_IDS)
-"""The formats of masks in the robustness study, and `class_ids`: a PNG of one channel whose values are labels."""
+"""The formats of masks in the robustness study, and `class_ids`: a PNG of one channel whose values are 0 for
+background, 1 to n for the classes of the data in the order of their indices, and 255 for ignored pixels."""
 
 LABEL_SUFFIXES: Mapping[str, str] = {**SUFFIXES, CLASS_IDS: ".png"}
 """The suffix of the mask files of each format."""
@@ -52,15 +52,12 @@ def label_of(class_index: int, classes: Sequence[int]) -> int:
     return ordered.index(class_index) + 1
 
 
-def read_label_map(data: bytes, mask_format: str, label: int, wnid: str, classes: int, where: str) -> Labels:
-    """The label map in a mask file; `label` and `wnid` are those of its image, `classes` the number of a run's classes.
+def read_label_map(data: bytes, mask_format: str, label: int, wnid: str, where: str) -> Labels:
+    """The label map in a mask file; `label` and `wnid` are those of its image.
 
-    Raises CleansetError, naming `where`, for an unknown format, a mask that cannot be read, one without object or
-    background, and a label above `classes` other than 255.
+    Raises CleansetError, naming `where`, for an unknown format, a mask that cannot be read, and one without object or
+    background.
     """
-    check_known("mask format", mask_format, LABEL_FORMATS)
-    if mask_format == CLASS_IDS:
-        return _class_ids(data, classes, where)
     regions = read_regions(data, mask_format, wnid, where)
     labels = np.full(regions.object.shape, IGNORED, np.uint8)
     labels[regions.background] = BACKGROUND
@@ -68,10 +65,15 @@ def read_label_map(data: bytes, mask_format: str, label: int, wnid: str, classes
     return labels
 
 
-def _class_ids(data: bytes, classes: int, where: str) -> Labels:
+def read_class_ids(data: bytes, classes: int, where: str) -> Labels:
+    """The label map in a mask of the format `class_ids`, for the number of classes of the data.
+
+    Raises CleansetError, naming `where`, for a mask that cannot be read, one without objects, and a class id above
+    `classes` other than 255.
+    """
     image = read_png(data, where)
     if image.mode not in ("L", "P"):
-        raise CleansetError(f"{where}: PNG of mode {image.mode}; expected one byte a pixel, the label of its class")
+        raise CleansetError(f"{where}: PNG of mode {image.mode}; expected one byte a pixel, the id of its class")
     labels = np.asarray(image)
     found = np.unique(labels)
     unknown = found[(found > classes) & (found != IGNORED)]
@@ -83,6 +85,16 @@ def _class_ids(data: bytes, classes: int, where: str) -> Labels:
     if not ((found != BACKGROUND) & (found != IGNORED)).any():
         raise CleansetError(f"{where}: empty mask; expected an object: draw it, or remove the file")
     return labels
+
+
+def with_classes(labels: Labels, known: Sequence[int], wanted: Sequence[int]) -> Labels:
+    """The labels of `known` classes as those of some of them, `wanted`; all others become background."""
+    table = np.full(IGNORED + 1, BACKGROUND, np.uint8)
+    table[IGNORED] = IGNORED
+    for class_index in wanted:
+        table[label_of(class_index, known)] = label_of(class_index, wanted)
+    found: Labels = table[labels]
+    return found
 
 
 def check_size(labels: Labels, image: Pixels, where: str) -> None:

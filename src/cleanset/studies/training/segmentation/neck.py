@@ -18,15 +18,15 @@ FRACTIONS: Final = (4, 8, 16, 32)
 
 
 class VitPyramid(nn.Module):
-    """A ViT of timm and its neck; `channels` are those of each size of features.
+    """A ViT of timm and its neck; `channels` are those of each size of features, `options` go to timm.
 
     Raises ValueError for another network, one of fewer than four blocks, and patches of other than 16 x 16 pixels.
     """
 
-    def __init__(self, name: str, *, pretrained: bool, **options: Any) -> None:
+    def __init__(self, name: str, **options: Any) -> None:
         super().__init__()
         # images may be of another size than the network was made for
-        vit = timm.create_model(name, pretrained=pretrained, num_classes=0, dynamic_img_size=True, **options)
+        vit = timm.create_model(name, num_classes=0, dynamic_img_size=True, **options)
         if not isinstance(vit, VisionTransformer):
             raise ValueError(f"a {type(vit).__name__}, and LN-MLN needs a ViT")
         if vit.patch_embed.patch_size != (16, 16):

@@ -6,6 +6,7 @@ library does not build: `neck.VitPyramid` makes four sizes of features from a Vi
 """
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import segmentation_models_pytorch as smp
@@ -95,11 +96,11 @@ def _averaging(parts: int, length: int) -> Tensor:
 
 
 class UPerNetOverVit(nn.Module):
-    """UPerNet over four sizes of features of a ViT, in mmsegmentation's words LN-MLN."""
+    """UPerNet over four sizes of features of a ViT, in mmsegmentation's words LN-MLN; `options` go to the ViT."""
 
-    def __init__(self, encoder: str, labels: int, pretrained: bool, decoder_channels: int = 256, **options: Any):
+    def __init__(self, encoder: str, labels: int, decoder_channels: int = 256, **options: Any) -> None:
         super().__init__()
-        self.encoder = VitPyramid(encoder, pretrained=pretrained, **options)
+        self.encoder = VitPyramid(encoder, **options)
         # the decoder takes features of the whole and half the image, too, and passes over them
         channels = [3, 0, *self.encoder.channels]
         self.decoder = UPerNetDecoder(channels, encoder_depth=5, decoder_channels=decoder_channels)
@@ -112,18 +113,19 @@ class UPerNetOverVit(nn.Module):
         return logits
 
 
-def _dpt(encoder: str, labels: int, pretrained: bool, **options: Any) -> nn.Module:
+def _dpt(encoder: str, labels: int, **options: Any) -> nn.Module:
     """DPT over a ViT without the last norm and the classifier, which it does not use."""
-    network = _from_library(smp.DPT, dynamic_img_size=True, num_classes=0)(encoder, labels, pretrained, **options)
+    network = _from_library(smp.DPT, dynamic_img_size=True, num_classes=0)(encoder, labels, **options)
     network.get_submodule("encoder.model").norm = nn.Identity()
     return network
 
 
 def _from_library(kind: Callable[..., nn.Module], **fixed: Any) -> Callable[..., nn.Module]:
-    def build(encoder: str, labels: int, pretrained: bool, **options: Any) -> nn.Module:
+    def build(encoder: str, labels: int, pretrained: bool = False, **options: Any) -> nn.Module:
         if encoder.startswith("swin"):
             # else the size of images is fixed
             options = {"strict_img_size": False, **options}
+        # the library asks for None where weights are new
         weights = True if pretrained else None
         return kind(f"tu-{encoder}", encoder_weights=weights, classes=labels, **fixed, **options)
 
@@ -138,16 +140,39 @@ DECODERS: Final[Mapping[str, Callable[..., nn.Module]]] = {
     "upernet": _from_library(smp.UPerNet),
     "upernet_ln_mln": UPerNetOverVit,
 }
-"""Builders by name; each takes timm's name of the encoder, the number of labels and whether it is pretrained."""
+"""Builders by name; each takes timm's name of the encoder, the number of labels, and options."""
 
 
 def segmentation_network(
-    name: str, encoder: str | None, labels: int, *, pretrained: bool = False, **options: Any
+    name: str, encoder: str | None, labels: int, *, weights: Path | None = None, **options: Any
 ) -> SegmentationNetwork:
     """The network of that name for `labels` labels, background included.
 
-    `name` is one of PUBLISHED, or one of DECODERS with timm's name of an `encoder`; `options` go to the library.
-    Raises CleansetError for an unknown network or encoder, and one that the decoder cannot use.
+    `name` is one of PUBLISHED, or one of DECODERS with timm's name of an `encoder`; `weights`: a file with published
+    weights of the encoder, None for new ones, drawn from torch's generator; `options` go to the library. Raises
+    CleansetError for an unknown network or encoder, and one that the decoder cannot use.
+    """
+    decoder, encoder = decoder_and_encoder(name, encoder)
+    if weights is not None:
+        options = {"pretrained": True, "pretrained_cfg_overlay": {"file": str(weights)}, **options}
+    try:
+        inner = DECODERS[decoder](encoder, labels, **options)
+    except (ValueError, RuntimeError, TypeError, AttributeError, AssertionError) as error:
+        # what the two libraries raise for encoders of another kind
+        raise CleansetError(
+            f"network {name}: {encoder} cannot be its encoder ({reason(error)}); expected another one: see the "
+            "encoders of segmentation-models-pytorch"
+        ) from None
+    _replace_pools(inner)
+    config = timm.get_pretrained_cfg(encoder, allow_unregistered=True)
+    mean, std = (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD) if config is None else (config.mean, config.std)
+    return SegmentationNetwork(inner, tuple(mean), tuple(std))
+
+
+def decoder_and_encoder(name: str, encoder: str | None) -> tuple[str, str]:
+    """The decoder in DECODERS and timm's name of the encoder, of a network in params.yaml.
+
+    Raises CleansetError for an unknown network or encoder, and a decoder without an encoder.
     """
     check_known("segmentation network", name, (*PUBLISHED, *DECODERS))
     if name in PUBLISHED:
@@ -159,18 +184,7 @@ def segmentation_network(
         decoder = name
     if not timm.is_model(encoder):
         raise CleansetError(f"network {name}: unknown encoder {shown(encoder)}; expected timm's name of a network")
-    try:
-        inner = DECODERS[decoder](encoder, labels, pretrained, **options)
-    except (ValueError, RuntimeError, TypeError, AttributeError, AssertionError, OSError) as error:
-        # what the two libraries raise for encoders of another kind, and for weights that cannot be had
-        raise CleansetError(
-            f"network {name}: {encoder} cannot be its encoder ({reason(error)}); expected another one: see the "
-            "encoders of segmentation-models-pytorch"
-        ) from None
-    _replace_pools(inner)
-    config = timm.get_pretrained_cfg(encoder, allow_unregistered=True)
-    mean = getattr(config, "mean", IMAGENET_DEFAULT_MEAN)
-    return SegmentationNetwork(inner, tuple(mean), tuple(getattr(config, "std", IMAGENET_DEFAULT_STD)))
+    return decoder, encoder
 
 
 def _replace_pools(network: nn.Module) -> None:
