@@ -61,12 +61,14 @@ ATTENTION: dict[str, Any] = {"optimizer": "adamw", "rate": 6e-5, "weight_decay":
 class Data(Section):
     """The training images: a folder per wnid, relative to the study.
 
-    `masks`: a folder of the same layout, with masks named like their images; it may be empty.
+    `masks`: a folder of the same layout, with masks named like their images; it may be empty. `generated`: one with
+    images for generated_background, each of its image's size.
     """
 
     images: Annotated[str, Field(min_length=1)]
     masks: Annotated[str, Field(min_length=1)] = "masks"
     mask_format: str = "png"
+    generated: Annotated[str, Field(min_length=1)] = "generated"
 
 
 class Network(Section):

@@ -69,11 +69,6 @@ class TrainingStudy:
         return self.folder / "data" / "folds.csv"
 
     @property
-    def generated(self) -> Path:
-        """Images with generated backgrounds, in a folder for each wnid, named like the training images."""
-        return self.folder / "generated"
-
-    @property
     def runs(self) -> Path:
         return self.folder / "data" / "runs"
 
