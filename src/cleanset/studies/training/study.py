@@ -32,6 +32,11 @@ class RunFiles:
         """The answers of the weights on each scenario that is tested, by class."""
         return self.folder / "test.csv"
 
+    @property
+    def sheets(self) -> Path:
+        """Predicted masks over the best and worst images, of segmentation only."""
+        return self.folder / "sheets"
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingStudy:
@@ -62,11 +67,6 @@ class TrainingStudy:
     def folds(self) -> Path:
         """The part of each image in every division of them."""
         return self.folder / "data" / "folds.csv"
-
-    @property
-    def generated(self) -> Path:
-        """Images with generated backgrounds, in a folder for each wnid, named like the training images."""
-        return self.folder / "generated"
 
     @property
     def runs(self) -> Path:
