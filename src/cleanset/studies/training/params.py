@@ -219,7 +219,7 @@ class TrainingParams(Section):
     """All of a training study's params.yaml.
 
     `folds`: into how many parts of equal classes the images are divided, for the runs that train several folds.
-    `grids`: lists of runs by name. `budget_hours`: a grid that would take longer does not start. `device`: auto is a
+    `grids`: runs by name, or patterns such as `ex2_*`, for each grid. `budget_hours`: a grid that would take longer does not start. `device`: auto is a
     GPU where there is one. `threads`: of the CPU, for each process that trains.
     """
 
@@ -227,7 +227,7 @@ class TrainingParams(Section):
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     folds: Annotated[int, Field(ge=2, le=100)] = 12
     runs: Annotated[dict[Role, Run], Field(min_length=1)]
-    grids: dict[Role, list[Role]] = Field(default_factory=dict)
+    grids: dict[Role, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
     budget_hours: Positive | None = None
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
