@@ -63,7 +63,7 @@ class History:
 
     @property
     def measures(self) -> list[str]:
-        """What was measured, such as loss and accuracy, in the order of the columns."""
+        """The names of what was measured, such as loss and accuracy, in the order of the columns."""
         names = [column.partition("_") for column in self.rows.columns]
         return list(dict.fromkeys(rest for part, _, rest in names if part in PARTS and rest))
 

@@ -219,8 +219,8 @@ class TrainingParams(Section):
     """All of a training study's params.yaml.
 
     `folds`: into how many parts of equal classes the images are divided, for the runs that train several folds.
-    `grids`: runs by name, or patterns such as `ex2_*`, for each grid. `budget_hours`: a grid that would take longer does not start. `device`: auto is a
-    GPU where there is one. `threads`: of the CPU, for each process that trains.
+    `grids`: runs by name, or patterns such as `ex2_*`. `budget_hours`: a grid that would take longer does not start.
+    `device`: auto is a GPU where there is one. `threads`: of the CPU, for each process that trains.
     """
 
     data: Data

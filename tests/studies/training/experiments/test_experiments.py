@@ -25,14 +25,14 @@ BY_FOLD = fold_accuracies(counted(COUNTS))
 
 
 def test_accuracies_over_folds() -> None:
-    found = mean_accuracies(BY_FOLD).set_index(["run", "scenario"])
-    cell = found.loc[("one", "blur_object")]
-    assert cell[["folds", "images", "correct"]].tolist() == [3, 60, 42]
-    assert cell[["accuracy", "spread"]].tolist() == pytest.approx([0.7, 0.1])
+    found = {(row["run"], row["scenario"]): row for row in mean_accuracies(BY_FOLD).to_dict("records")}
+    cell = found["one", "blur_object"]
+    assert [cell[name] for name in ("folds", "images", "correct")] == [3, 60, 42]
+    assert [cell[name] for name in ("accuracy", "spread")] == pytest.approx([0.7, 0.1])
     # over folds it is .7 +- 4.3027 * sqrt(.01 * 5 / 6) and wider than over images
-    assert cell[["low", "high"]].tolist() == pytest.approx([0.3072236, 1.0])
+    assert [cell[name] for name in ("low", "high")] == pytest.approx([0.3072236, 1.0])
     # folds that agree have Wilson's interval of the images: 54 of 60
-    assert found.loc[("one", "original"), ["low", "high"]].tolist() == pytest.approx([0.7985, 0.9534], abs=1e-4)
+    assert [found["one", "original"][name] for name in ("low", "high")] == pytest.approx([0.7985, 0.9534], abs=1e-4)
 
 
 def test_one_fold_has_no_spread() -> None:
@@ -60,10 +60,10 @@ def test_a_run_that_is_there_twice() -> None:
 
 def test_gains_over_folds() -> None:
     """.2, .1, .0 of blurred objects: mean .1, s .1, so the half width is 4.3027 * sqrt(.01 * 5 / 6)."""
-    table = gains(pairs(RUNS), BY_FOLD).set_index("scenario")
-    assert table["gain"].to_dict() == pytest.approx({"blur_object": 0.1, "random_background": 0.4})
-    assert table.loc["blur_object", ["low", "high"]].tolist() == pytest.approx([0.1 - 0.3927764, 0.1 + 0.3927764])
-    assert table.loc["blur_object", ["ex1", "ex2", "folds", "interval"]].tolist() == ["one", "two", 3, "folds"]
+    blurred, random = gains(pairs(RUNS), BY_FOLD).to_dict("records")
+    assert (blurred["gain"], random["gain"]) == pytest.approx((0.1, 0.4))
+    assert (blurred["low"], blurred["high"]) == pytest.approx((0.1 - 0.3927764, 0.1 + 0.3927764))
+    assert [blurred[name] for name in ("ex1", "ex2", "folds", "interval")] == ["one", "two", 3, "folds"]
 
 
 def test_the_gain_of_one_fold_is_over_images() -> None:

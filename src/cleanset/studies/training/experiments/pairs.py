@@ -21,7 +21,7 @@ from cleanset.studies.training.params import ORIGINAL
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """What a run of classification is compared by.
+    """A run of classification, with all that it is compared by.
 
     `settings`: all other settings, with which two runs are the same but for the scenario. `parameters`: a number.
     """
