@@ -23,7 +23,7 @@ from cleanset.studies.training.params import ORIGINAL
 class ComparedRun:
     """A run of classification, with all that it is compared by.
 
-    `settings`: all other settings, with which two runs are the same but for the scenario. `parameters`: a number.
+    `settings`: all other settings, with which two runs are the same but for the scenario. `parameters`: in millions.
     """
 
     name: str
@@ -31,7 +31,7 @@ class ComparedRun:
     recipe: str
     scenario: str
     protocol: str
-    parameters: int
+    parameters: float
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -114,7 +114,7 @@ def table_2(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
         for trained_on, run, name in sources:
             numbers = [cells[run.name, name][key] for key in ("folds", "accuracy", "spread", "low", "high")]
             rows.append((trained_on, run.network, run.protocol, run.parameters, run.name, name, *numbers))
-    names = ["trained_on", "network", "protocol", "parameters", "run", "scenario"]
+    names = ["trained_on", "network", "protocol", "parameters_in_millions", "run", "scenario"]
     found_rows = pd.DataFrame(rows, columns=[*names, "folds", "accuracy", "spread", "low", "high"])
     # the upper half of all networks first, as in the paper
     return found_rows.sort_values("trained_on", kind="stable", ignore_index=True)
