@@ -15,6 +15,7 @@ from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
 from cleanset.studies.realness import commands as study_cli
 from cleanset.studies.robustness import commands as robustness_cli
+from cleanset.studies.training import commands as training_cli
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -642,6 +643,7 @@ robustness_cli.app.add_typer(attacks_cli.app)
 app.add_typer(robustness_cli.app, name="robustness", rich_help_panel=TOOLS)
 app.add_typer(attacks_cli.tools, name="attacks", rich_help_panel=TOOLS)
 app.add_typer(contest_cli.app, name="contest", rich_help_panel=TOOLS)
+app.add_typer(training_cli.app, name="training", rich_help_panel=TOOLS)
 app.add_typer(study_cli.app, name="study", rich_help_panel=TOOLS)
 
 
@@ -650,11 +652,12 @@ EXTRAS = {
     "text": ("onnxruntime", "rapidocr"),
     "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
     "attacks": ("eagerpy", "foolbox", "lpips"),
+    "training": ("segmentation_models_pytorch",),
 }
 """The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
 OF_EXTRAS = (
     "evaluate: any torch and timm; build: what the stages need; review: the review page; "
-    "robustness and attacks: studies"
+    "robustness, attacks and training: studies"
 )
 
 

@@ -43,8 +43,10 @@ class Task(Protocol[Batch]):
     """What is learnt. A network, batches in the order of an epoch, the loss of one, and measures on images left out."""
 
     network: nn.Module
-    name: str
-    """The run and fold, which errors name."""
+
+    @property
+    def name(self) -> str:
+        """The run and fold, which errors name."""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -75,7 +77,7 @@ class Progress(NamedTuple):
 class Trained:
     """A finished training. `weights`: of `epoch`, which is the best one or the last one.
 
-    `images` and `seconds` are those of this process, since it was started.
+    `images` and `seconds` count all that was trained, before an interruption, too.
     """
 
     weights: dict[str, Tensor]
@@ -113,7 +115,7 @@ def train(
     scheduler = _scheduler(optimizer, settings, steps, per_epoch)
     trained, first, step = _restored(task.network, optimizer, settings, state)
     network = wrap(task.network)
-    start = perf_counter()
+    start = perf_counter() - trained.seconds
     for epoch in range(first, math.ceil(steps / per_epoch) + 1):
         if _is_over(trained.history, settings):
             break
@@ -149,9 +151,9 @@ def train(
         trained.history.append({**row, "rate": rate})
         if settings.keep == "last" or epoch == best_epoch(trained.history):
             trained.weights, trained.epoch = _copy(task.network.state_dict()), epoch
+        trained.seconds = perf_counter() - start
         if is_first:
             state.save(_state(task.network, optimizer, trained, step))
-    trained.seconds = perf_counter() - start
     return trained
 
 
@@ -200,7 +202,7 @@ def _restored(
         return Trained(_copy(network.state_dict()), 0), 1, 0
     network.load_state_dict(found["network"])
     optimizer.load_state_dict(found["optimizer"])
-    trained = Trained(found["weights"], found["epoch"], found["history"])
+    trained = Trained(found["weights"], found["epoch"], found["history"], found["images"], found["seconds"])
     return trained, int(found["history"][-1]["epoch"]) + 1, found["step"]
 
 
@@ -212,6 +214,8 @@ def _state(network: nn.Module, optimizer: torch.optim.Optimizer, trained: Traine
         "epoch": trained.epoch,
         "history": trained.history,
         "step": step,
+        "images": trained.images,
+        "seconds": trained.seconds,
     }
 
 

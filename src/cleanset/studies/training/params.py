@@ -9,7 +9,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from cleanset.errors import CleansetError
 from cleanset.sections import Role, Section
 from cleanset.studies.attacks.base import Fraction, Norm
+from cleanset.studies.robustness.corruptions.params import corruptions_of
+from cleanset.studies.robustness.names import check_names
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
+from cleanset.studies.training.operations import check_named, operations_of
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
 
@@ -38,11 +41,11 @@ OF_SOURCE_002: dict[str, Any] = {"size": 224, "schedule": "constant", "augmentat
 class Data(Section):
     """The training images: a folder per wnid, relative to the study.
 
-    `masks`: a folder of the same layout with a mask of each image, named like it; null: no masks.
+    `masks`: a folder of the same layout, with masks named like their images; it may be empty.
     """
 
     images: Annotated[str, Field(min_length=1)]
-    masks: Annotated[str, Field(min_length=1)] | None = None
+    masks: Annotated[str, Field(min_length=1)] = "masks"
     mask_format: str = "png"
 
 
@@ -96,7 +99,8 @@ class Augmix(Section):
     """AugMix: `width` chains of `depth` operations (null: 1 to 3), mixed with weights of Dirichlet and Beta `alpha`.
 
     `consistency`: the weight of the Jensen-Shannon divergence between the predictions of an image and two mixtures of
-    it. `all_ops`: also the operations that test corruptions amount to.
+    it. `all_ops`: also the operations that amount to test corruptions. `group`: images that share their operations; 1
+    as published.
     """
 
     width: Annotated[int, Field(ge=1, le=10)] = 3
@@ -105,6 +109,7 @@ class Augmix(Section):
     severity: Annotated[int, Field(ge=1, le=10)] = 3
     consistency: NotNegative = 12.0
     all_ops: bool = False
+    group: Annotated[int, Field(ge=1, le=65_536)] = 1
 
 
 class Noise(Section):
@@ -167,7 +172,7 @@ class Run(Optimization):
     augmentation: Literal["none", "shift_and_mirror", "random_resized_crop"] = "shift_and_mirror"
     classes: Annotated[list[str], Field(min_length=2)] | None = None
     folds: Annotated[int, Field(ge=0, le=100)] = 1
-    trained_on: list[str] | None = None
+    trained_on: Annotated[list[str], Field(default_factory=list)]
 
     @model_validator(mode="before")
     @classmethod
@@ -179,15 +184,35 @@ class Run(Optimization):
     def _known_scenario(cls, name: str) -> str:
         return _checked_scenario(name)
 
+    @field_validator("trained_on")
+    @classmethod
+    def _known_corruptions(cls, names: list[str]) -> list[str]:
+        return check_names(names, corruptions_of)
+
     @field_validator("test")
     @classmethod
     def _known_scenarios(cls, names: list[str] | None) -> list[str] | None:
         return names if names is None else [_checked_scenario(name) for name in names]
 
+    @model_validator(mode="after")
+    def _operations_named(self) -> "Run":
+        check_named(self.operations(), self.trained_on)
+        return self
+
+    def operations(self) -> list[str]:
+        """Everything that is done to the training images."""
+        scenario = None if self.scenario == ORIGINAL else self.scenario
+        return operations_of(self.recipe, self.augmentation, scenario, all_ops=self.augmix.all_ops)
+
     @property
     def tests(self) -> list[str]:
         """The scenarios that the kept weights are tested on."""
         return [self.scenario] if self.test is None else self.test
+
+    @property
+    def needs_masks(self) -> bool:
+        """Whether an image without a mask is of no use to the run."""
+        return self.task == "segmentation"
 
     def fold_names(self) -> list[str]:
         """The names of the folds that the run trains: fold_01 and so on, or all."""

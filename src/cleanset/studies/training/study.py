@@ -64,6 +64,11 @@ class TrainingStudy:
         return self.folder / "data" / "folds.csv"
 
     @property
+    def generated(self) -> Path:
+        """Images with generated backgrounds, in a folder for each wnid, named like the training images."""
+        return self.folder / "generated"
+
+    @property
     def runs(self) -> Path:
         return self.folder / "data" / "runs"
 
@@ -92,9 +97,9 @@ class TrainingStudy:
         """What the training of a run's fold leaves."""
         return RunFiles(self.run(run) / fold)
 
-    def partial(self, run: str, fold: str) -> Path:
-        """The state of an unfinished training."""
-        return self.runs / f"{run}.partial" / fold
+    def partial(self, run: str) -> Path:
+        """The folder of an unfinished run, with one for each fold."""
+        return self.runs / f"{run}.partial"
 
     def cost(self, run: str, fold: str) -> Path:
         return self.costs / run / f"{fold}.json"

@@ -1,0 +1,48 @@
+"""The commands `cleanset training …`: the stages of a training study. Each imports what it needs only when it runs."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cleanset.options import HERE, StudyFolder
+
+if TYPE_CHECKING:
+    from cleanset.studies.training.study import TrainingStudy
+
+app = typer.Typer(no_args_is_help=True, help="Train for robustness and on scenarios: the stages of a study.")
+
+INSTRUCTIONS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "AVX2"}
+"""One set of processor instructions for torch, oneDNN and MKL, so that more machines compute the same bits."""
+
+
+def _study(folder: Path) -> "TrainingStudy":
+    from cleanset.files import remove_abandoned
+    from cleanset.studies.training.study import TrainingStudy
+
+    study = TrainingStudy(folder)
+    for each in (folder, folder / "data", study.runs):
+        remove_abandoned(each)
+    return study
+
+
+@app.command()
+def data(study: StudyFolder = HERE) -> None:
+    """Read the training images and their masks, compare them with the edition's, and divide them into folds."""
+    from cleanset.studies.training.stages import data as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def train(
+    run: Annotated[str, typer.Option("--run", help="Name of the run in params.yaml.")], study: StudyFolder = HERE
+) -> None:
+    """Train every fold of a run; what was interrupted is continued."""
+    for name, value in INSTRUCTIONS.items():
+        # before torch is imported, which reads them once
+        os.environ.setdefault(name, value)
+    from cleanset.studies.training.stages import train as stage
+
+    stage.run(_study(study), run)
