@@ -29,6 +29,20 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Scenario = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
+NAMED_CLASSES: Mapping[str, list[str]] = {
+    "ximagenet_12": [
+        "n01689811", "n01693334", "n01985128", "n02066245", "n02085936", "n02119022",
+        "n02607072", "n02692877", "n02974003", "n02977058", "n02992211", "n07614500",
+    ],
+}  # fmt: skip
+"""Lists that `classes` takes by name: the paper's twelve, in its order."""
+_BLUR_AND_COLOR = ["blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r"]
+NAMED_TESTS: Mapping[str, list[str]] = {
+    "table_2": [ORIGINAL, *_BLUR_AND_COLOR, "random_background", "segmented_image"],
+    "table_6": [ORIGINAL, *_BLUR_AND_COLOR, "segmented_image", "generated_background"],
+}
+"""Lists that `test` takes by name: originals and the scenarios of source 002's tables, of EX1 and of EX3."""
+
 TRANSFORMERS = ("vit", "swin", "deit", "beit", "dpt", "test_vit")
 """How the names of vision transformers begin, which source 002 trains in another way."""
 
@@ -154,8 +168,9 @@ class Run(Optimization):
 
     `protocol` gives the keys that a run leaves out: own (the defaults), or those of source 002, as its text says
     (as_written) or as its published script does (as_coded). `folds`: 0 trains on all images and validates on none; 1
-    trains on 80 and validates on 20 of 100; n trains n times, each time without one fold. `classes`: wnids; null: all
-    of the data. `test`: scenarios that the kept weights are tested on, on the images left out; null: that of the run.
+    trains on 80 and validates on 20 of 100; n trains n times, each time without one fold. `classes`: wnids,
+    or ximagenet_12, the paper's; null: all of the data. `test`: scenarios that the kept weights are tested on, on the
+    images left out, or those of the paper's table_2 or table_6; null: that of the run.
     `trained_on`: the corruptions that the run's operations amount to, which its model is then not tested on as unseen.
     """
 
@@ -178,6 +193,16 @@ class Run(Optimization):
     @classmethod
     def _by_protocol(cls, content: object) -> object:
         return content if not isinstance(content, Mapping) else _of_protocol(content) | dict(content)
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _named_classes(cls, found: object) -> object:
+        return _named_list(found, NAMED_CLASSES, "wnids")
+
+    @field_validator("test", mode="before")
+    @classmethod
+    def _named_tests(cls, found: object) -> object:
+        return _named_list(found, NAMED_TESTS, "scenarios")
 
     @field_validator("scenario")
     @classmethod
@@ -217,6 +242,15 @@ class Run(Optimization):
     def fold_names(self) -> list[str]:
         """The names of the folds that the run trains: fold_01 and so on, or all."""
         return [f"fold_{number:02d}" for number in range(1, self.folds + 1)] or ["all"]
+
+
+def _named_list(found: object, known: Mapping[str, list[str]], what: str) -> object:
+    """The list of a name; anything but a text is left to the next validator."""
+    if not isinstance(found, str):
+        return found
+    if found not in known:
+        raise ValueError(f"unknown list {shown(found)}; expected {', '.join(known)}, or a list of {what}")
+    return known[found]
 
 
 def _checked_scenario(name: str) -> str:

@@ -14,7 +14,7 @@ from cleanset.scoring.scorer import arithmetic, choose_devices
 from cleanset.studies.training.batches import ALONE, Share
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.distributed import chosen_devices, from_first, start, wrap
-from cleanset.studies.training.fold_data import read_fold
+from cleanset.studies.training.fold_data import FoldData, read_fold
 from cleanset.studies.training.loop import Progress, train
 from cleanset.studies.training.networks import millions_of_parameters, write_weights
 from cleanset.studies.training.params import read_training_params
@@ -62,7 +62,7 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     settings["device"] = device_kind(device)
     folder = study.partial(name) / fold
     with deterministic(params.threads):
-        task = Classification.of_fold(data)
+        task = task_of(data)
         with training_bar(data.name, share.rank == 0) as move:
             trained = train(
                 task,
@@ -83,6 +83,11 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     write_text(files.test, tests.to_csv(index=False, lineterminator="\n", float_format="%.9g"))
     write_record(files.record, settings, trained, files.weights, parameters)
     write_costs(study.cost(name, fold), trained, device, parameters)
+
+
+def task_of(data: FoldData) -> Classification:
+    """What a fold of a run learns."""
+    return Classification.of_fold(data)
 
 
 def _report(move: Callable[..., None], done: Progress) -> None:
