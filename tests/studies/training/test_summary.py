@@ -29,7 +29,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> TrainingStudy:
 def test_tables(study: TrainingStudy) -> None:
     assert sorted(path.name for path in study.measures.iterdir()) == [
         "accuracies.csv", "class_accuracies.csv", "deviations.csv", "final_values.csv", "fold_accuracies.csv",
-        "gains.csv", "histories.csv", "runs.csv", "table_2.csv", "trained.yaml", "trained_scores.csv",
+        "gains.csv", "histories.csv", "runs.csv", "segmentation_anova.csv", "segmentation_classes.csv",
+        "segmentation_fitted.csv", "segmentation_folds.csv", "segmentation_means.csv", "segmentation_regression.csv",
+        "table_2.csv", "trained.yaml", "trained_scores.csv",
     ]  # fmt: skip
     gains = pd.read_csv(study.measures / "gains.csv")
     assert gains[["scenario", "ex1", "ex2", "gain"]].values.tolist() == [
@@ -60,17 +62,21 @@ def test_the_robustness_study_takes_the_trained_accuracies(study: TrainingStudy)
 
 
 def test_pages(study: TrainingStudy) -> None:
-    assert sorted(path.name for path in study.report.iterdir()) == ["curves.html", "experiments.html", "index.html"]
+    assert sorted(path.name for path in study.report.iterdir()) == [
+        "curves.html", "experiments.html", "index.html", "segmentation.html", "sheets",
+    ]  # fmt: skip
     index = soup(study.report / "index.html")
     (runs,) = tables(index, "runs")
-    assert [row[0] for row in runs[1:]] == ["ex1", "ex2_blur", "ex2_random", "adversarial"]
+    assert [row[0] for row in runs[1:]] == [
+        "ex1", "ex2_blur", "ex2_random", "adversarial", "ex3_fpn", "ex3_upernet",
+    ]  # fmt: skip
     assert runs[2][-1].startswith("80.0 ")
     (recipes,) = tables(index, "recipes")
     assert [row[-5] for row in recipes[1:]] == ["standard", "adversarial"]
     (final,) = tables(index, "final")
     assert final[1][:4] == ["ex1", "fold 01", "loss", "training"]
     assert final[1][5:] == ["0.1250", "4", "40", "4", "0.1250"]
-    assert len(final) == 1 + 4 * 3 * 4
+    assert len(final) == 1 + 4 * 3 * 4 + 2 * 4
 
 
 def test_curves(study: TrainingStudy) -> None:
@@ -78,13 +84,14 @@ def test_curves(study: TrainingStudy) -> None:
     page = soup(study.report / "curves.html")
     assert [each.get_text() for each in page.select("#scenarios h3")] == [
         "original classification", "blur object classification", "random background classification",
+        "original segmentation",
     ]  # fmt: skip
     first = page.select("#scenarios .curve-group")[0]
     assert [each.get_text() for each in first.select("figcaption")] == [
         "accuracy, training", "accuracy, validation", "loss, training", "loss, validation",
     ]  # fmt: skip
     assert len(first.select("svg.curve")[0].select("polyline")) == 4
-    assert len(page.select("#runs svg.curve")) == 8
+    assert len(page.select("#runs svg.curve")) == 12
 
 
 def test_experiments(study: TrainingStudy) -> None:
@@ -98,6 +105,36 @@ def test_experiments(study: TrainingStudy) -> None:
     assert squares[1] == ["timm:test_vit own", "external", "4.00", "49.00", "0.5300"]
     assert squares[2] == ["timm:test_vit own", "internal", "1.00", "9.00", "0.1000"]
     assert scores[1] == ["timm:test_vit own", "as published", "0.5300", "0.1000", "0.3700"]
+
+
+def test_segmentation(study: TrainingStudy) -> None:
+    """Mean IoU of three classes, by hand: (600/800 + 620/780 + 640/760) / 3 on originals."""
+    page = soup(study.report / "segmentation.html")
+    mean_iou, *_ = tables(page, "means")
+    expected = 100 * (600 / 800 + 620 / 780 + 640 / 760) / 3
+    assert mean_iou[0] == ["mean IoU", "ex3_fpn", "ex3_upernet"]
+    assert mean_iou[1] == ["original", f"{expected:.1f}", f"{expected:.1f}"]
+    heat, _ = tables(page, "classes")
+    assert heat[1][0] == "background"
+    terms, anova = tables(page, "regression")
+    assert [row[0] for row in terms[1:]][:3] == ["intercept", "run ex3_upernet", "scenario random background"]
+    assert [row[0] for row in anova[1:]] == ["regression", "run", "scenario", "class", "residual", "total"]
+    tiles = page.select("#sheets img")
+    assert [each["src"] for each in tiles[:2]] == [
+        "sheets/ex3_fpn/original_best_1.jpg", "sheets/ex3_fpn/original_worst_1.jpg",
+    ]  # fmt: skip
+    assert all((study.report / str(each["src"])).is_file() for each in tiles)
+    found = json.loads((study.metrics / "mean_iou" / "original.json").read_text())
+    assert found["ex3_fpn"] == pytest.approx(expected / 100, abs=1e-6)
+
+
+def test_a_tile_that_is_missing(tmp_path: Path) -> None:
+    found = finished_study(tmp_path)
+    (found.fold("ex3_fpn", "fold_01").folder / "sheets" / "original_best_1.jpg").unlink()
+    with pytest.raises(
+        CleansetError, match=r"original_best_1\.jpg: missing; expected the tiles that sheets\.csv names"
+    ):
+        stage.run(found)
 
 
 def test_costs_lie_beside_the_report(study: TrainingStudy) -> None:
@@ -122,7 +159,7 @@ def test_a_run_that_is_not_trained_is_named(tmp_path: Path) -> None:
     rmtree(found.run("adversarial"))
     stage.run(found)
     assert "Not trained: adversarial." in soup(found.report / "index.html").get_text()
-    for name in ("ex1", "ex2_blur", "ex2_random"):
+    for name in ("ex1", "ex2_blur", "ex2_random", "ex3_fpn", "ex3_upernet"):
         rmtree(found.run(name))
     with pytest.raises(CleansetError, match="no finished run; expected at least one of ex1, ex2_blur"):
         stage.run(found)

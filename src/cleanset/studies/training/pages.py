@@ -15,12 +15,18 @@ from cleanset.studies.training.charts import Chart, Curve, chart
 from cleanset.studies.training.experiments.accuracies import in_order
 from cleanset.studies.training.finished import FinishedRun
 from cleanset.studies.training.histories import PARTS, SMOOTHING, History, over_folds, smoothed
-from cleanset.studies.training.params import ORIGINAL, TrainingParams
+from cleanset.studies.training.params import ORIGINAL
+from cleanset.studies.training.segmentation_page import Tile, copied_sheets, segmentation_context, table_records
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.studies.training.summary import Summary
 
 TEMPLATES = Path(__file__).parent / "templates"
-PAGES = {"index.html": "Runs", "curves.html": "Curves", "experiments.html": "EX1 beside EX2"}
+PAGES = {
+    "index.html": "Runs",
+    "curves.html": "Curves",
+    "experiments.html": "EX1 beside EX2",
+    "segmentation.html": "EX3: segmentation",
+}
 """The pages by file name, with their titles."""
 SHARES = ("accuracy", "mean_iou")
 """Measures between 0 and 1, whose charts end at 1."""
@@ -117,16 +123,21 @@ def words(name: str) -> str:
 
 
 def report_pages(
-    runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary, more: Mapping[str, str] | None = None
+    runs: Sequence[FinishedRun],
+    missing: Sequence[str],
+    summary: Summary,
+    sheets: Mapping[str, Sequence[Tile]] | None = None,
 ) -> dict[str, str]:
-    """The text of each page by its name; `more`: further pages with their titles, for the navigation."""
+    """The text of each page by its name, without those that nothing was found for; `sheets`: tiles by run."""
     environment = page_environment(TEMPLATES, ROBUSTNESS_TEMPLATES, ATTACK_TEMPLATES)
-    pages = {name: title for name, title in PAGES.items() if name != "experiments.html" or summary.pairs}
-    common = {"pages": {**pages, **(more or {})}, "runs": runs, "original": ORIGINAL, "smoothing": SMOOTHING}
+    empty = {"experiments.html": not summary.pairs, "segmentation.html": "segmentation_means" not in summary.tables}
+    pages = {name: title for name, title in PAGES.items() if not empty.get(name, False)}
+    common = {"pages": pages, "runs": runs, "original": ORIGINAL, "smoothing": SMOOTHING}
     contexts: dict[str, dict[str, Any]] = {
         "index.html": _index(runs, missing, summary),
         "curves.html": {"by_run": run_charts(runs), "by_scenario": scenario_charts(runs)},
         "experiments.html": _experiments(summary),
+        "segmentation.html": segmentation_context(summary.tables, sheets or {}),
     }
     return {
         name: environment.get_template(f"training_{name}").render(common | {"page": name} | contexts[name])
@@ -146,19 +157,12 @@ def _index(runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary
         "rows": _records(summary, "runs"),
         "cells": cells,
         "recipes": {key: rows for key, rows in by_network.items() if len({row["recipe"] for row in rows}) > 1},
-        "final": _final(summary),
+        "final": _records(summary, "final_values"),
     }
 
 
-def _final(summary: Summary) -> list[dict[str, Any]]:
-    """The final values, with missing numbers as None."""
-    return _records(summary, "final_values")
-
-
 def _records(summary: Summary, name: str) -> list[dict[str, Any]]:
-    """The rows of a table, NaN as None; none without the table."""
-    table = summary.tables.get(name)
-    return [] if table is None else table.astype(object).where(table.notna(), None).to_dict("records")  # type: ignore[return-value]
+    return table_records(summary.tables, name)
 
 
 def _experiments(summary: Summary) -> dict[str, Any]:
@@ -195,11 +199,10 @@ def _variances(squares: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> dic
     return found
 
 
-def write_report(
-    study: TrainingStudy, params: TrainingParams, runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary
-) -> None:
-    """Write report/."""
+def write_report(study: TrainingStudy, runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary) -> None:
+    """Write report/, with the sheets of predicted masks of each segmentation run's first fold."""
     with replacing(study.report) as folder:
         folder.mkdir()
-        for name, text in report_pages(runs, missing, summary).items():
+        sheets = {run.name: copied_sheets(study, run, folder) for run in runs if run.run.task == "segmentation"}
+        for name, text in report_pages(runs, missing, summary, sheets).items():
             write_text(folder / name, text)

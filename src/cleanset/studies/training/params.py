@@ -11,7 +11,7 @@ from cleanset.sections import Role, Section
 from cleanset.studies.attacks.base import Fraction, Norm
 from cleanset.studies.robustness.corruptions.params import corruptions_of
 from cleanset.studies.robustness.names import check_names
-from cleanset.studies.robustness.scenarios.params import SCENARIOS
+from cleanset.studies.robustness.scenarios.params import SCENARIOS, Baselines
 from cleanset.studies.training.operations import check_named, operations_of
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
@@ -274,6 +274,25 @@ def _of_protocol(content: Mapping[str, object]) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if key != "epochs" or "steps" not in content}
 
 
+class SegmentationMeasures(Section):
+    """The measure that the regression of segmentation explains, and the levels that it compares with.
+
+    `baselines`: run (as model), scenario and class index; those left out are the first run, original, and the first
+    class.
+    """
+
+    measure: Literal["accuracy", "iou", "boundary_iou"] = "accuracy"
+    baselines: Annotated[Baselines, Field(default_factory=lambda: Baselines())]
+
+
+class TrainingMeasures(Section):
+    """The keys that decide measures alone: a change of them trains nothing."""
+
+    segmentation: Annotated[
+        SegmentationMeasures, Field(default_factory=lambda: SegmentationMeasures.model_validate({}))
+    ]
+
+
 class TrainingParams(Section):
     """All of a training study's params.yaml.
 
@@ -288,6 +307,7 @@ class TrainingParams(Section):
     runs: Annotated[dict[Role, Run], Field(min_length=1)]
     grids: dict[Role, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
     budget_hours: Positive | None = None
+    measures: Annotated[TrainingMeasures, Field(default_factory=lambda: TrainingMeasures.model_validate({}))]
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     workers: Annotated[int, Field(ge=0, le=1024)] = 0

@@ -20,7 +20,8 @@ from cleanset.studies.training.experiments.deviations import (
 from cleanset.studies.training.experiments.pairs import Pair, gains, pairs, table_2
 from cleanset.studies.training.finished import FinishedRun, finished_runs
 from cleanset.studies.training.histories import FinalValue, plotted
-from cleanset.studies.training.params import ORIGINAL, Run, read_training_params
+from cleanset.studies.training.params import ORIGINAL, Run, SegmentationMeasures, read_training_params
+from cleanset.studies.training.segmentation.results import tables as segmentation_tables
 from cleanset.studies.training.study import TrainingStudy
 
 DIGITS = 6
@@ -39,7 +40,7 @@ class Summary(NamedTuple):
     trained: Mapping[str, Mapping[str, float]]
 
 
-def summarise(runs: Sequence[FinishedRun]) -> Summary:
+def summarise(runs: Sequence[FinishedRun], measures: SegmentationMeasures | None = None) -> Summary:
     """All tables of finished runs."""
     histories = [each for run in runs for each in run.histories()]
     final = [value for each in histories for value in each.final_values()]
@@ -68,6 +69,9 @@ def summarise(runs: Sequence[FinishedRun]) -> Summary:
                 "trained_scores": pd.DataFrame(trained_scores(found, deviating), columns=TrainedScore._fields),
             }
             trained = inner_section(found, by_fold)
+    segmented = [each.tests() for each in runs if each.run.task == "segmentation"]
+    if any(map(len, segmented)):
+        tables |= segmentation_tables(pd.concat(segmented, ignore_index=True), measures)
     return Summary({name: table.round(DIGITS) for name, table in tables.items()}, found, trained)
 
 
@@ -116,6 +120,11 @@ def metric_values(summary: Summary) -> Lines:
     for row in summary.tables["trained_scores"].to_dict("records") if summary.pairs else []:
         value = None if np.isnan(row["score"]) else row["score"]
         lines.setdefault(f"score_{row['definition']}", {})[row["run"]] = value
+    segmented = summary.tables.get("segmentation_means")
+    for row in [] if segmented is None else segmented.to_dict("records"):
+        for measure in ("mean_iou", "mean_boundary_iou"):
+            value = None if np.isnan(row[measure]) else row[measure]
+            lines.setdefault(f"{measure}/{row['scenario']}", {})[row["run"]] = value
     return lines
 
 
@@ -149,8 +158,8 @@ def run(study: TrainingStudy) -> None:
 
     params = read_training_params(study.params_yaml)
     runs, missing = finished_runs(study, params)
-    summary = summarise(runs)
+    summary = summarise(runs, params.measures.segmentation)
     write_measures(study.measures, summary)
     write_metrics(study.metrics, metric_values(summary))
-    write_report(study, params, runs, missing, summary)
+    write_report(study, runs, missing, summary)
     write_costs_page(study, runs)
