@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -104,6 +105,13 @@ class Classification:
             return {}
         losses, correct = self.answers(self.left_out, self.labels)
         return {LOSS: float(losses.mean()), "accuracy": float(correct.mean())}
+
+    inner_name = "1"
+    """The name of the library's network in its weights, behind the normalisation."""
+
+    def test_table(self, sheets: Path) -> pd.DataFrame:
+        """The rows of test.csv; a classifier has no `sheets`."""
+        return self.test()
 
     def test(self) -> pd.DataFrame:
         """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; none without any."""

@@ -27,7 +27,8 @@ _OPTIMIZERS = {"sgd": "momentum", "adam": "adam", "adamw": "adamw"}
 _SCHEDULES: dict[str, dict[str, Any]] = {
     "constant": {"sched": "step", "decay_epochs": 1, "decay_rate": 1.0},
     "cosine": {"sched": "cosine"},
-    "poly": {"sched": "poly"},
+    # timm takes poly's power from here; MMSegmentation's is .9
+    "poly": {"sched": "poly", "decay_rate": 0.9},
 }
 
 

@@ -126,9 +126,13 @@ def millions_of_parameters(network: nn.Module) -> float:
     return round(sum(each.numel() for each in network.parameters()) / 1e6, 6)
 
 
-def write_weights(path: Path, weights: dict[str, Tensor]) -> None:
-    """Write the network behind the normalisation, under its library's own names, as safetensors."""
-    inner = {name.removeprefix("1."): value.contiguous() for name, value in weights.items() if name.startswith("1.")}
+def write_weights(path: Path, weights: dict[str, Tensor], inner_name: str = "1") -> None:
+    """Write the network behind the normalisation, under its library's own names, as safetensors.
+
+    `inner_name`: of the module that is that network.
+    """
+    prefix = f"{inner_name}."
+    inner = {name.removeprefix(prefix): each.contiguous() for name, each in weights.items() if name.startswith(prefix)}
     content = save(dict(sorted(inner.items())))
     with replacing(path) as partial:
         partial.write_bytes(content)

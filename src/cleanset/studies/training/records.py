@@ -17,25 +17,33 @@ from cleanset.studies.robustness.provenance import PLUMBING
 from cleanset.studies.training.loop import Row, Trained
 
 LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
-ROOTS = (
-    "cleanset.studies.training.classification",
-    "cleanset.studies.training.folds",
-    "cleanset.studies.training.loop",
-    "cleanset.studies.training.networks",
-)
-"""With what they import, the modules that decide a classifier's weights."""
+LIBRARIES_BY_TASK = {"classification": LIBRARIES, "segmentation": (*LIBRARIES, "segmentation-models-pytorch")}
+ROOTS = {
+    "classification": (
+        "cleanset.studies.training.classification",
+        "cleanset.studies.training.folds",
+        "cleanset.studies.training.loop",
+        "cleanset.studies.training.networks",
+    ),
+    "segmentation": (
+        "cleanset.studies.training.folds",
+        "cleanset.studies.training.loop",
+        "cleanset.studies.training.segmentation.task",
+    ),
+}
+"""By task the modules that decide a network's weights, with what they import."""
 _HISTORY_FIRST, _HISTORY_LAST = ("epoch", "step"), ("rate",)
 _SIGNIFICANT = 9
 """Digits of a number in a history: all of a float32."""
 
 
-def code_digest(roots: Sequence[str] = ROOTS) -> str:
+def code_digest(roots: Sequence[str]) -> str:
     """A digest of the source files that decide the weights."""
     modules = reached([Definition(root) for root in roots], PLUMBING)
     return sha256("".join(sha256(path_of(module).read_bytes()) for module in modules).encode())
 
 
-def installed_versions(names: Sequence[str] = LIBRARIES) -> dict[str, str]:
+def installed_versions(names: Sequence[str]) -> dict[str, str]:
     """The versions of libraries, without their local part; those that are not installed are left out."""
     found = {}
     for name in names:

@@ -32,6 +32,11 @@ class RunFiles:
         """What the weights give on each scenario that is tested, by class."""
         return self.folder / "test.csv"
 
+    @property
+    def sheets(self) -> Path:
+        """Predicted masks over the best and worst images, of segmentation only."""
+        return self.folder / "sheets"
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingStudy:

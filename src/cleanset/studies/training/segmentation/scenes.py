@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -21,12 +20,6 @@ from cleanset.studies.training.segmentation.label_maps import (
     Pixels,
     regions_of_labels,
 )
-
-LEVELS: Final = (
-    ORIGINAL, "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r", "segmented_image",
-    GENERATED,
-)  # fmt: skip
-"""The nine scenarios that EX3 is tested in, in the order of table 6; random_background is not among them."""
 
 
 @dataclass(frozen=True, slots=True)

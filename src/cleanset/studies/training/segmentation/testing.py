@@ -65,11 +65,11 @@ def counts_table(totals: dict[str, Counts], files: Sequence[SegmentedFile], clas
     own = [file.class_index for file in files]
     indices = [BACKGROUND_CLASS, *sorted(classes)]
     images = [len(own), *(own.count(each) for each in indices[1:])]
-    parts = []
+    parts = [pd.DataFrame(columns=list(TEST_COLUMNS))]
     for scenario, counts in totals.items():
         table = pd.DataFrame(counts, columns=list(COUNTS))
         table.insert(0, "images", images)
         table.insert(0, "class_index", indices)
         table.insert(0, "scenario", scenario)
         parts.append(table)
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts[1:] or parts, ignore_index=True)

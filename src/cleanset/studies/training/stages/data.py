@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from cleanset.errors import CleansetError
@@ -16,12 +17,17 @@ from cleanset.machine import available_cores
 from cleanset.progress import tracked
 from cleanset.studies.robustness.changed_images import FORMATS
 from cleanset.studies.robustness.scenarios.image_masks import MaskedImage, MaskFile, MaskSource, mask_table
-from cleanset.studies.robustness.scenarios.mask_formats import FORMATS as MASK_FORMATS
-from cleanset.studies.robustness.scenarios.mask_formats import SUFFIXES
 from cleanset.studies.training.folds import folds_table
 from cleanset.studies.training.held_out import held_out_images
 from cleanset.studies.training.images import TRAINING_IMAGES, find_images
 from cleanset.studies.training.params import TrainingParams, read_training_params
+from cleanset.studies.training.segmentation.label_maps import (
+    CLASS_IDS,
+    LABEL_FORMATS,
+    LABEL_SUFFIXES,
+    check_size,
+    read_class_ids,
+)
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.tables import write_table
 from cleanset.validation import check_known
@@ -33,11 +39,12 @@ Facts = tuple[str, str, str, str | None, str | None, str | None]
 
 @dataclass(frozen=True)
 class Folders:
-    """The folders of images and masks, and the format of the masks."""
+    """The folders of images and masks, the format of the masks, and the number of classes of the images."""
 
     images: Path
     masks: Path
     mask_format: str
+    classes: int
 
 
 def run(study: TrainingStudy) -> None:
@@ -47,10 +54,11 @@ def run(study: TrainingStudy) -> None:
     missing where a run segments, and a class with fewer images than folds.
     """
     params = read_training_params(study.params_yaml)
-    check_known("mask format", params.data.mask_format, MASK_FORMATS)
-    folders = Folders(study.folder / params.data.images, study.folder / params.data.masks, params.data.mask_format)
+    check_known("mask format", params.data.mask_format, LABEL_FORMATS)
     held_out = held_out_images(study.edition)
-    found = find_images(folders.images)
+    found = find_images(study.folder / params.data.images)
+    places = study.folder / params.data.images, study.folder / params.data.masks
+    folders = Folders(*places, params.data.mask_format, len({wnid for _, wnid in found}))
     images = training_images(found, folders)
     held_out.check(zip(images["file"], images["sha256"], images["pixels_sha256"], strict=True))
     check_masks(images, params, folders)
@@ -93,9 +101,15 @@ def facts(folders: Folders, image: tuple[str, str]) -> Facts:
     except ValueError as error:
         raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG: remove it") from None
     digests = sha256(data), pixels_sha256(decoded)
-    name = Path(file).with_suffix(SUFFIXES[folders.mask_format]).as_posix()
+    name = Path(file).with_suffix(LABEL_SUFFIXES[folders.mask_format]).as_posix()
     if not (folders.masks / name).is_file():
         return (file, *digests, None, None, "no_mask")
+    if folders.mask_format == CLASS_IDS:
+        mask = read_regular_file(folders.masks / name)
+        labels = read_class_ids(mask, folders.classes, str(folders.masks / name))
+        check_size(labels, np.asarray(decoded.convert("RGB")), str(folders.masks / name))
+        # scenarios of classification ask for one object and its background
+        return (file, *digests, name, sha256(mask), CLASS_IDS)
     source = MaskSource("", folders.mask_format, "generator")
     masked = MaskedImage(file, file, wnid, decoded.size, None)
     row = mask_table([masked], {file: MaskFile(folders.masks / name, name, source)}, is_placed=False).iloc[0]
@@ -107,7 +121,7 @@ def check_masks(images: pd.DataFrame, params: TrainingParams, folders: Folders) 
     needing = [name for name, each in params.runs.items() if each.needs_masks]
     without = images[images["mask"].isna()]
     if needing and len(without):
-        name = Path(without["file"].iloc[0]).with_suffix(SUFFIXES[folders.mask_format])
+        name = Path(without["file"].iloc[0]).with_suffix(LABEL_SUFFIXES[folders.mask_format])
         raise CleansetError(
             f"{folders.masks / name}: missing, and {len(without) - 1:,} others; expected a mask of each training "
             f"image, since run {needing[0]} segments"

@@ -5,7 +5,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
 
+import pandas as pd
 import torch
 
 from cleanset.files import remove_abandoned, replacing, write_text
@@ -15,10 +18,12 @@ from cleanset.studies.training.batches import ALONE, Share
 from cleanset.studies.training.classification import Classification
 from cleanset.studies.training.distributed import chosen_devices, from_first, start, wrap
 from cleanset.studies.training.fold_data import FoldData, read_fold
-from cleanset.studies.training.loop import Progress, train
+from cleanset.studies.training.loop import Progress, Task, train
 from cleanset.studies.training.networks import millions_of_parameters, write_weights
 from cleanset.studies.training.params import read_training_params
 from cleanset.studies.training.records import (
+    LIBRARIES_BY_TASK,
+    ROOTS,
     code_digest,
     device_kind,
     history_csv,
@@ -58,7 +63,9 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     """Train a fold and write its files beside its state; of several processes the first one writes."""
     params = read_training_params(study.params_yaml)
     data = read_fold(study, params, name, fold, device, share)
-    settings = {**data.settings(), "code_sha256": code_digest(), "versions": installed_versions()}
+    kind = data.run.task
+    settings = {**data.settings(), "code_sha256": code_digest(ROOTS[kind])}
+    settings["versions"] = installed_versions(LIBRARIES_BY_TASK[kind])
     settings["device"] = device_kind(device)
     folder = study.partial(name) / fold
     with deterministic(params.threads):
@@ -76,17 +83,33 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
         if share.rank:
             return
         task.network.load_state_dict(trained.weights)
-        tests = task.test()
-    files, parameters = RunFiles(folder), millions_of_parameters(task.network)
-    write_weights(files.weights, trained.weights)
+        files, parameters = RunFiles(folder), millions_of_parameters(task.network)
+        tests = task.test_table(files.sheets)
+    write_weights(files.weights, trained.weights, task.inner_name)
     write_text(files.history, history_csv(trained.history))
     write_text(files.test, tests.to_csv(index=False, lineterminator="\n", float_format="%.9g"))
     write_record(files.record, settings, trained, files.weights, parameters)
     write_costs(study.cost(name, fold), trained, device, parameters)
 
 
-def task_of(data: FoldData) -> Classification:
-    """What a fold of a run learns."""
+class FoldTask(Task[Any], Protocol):
+    """A task that can be tested once it is trained; `inner_name`: of the library's network in its weights."""
+
+    @property
+    def inner_name(self) -> str: ...
+
+    def test_table(self, sheets: Path) -> pd.DataFrame:
+        """The rows of test.csv; `sheets`: a folder for what else is shown of the test."""
+        ...
+
+
+def task_of(data: FoldData) -> FoldTask:
+    """The task of a fold, as its run's params have it. Raises CleansetError as its class does."""
+    if data.run.task == "segmentation":
+        # segmentation-models-pytorch takes seconds to import
+        from cleanset.studies.training.segmentation.task import Segmentation
+
+        return Segmentation.of_fold(data)
     return Classification.of_fold(data)
 
 
