@@ -115,7 +115,7 @@ bench: setup  ## NAME=…: measure how fast something is; without a name, list w
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header
 lock:  ## pin requirements.txt, requirements-ray.txt and requirements-generate.txt anew (needs uv)
-	$(LOCK) --extra build --extra review --extra text --extra robustness --extra attacks --extra dev --extra docs \
+	$(LOCK) --extra build --extra review --extra text --extra robustness --extra attacks --extra training --extra dev --extra docs \
 	--no-emit-package opencv-python pyproject.toml -o requirements.txt
 	echo 'ray[data]==2.60.0' | $(LOCK) --constraint requirements.txt - -o requirements-ray.txt
 	printf 'diffusers==0.42.1\ntransformers==5.23.0\n' | $(LOCK) --constraint requirements.txt - -o requirements-generate.txt

@@ -1,4 +1,7 @@
-"""The review page on 1,000 classes with 15 candidates each: how it starts, turns a class, and grows."""
+"""The review page on 1,000 classes with 15 candidates each: how it starts, turns a class, and grows.
+
+`python bench/page.py FOLDER` shows the JPEG files below a folder in place of drawn images.
+"""
 
 import http.client
 import io
@@ -33,7 +36,7 @@ DISTINCT = 300
 """Drawn images, repeated under 15,000 ids."""
 
 ROUNDS = 5
-TURNS = 500
+TURNS = 1000
 SETTLED = 20
 LOOKING_SECONDS = 0.7
 """Seconds that a reviewer looks at a class."""
@@ -70,8 +73,9 @@ WATCH = """
 
 def main() -> None:
     """Make the edition, measure, print."""
+    images = images_of(sys.argv[1:])
     with scratch() as folder:
-        make_edition(folder)
+        make_edition(folder, images)
         print_machine()
         empty = [start_seconds(folder) for _ in range(ROUNDS)]
         with server(folder) as (process, address):
@@ -97,7 +101,7 @@ def main() -> None:
         row("its growth in between, MiB", memory[1] - memory[0], GROWTH_MIB),
         row("memory of the server, peak, MiB", peak, MEMORY_MIB),
     ]
-    title = f"{CLASSES:,} classes x {CANDIDATES} candidates, three models, {DISTINCT} distinct images"
+    title = f"{CLASSES:,} classes x {CANDIDATES} candidates, three models, {len(images)} distinct images"
     print_table(title, ("what", "measured", "limit", "of the limit"), rows)
 
 
@@ -106,19 +110,27 @@ def row(what: str, value: float, limit: float) -> tuple[str, str, str, str]:
     return what, f"{value:.2f}" if value < 10 else f"{value:.0f}", f"{limit:.0f}", share(value, limit)
 
 
-def make_edition(folder: Path) -> None:
+def images_of(arguments: list[str]) -> list[bytes]:
+    """The JPEG files below the folder that is named, by name; without one, drawn images."""
+    if arguments:
+        files = sorted(path for path in Path(arguments[0]).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+        return [path.read_bytes() for path in files] or sys.exit(f"{arguments[0]}: no JPEG file below it")
+    return [photograph(number) for number in range(DISTINCT)]
+
+
+def make_edition(folder: Path, images: list[bytes]) -> None:
     """Index, images, scores, candidates; every image classified correctly by every model."""
     labels = [[number % CLASSES] for number in range(CLASSES * CANDIDATES)]
     simulation.write_params(folder, dataset={"images": "data/raw/images.bin"})
     simulation.write_edition(folder, labels, dict.fromkeys(simulation.ROLES, 1.0))
-    write_images(folder)
+    write_images(folder, images)
     intersect.run(Edition(folder))
     for role in simulation.ROLES:
         select.run(Edition(folder), role)
         Edition(folder).scored_with(role).write_text(json.dumps(simulation.SCORED))
 
 
-def write_images(folder: Path) -> None:
+def write_images(folder: Path, images: list[bytes]) -> None:
     """One file with all distinct JPEGs, and an index and locations that name them again and again."""
     edition = Edition(folder)
     index = read_table(edition.index, INDEX)
@@ -126,11 +138,10 @@ def write_images(folder: Path) -> None:
     path.parent.mkdir(parents=True)
     places: list[tuple[int, int, str]] = []
     with path.open("wb") as file:
-        for number in range(DISTINCT):
-            data = photograph(number)
+        for data in images:
             places.append((file.tell(), len(data), sha256(data)))
             file.write(data)
-    of_each = [places[number % DISTINCT] for number in range(len(index))]
+    of_each = [places[number % len(places)] for number in range(len(index))]
     index = index.assign(sha256=[each[2] for each in of_each], size=[each[1] for each in of_each])
     write_table(edition.index, index, INDEX)
     table = pd.DataFrame({"image_id": index["image_id"], "file": "."})

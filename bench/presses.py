@@ -199,7 +199,7 @@ def make_edition(folder: Path, roles: Sequence[str], tables: Mapping[str, pd.Dat
     edition = Edition(folder)
     edition.reviews.mkdir()
     write_table(edition.index, simulation.index_of([labels for _, labels in sorted(real_labels().items())]), INDEX)
-    page_bench.write_images(folder)
+    page_bench.write_images(folder, page_bench.images_of([]))
     for role in roles:
         write_table(edition.candidates(role), tables[role].assign(log_odds=0.0), CANDIDATES)
 

@@ -46,7 +46,7 @@ STUDIED = {"shown", "studied"}
 COSTLY = (*NEEDS, "hostile")
 """The markers of all tests that `make test-fast` leaves out."""
 FIRST = (
-    "project/test_guard.py", "real/test_real.py", "robustness/test_pipeline.py", "published/test_replay.py",
+    "project/test_guard.py", "real/test_real.py", "studies/robustness/test_pipeline.py", "published/test_replay.py",
     "hostile/test_hostile.py", "scoring/test_hostile_weights.py",
 )  # fmt: skip
 """The first builds what others wait for, the next have the most to compute, the last need nothing that is built."""
@@ -103,6 +103,8 @@ def browser() -> Iterator[Browser]:
 def pytest_configure(config: pytest.Config) -> None:
     """Leave out what is costly, if so asked; and search for garbage among what the tests make, not what is imported."""
     gc.disable()
+    if moved := [name for name in FIRST if not (TESTS / name).is_file()]:
+        raise pytest.UsageError(f"tests/conftest.py: FIRST names files that are not there: {', '.join(moved)}")
     if config.option.fast:
         config.option.markexpr = " and ".join(f"not {name}" for name in COSTLY)
         settings.load_profile(FAST)

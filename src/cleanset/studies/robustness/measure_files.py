@@ -53,7 +53,7 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "p": "the probability of so large a value by chance; of a difference, from the exact sign test over the images",
     "p_holm": "p after Holm's correction for all differences of the measure on the selection",
     "parameters": "the number of the model's parameters",
-    "part": "`external`, over scenarios, or `internal`, over classes",
+    "part": "`external`, over scenarios, or `internal`, over classes or networks trained on each scenario",
     "problem": "why there is no value",
     "scenario": "a scenario, or `unchanged`",
     "selection": "`union`, `own` or `common`",

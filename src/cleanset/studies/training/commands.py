@@ -40,9 +40,38 @@ def train(
     run: Annotated[str, typer.Option("--run", help="Name of the run in params.yaml.")], study: StudyFolder = HERE
 ) -> None:
     """Train every fold of a run; what was interrupted is continued."""
-    for name, value in INSTRUCTIONS.items():
-        # before torch is imported, which reads them once
-        os.environ.setdefault(name, value)
+    _choose_instructions()
     from cleanset.studies.training.stages import train as stage
 
     stage.run(_study(study), run)
+
+
+@app.command()
+def summary(study: StudyFolder = HERE) -> None:
+    """Make tables, metrics and pages of all finished runs."""
+    from cleanset.studies.training import summary as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def plan(
+    grid: Annotated[str | None, typer.Argument(help="Grid of params.yaml; without it: all runs.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of each run that are timed.")] = 50,
+    start: Annotated[bool, typer.Option("--start", help="Train what is not finished, by dvc repro.")] = False,
+    study: StudyFolder = HERE,
+) -> None:
+    """List the runs of a grid with the time that some measured steps of each promise, and the sum.
+
+    Exit code 1, and no start, if the sum is more than budget_hours of params.yaml.
+    """
+    _choose_instructions()
+    from cleanset.studies.training import planning
+
+    planning.run(_study(study), grid, steps, starts=start)
+
+
+def _choose_instructions() -> None:
+    for name, value in INSTRUCTIONS.items():
+        # before torch is imported, which reads them once
+        os.environ.setdefault(name, value)

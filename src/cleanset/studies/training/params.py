@@ -11,7 +11,7 @@ from cleanset.sections import Role, Section
 from cleanset.studies.attacks.base import Fraction, Norm
 from cleanset.studies.robustness.corruptions.params import corruptions_of
 from cleanset.studies.robustness.names import check_names
-from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS
+from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS, Baselines
 from cleanset.studies.training.operations import check_named, operations_of
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
@@ -28,6 +28,21 @@ Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Scenario = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+NAMED_CLASSES: Mapping[str, list[str]] = {
+    "ximagenet_12": [
+        "n01689811", "n01693334", "n01985128", "n02066245", "n02085936", "n02119022",
+        "n02607072", "n02692877", "n02974003", "n02977058", "n02992211", "n07614500",
+    ],
+}  # fmt: skip
+"""Lists that `classes` takes by name: the paper's twelve, in its order."""
+NAMED_TESTS: Mapping[str, list[str]] = {
+    "table_2": [
+        ORIGINAL, "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r",
+        "random_background", "segmented_image",
+    ],
+}  # fmt: skip
+"""Lists that `test` takes by name: originals and the eight scenarios of source 002's table 2, for EX1."""
 
 TRANSFORMERS = ("vit", "swin", "deit", "beit", "dpt", "test_vit")
 """Beginnings of the names of vision transformers, which source 002 trains in another way."""
@@ -176,8 +191,9 @@ class Run(Optimization):
 
     `protocol` gives the keys that a run leaves out: own (the defaults), or those of source 002, as its text says
     (as_written) or as its published script does (as_coded). `folds`: 0 trains on all images and validates on none; 1
-    trains on 80 and validates on 20 of 100; n trains n times, each time without one fold. `classes`: wnids; null: all
-    of the data. `test`: scenarios that the kept weights are tested on, on the images left out; null: that of the run.
+    trains on 80 and validates on 20 of 100; n trains n times, each time without one fold. `classes`: wnids,
+    or ximagenet_12, the paper's; null: all of the data. `test`: scenarios that the kept weights are tested on, on the
+    images left out, or those of the paper's table_2; null: that of the run.
     `trained_on`: the corruptions that the run's operations amount to, which its model is then not tested on as unseen.
     """
 
@@ -200,6 +216,16 @@ class Run(Optimization):
     @classmethod
     def _by_protocol(cls, content: object) -> object:
         return content if not isinstance(content, Mapping) else _of_protocol(content) | dict(content)
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _named_classes(cls, found: object) -> object:
+        return _named_list(found, NAMED_CLASSES, "wnids")
+
+    @field_validator("test", mode="before")
+    @classmethod
+    def _named_tests(cls, found: object) -> object:
+        return _named_list(found, NAMED_TESTS, "scenarios")
 
     @field_validator("scenario")
     @classmethod
@@ -254,6 +280,15 @@ class Run(Optimization):
         return [f"fold_{number:02d}" for number in range(1, self.folds + 1)] or ["all"]
 
 
+def _named_list(found: object, known: Mapping[str, list[str]], what: str) -> object:
+    """The list of a name; anything but a text is left to the next validator."""
+    if not isinstance(found, str):
+        return found
+    if found not in known:
+        raise ValueError(f"unknown list {shown(found)}; expected {', '.join(known)}, or a list of {what}")
+    return known[found]
+
+
 def _checked_scenario(name: str) -> str:
     if name not in (ORIGINAL, *SCENARIOS):
         raise ValueError(f"unknown scenario {shown(name)}; expected one of {', '.join((ORIGINAL, *SCENARIOS))}")
@@ -287,20 +322,40 @@ def _of_segmentation(content: Mapping[str, object]) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if key != "steps" or "epochs" not in content}
 
 
+class SegmentationMeasures(Section):
+    """The measure that the regression of segmentation explains, and the levels that it compares with.
+
+    `baselines`: run (as model), scenario and class index; those left out are the first run, original, and the first
+    class.
+    """
+
+    measure: Literal["accuracy", "iou", "boundary_iou"] = "accuracy"
+    baselines: Annotated[Baselines, Field(default_factory=lambda: Baselines())]
+
+
+class TrainingMeasures(Section):
+    """The keys that decide measures alone: a change of them trains nothing."""
+
+    segmentation: Annotated[
+        SegmentationMeasures, Field(default_factory=lambda: SegmentationMeasures.model_validate({}))
+    ]
+
+
 class TrainingParams(Section):
     """All of a training study's params.yaml.
 
     `folds`: into how many parts of equal classes the images are divided, for the runs that train several folds.
-    `grids`: lists of runs by name. `budget_hours`: a grid that would take longer does not start. `device`: auto is a
-    GPU where there is one. `threads`: of the CPU, for each process that trains.
+    `grids`: runs by name, or patterns such as `ex2_*`. `budget_hours`: a grid that would take longer does not start.
+    `device`: auto is a GPU where there is one. `threads`: of the CPU, for each process that trains.
     """
 
     data: Data
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     folds: Annotated[int, Field(ge=2, le=100)] = 12
     runs: Annotated[dict[Role, Run], Field(min_length=1)]
-    grids: dict[Role, list[Role]] = Field(default_factory=dict)
+    grids: dict[Role, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
     budget_hours: Positive | None = None
+    measures: Annotated[TrainingMeasures, Field(default_factory=lambda: TrainingMeasures.model_validate({}))]
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     workers: Annotated[int, Field(ge=0, le=1024)] = 0

@@ -6,7 +6,8 @@ import pytest
 import statsmodels.formula.api as smf
 
 from cleanset.errors import CleansetError
-from cleanset.studies.training.segmentation.results import SegmentationMeasures, tables
+from cleanset.studies.training.params import SegmentationMeasures
+from cleanset.studies.training.segmentation.results import tables
 
 RUNS = ("upernet", "deeplab", "fpn")
 SCENARIOS = ("original", "image_r", "blur_object")

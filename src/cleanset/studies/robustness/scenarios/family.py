@@ -37,8 +37,9 @@ def _labels(params: CommonParams) -> dict[str, str]:
 
 
 def _named_models(params: CommonParams) -> list[ReferencedModel]:
-    model = params.section(ScenarioMeasures).baselines.model
-    return [] if model is None else [ReferencedModel("baselines.model", model)]
+    measures = params.section(ScenarioMeasures)
+    model, trained = measures.baselines.model, [ReferencedModel("trained", name) for name in measures.trained]
+    return trained if model is None else [ReferencedModel("baselines.model", model), *trained]
 
 
 def _problem(params: CommonParams) -> str | None:

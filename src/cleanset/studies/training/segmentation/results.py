@@ -1,14 +1,11 @@
 """Tables of EX3: measures by network, scenario and class, and the regression of table 6."""
 
-from typing import Annotated, Final, Literal
+from typing import Final
 
 import pandas as pd
-from pydantic import Field
 
-from cleanset.sections import Section
-from cleanset.studies.robustness.scenarios.params import Baselines
 from cleanset.studies.robustness.scenarios.regression import Regression, regression
-from cleanset.studies.training.params import ORIGINAL
+from cleanset.studies.training.params import ORIGINAL, SegmentationMeasures
 from cleanset.studies.training.segmentation.measures import (
     BACKGROUND_CLASS,
     MEANS,
@@ -18,17 +15,6 @@ from cleanset.studies.training.segmentation.measures import (
 )
 
 CELL: Final = ["run", "scenario", "class_index"]
-
-
-class SegmentationMeasures(Section):
-    """The measure that the regression of segmentation explains, and the levels that it compares with.
-
-    `baselines`: run (as model), scenario and class index; those left out are the first run, original, and the first
-    class.
-    """
-
-    measure: Literal["accuracy", "iou", "boundary_iou"] = "accuracy"
-    baselines: Annotated[Baselines, Field(default_factory=lambda: Baselines())]
 
 
 def tables(tests: pd.DataFrame, wanted: SegmentationMeasures | None = None) -> dict[str, pd.DataFrame]:
