@@ -4,6 +4,7 @@ import json
 import resource
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,8 @@ def write_costs(path: Path, trained: Trained, device: torch.device, parameters: 
     """Write seconds, images a second and peak memory of this process, which differ from run to run."""
     costs = {
         "device": device_kind(device),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "step": int(trained.history[-1]["step"]),
         "seconds": round(trained.seconds, 3),
         "images": trained.images,
         "images_per_second": round(trained.images / max(trained.seconds, 1e-9), 3),
