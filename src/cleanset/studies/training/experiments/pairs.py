@@ -70,7 +70,7 @@ def pairs(runs: Iterable[ComparedRun]) -> list[Pair]:
 def gains(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
     """EX2's accuracy on its scenario minus EX1's, by network and scenario, as mean over the folds that both have.
 
-    The interval is over folds, or over images for one fold and for folds that agree; `by_fold`: rows of `fold_accuracies`.
+    The interval is over folds, or over images for one fold and for folds that agree. `by_fold`: of `fold_accuracies`.
     """
     rows = []
     for pair in found:
