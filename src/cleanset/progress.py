@@ -47,18 +47,18 @@ def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
 
 
 @contextmanager
-def training_bar(text: str, is_shown: bool = True) -> Iterator[Callable[..., None]]:
+def training_bar(text: str, is_shown: bool = True) -> Iterator[Callable[[int, int, int, float, float], None]]:
     """A bar named `text` for a training, and the function that moves it on.
 
-    Its arguments are the number of finished steps and of all, and by name `epoch`, `loss` and `rate`, in images per
-    second, which the bar shows beside the time left. Nothing is shown unless `is_shown`.
+    Its arguments are the number of finished steps and of all, epoch, loss, and images per second, which the bar shows
+    beside the time left. Nothing is shown unless `is_shown`.
     """
     shown = TextColumn("epoch {task.fields[epoch]}, loss {task.fields[loss]:.4f}, {task.fields[rate]:,.0f} images/s")
     with _bar(shown, is_shown=is_shown) as progress:
         task = progress.add_task(text, total=None, epoch=1, loss=float("nan"), rate=0.0)
 
-        def move(step: int, steps: int, **fields: float) -> None:
-            progress.update(task, completed=step, total=steps, **fields)
+        def move(step: int, steps: int, epoch: int, loss: float, rate: float) -> None:
+            progress.update(task, completed=step, total=steps, epoch=epoch, loss=loss, rate=rate)
 
         yield move
 

@@ -20,7 +20,7 @@ from cleanset.studies.training.loop import epoch_seed
 from cleanset.studies.training.recipes.base import Recipe
 
 KEPT_BYTES = 2**32
-"""Pixels of at most so many bytes are decoded once and kept."""
+"""Largest size of the pixels that are decoded once and kept."""
 SHIFT_SHARE = 12
 """Images are shifted by up to a twelfth of their side in each direction."""
 
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """The part of each batch that this process gets, of so many `processes`: `rank` from 0."""
+    """The part of each batch that this process gets, of `processes` in all: `rank` from 0."""
 
     rank: int = 0
     processes: int = 1

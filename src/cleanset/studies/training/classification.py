@@ -74,7 +74,9 @@ class Classification:
         if len(left_out):
             left_out = in_scenario(left_out, run.scenario)
             pixels = pixels_of(*sources, left_out, size, run.scenario, data.params.seed)
-        return cls(data, network.to(data.device), batches, pixels, data.labels(left_out))
+        # weights in the order of channels last: half as long again on a CPU otherwise
+        network = network.to(data.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return cls(data, network, batches, pixels, data.labels(left_out))
 
     @property
     def name(self) -> str:

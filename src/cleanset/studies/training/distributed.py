@@ -46,12 +46,12 @@ def _run(rank: int, work: Work, devices: list[torch.device], folder: Path, argum
 
 
 def chosen_devices(device: torch.device, count: int) -> list[torch.device]:
-    """So many devices of the kind of `device`. Raises CleansetError if there are fewer GPUs."""
+    """`count` devices of the kind of `device`. Raises CleansetError if there are fewer GPUs."""
     if device.type == "cpu":
         return [device] * count
     if count > torch.cuda.device_count():
         raise CleansetError(
-            f"devices: {count}, but {torch.cuda.device_count()} CUDA devices found; expected at most so many"
+            f"devices: {count}, but {torch.cuda.device_count()} CUDA devices found; expected at most that number"
         )
     return [device] if count == 1 else [torch.device("cuda", number) for number in range(count)]
 

@@ -53,7 +53,7 @@ class FoldData:
         return np.array([places[class_index] for class_index in images["class_index"]], np.int64)
 
     def settings(self) -> dict[str, Any]:
-        """What the weights follow from, but for code and versions, of JSON's types."""
+        """Everything but code and versions that the weights follow from, of JSON's types."""
         return {
             "run": self.run_name,
             "fold": self.fold,

@@ -14,7 +14,7 @@ from cleanset.dataset.ilsvrc import class_indices, wnids
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
-from cleanset.images.base import Resized
+from cleanset.images.base import Resized, base_image
 from cleanset.images.codec import decode
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.changed_images import FORMATS, StudyFile, base_pixels
@@ -25,7 +25,7 @@ from cleanset.tables import CLASS, FILE, NAME, SHA256, Table, nullable
 
 # OpenCV and SciPy are loaded for scenarios only
 if TYPE_CHECKING:
-    from cleanset.studies.robustness.scenarios.scenes import SceneImage, StoredFile
+    from cleanset.studies.robustness.scenarios.scenes import SceneImage, SceneMask
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 TRAINING_IMAGES = Table(
@@ -80,7 +80,7 @@ class TrainingPixels:
 
     All are the base images of the study of robustness, 224 x 224, resized to `size`: so an image as it is differs from
     one in a scenario by the scenario alone. `whole` leaves an image as it is uncropped. `files` and `digests` have a
-    value for each image.
+    value for each image. `generated`: the folder of images with generated backgrounds.
     """
 
     folder: Path
@@ -91,6 +91,7 @@ class TrainingPixels:
     scenes: "SceneImage | None" = None
     seed: int = 0
     whole: bool = False
+    generated: Path | None = None
 
     def __len__(self) -> int:
         return len(self.files)
@@ -104,7 +105,18 @@ class TrainingPixels:
         if self.scenario == ORIGINAL:
             return Image.fromarray(base_pixels(file))
         assert self.scenes is not None
+        if self.scenario == GENERATED:
+            return Image.fromarray(self._generated(file, self.scenes.masks[path]))
         return Image.fromarray(self.scenes(file, self.scenario, 0, image_seed(self.seed, file.image_id)))
+
+    def _generated(self, file: StudyFile, mask: "SceneMask") -> NDArray[np.uint8]:
+        """The object of the base image on a generated image, of which the base image is taken, too."""
+        from cleanset.studies.robustness.scenarios.changes import object_put_back
+        from cleanset.studies.robustness.scenarios.scenes import regions_of_mask
+
+        assert self.generated is not None
+        generated = base_image(read_image(generated_file(self.generated, file.image_id)))
+        return object_put_back(base_pixels(file), regions_of_mask(mask), generated)
 
     def __call__(self, place: int) -> NDArray[np.uint8]:
         """The pixels of an image, uint8 of shape (3, size, size), red first."""
@@ -118,7 +130,7 @@ def pixels_of(
     folder = study.folder / data.images
     scenes = None if scenario == ORIGINAL else _scenes(study, data, images, scenario)
     columns = images["file"].tolist(), images["sha256"].tolist()
-    return TrainingPixels(folder, *columns, size, scenario, scenes, seed, whole)
+    return TrainingPixels(folder, *columns, size, scenario, scenes, seed, whole, study.folder / data.generated)
 
 
 def in_scenario(images: pd.DataFrame, scenario: str) -> pd.DataFrame:
@@ -149,21 +161,23 @@ def _scenes(study: TrainingStudy, data: Data, images: pd.DataFrame, scenario: st
         masks[folder / file] = SceneMask(stored, data.mask_format, names[class_index], None)
     # the study of robustness compares them with the edition's images
     photographs = photograph_files(study.robustness.backgrounds, _never, {}, {}) if scenario == RANDOM else ()
-    generated = {}
-    if scenario == GENERATED:
-        generated = {
-            folder / file: _generated(study.generated / Path(file).with_suffix(".png")) for file in images["file"]
-        }
-    return SceneImage(masks, photographs, generated)
+    return SceneImage(masks, photographs)
 
 
 def _never(file: str) -> Image.Image:
     raise KeyError(file)
 
 
-def _generated(path: Path) -> "StoredFile":
-    from cleanset.studies.robustness.scenarios.scenes import StoredFile
+def generated_file(folder: Path, file: str) -> Path:
+    """The image with a generated background in a folder, named as a training image, of any suffix.
 
-    if not path.is_file():
-        raise CleansetError(f"{path}: missing; expected an image with a generated background, PNG of 224 x 224")
-    return StoredFile(path, sha256(read_regular_file(path)))
+    Raises CleansetError if there is none.
+    """
+    for suffix in SUFFIXES:
+        path = folder / Path(file).with_suffix(suffix)
+        if path.is_file():
+            return path
+    raise CleansetError(
+        f"{folder / Path(file).with_suffix(SUFFIXES[-1])}: missing; expected an image with a generated background for "
+        f"each image that is used: make it, or leave {GENERATED} out"
+    )

@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 
 
 class Task(Protocol[Batch]):
-    """What is learnt. A network, batches in the order of an epoch, the loss of one, and measures on images left out."""
+    """A network, its batches in the order of an epoch, the loss of one, and measures on images left out."""
 
     network: nn.Module
 
@@ -64,7 +64,7 @@ class Task(Protocol[Batch]):
 
 
 class Progress(NamedTuple):
-    """What is told after each step: counted from 1, `steps` in all; images in a second so far."""
+    """A step of a training: its number from 1, of `steps` in all; its loss; images per second so far."""
 
     epoch: int
     step: int
@@ -197,7 +197,7 @@ def _scheduler(optimizer: torch.optim.Optimizer, settings: Optimization, steps: 
 def _restored(
     network: nn.Module, optimizer: torch.optim.Optimizer, settings: Optimization, state: StateFolder
 ) -> tuple[Trained, int, int]:
-    """What was trained before, the epoch to begin with, and the number of finished steps."""
+    """The training before, the epoch to begin with, and the number of finished steps."""
     found = state.load()
     if found is None:
         return Trained(_copy(network.state_dict()), 0), 1, 0

@@ -21,7 +21,7 @@ from cleanset.validation import shown
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """ImageNet's mean and standard deviation of each channel, in 0..1: torchvision's, and that of most of timm's."""
 CROP_SHARE = 0.875
-"""Of the short side, what the central square keeps."""
+"""Share of the short side that the central square keeps."""
 
 
 def preprocessing(size: int) -> ResizeAndCrop:

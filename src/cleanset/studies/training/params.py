@@ -45,7 +45,7 @@ NAMED_TESTS: Mapping[str, list[str]] = {
 """Lists that `test` takes by name: originals and the eight scenarios of source 002's table 2, for EX1."""
 
 TRANSFORMERS = ("vit", "swin", "deit", "beit", "dpt", "test_vit")
-"""How the names of vision transformers begin, which source 002 trains in another way."""
+"""Beginnings of the names of vision transformers, which source 002 trains in another way."""
 
 AS_WRITTEN: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "epochs": 100, "batch": 16}
 AS_WRITTEN_TRANSFORMER: dict[str, Any] = {"optimizer": "adam", "rate": 1e-4, "epochs": 200, "batch": 16}
@@ -76,12 +76,14 @@ ATTENTION: dict[str, Any] = {"optimizer": "adamw", "rate": 6e-5, "weight_decay":
 class Data(Section):
     """The training images: a folder per wnid, relative to the study.
 
-    `masks`: a folder of the same layout, with masks named like their images; it may be empty.
+    `masks`: a folder of the same layout, with masks named like their images; it may be empty. `generated`: one with
+    images for generated_background, each of its image's size.
     """
 
     images: Annotated[str, Field(min_length=1)]
     masks: Annotated[str, Field(min_length=1)] = "masks"
     mask_format: str = "png"
+    generated: Annotated[str, Field(min_length=1)] = "generated"
 
 
 class Network(Section):
@@ -154,12 +156,12 @@ class Noise(Section):
 
 
 class Optimization(Section):
-    """How weights are sought, whatever is learnt.
+    """The search for weights, whatever is learnt.
 
-    `momentum`: of sgd only. `epochs` or `steps`, not both. `early_stopping`: after so many epochs without a smaller
-    validation loss training ends; null: never. `keep`: the weights of the epoch with the smallest validation loss, or
-    of the last one. `precision`: bfloat16 is torch's autocast. `devices`: GPUs, or processes on the CPU, that share
-    each batch.
+    `momentum`: of sgd only. `epochs` or `steps`, not both. `early_stopping`: the number of epochs without a smaller
+    validation loss after which training ends; null: never. `keep`: the weights of the epoch with the smallest
+    validation loss, or of the last one. `precision`: bfloat16 is torch's autocast. `devices`: GPUs, or processes on
+    the CPU, that share each batch.
     """
 
     optimizer: Literal["sgd", "adam", "adamw"] = "adamw"

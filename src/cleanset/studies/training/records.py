@@ -1,4 +1,4 @@
-"""What a finished training leaves beside its weights: history, record, tests, costs."""
+"""The files of a finished training beside its weights: history, record, costs."""
 
 import json
 import resource

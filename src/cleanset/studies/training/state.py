@@ -1,5 +1,6 @@
 """The state of an unfinished training: written whole after every epoch, refused by a run with other settings."""
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,8 +49,11 @@ class StateFolder:
     def save(self, state: Mapping[str, Any]) -> None:
         """Replace the state; a killed process or a full disk leaves the one before."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        # into memory first: torch's own writer reports a full disk as an error of its own
+        buffer = io.BytesIO()
+        torch.save({"settings": self._settings, "state": dict(state)}, buffer)
         with replacing(self.folder / _FILE) as partial:
-            torch.save({"settings": self._settings, "state": dict(state)}, partial)
+            partial.write_bytes(buffer.getbuffer())
 
 
 def _first_difference(one: Any, other: Any, name: str = "settings") -> tuple[str, Any, Any] | None:

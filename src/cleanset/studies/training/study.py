@@ -9,7 +9,7 @@ from cleanset.studies.robustness.study import Study
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """What the training of a run's fold leaves."""
+    """The files that the training of a run's fold leaves."""
 
     folder: Path
 
@@ -29,7 +29,7 @@ class RunFiles:
 
     @property
     def test(self) -> Path:
-        """What the weights give on each scenario that is tested, by class."""
+        """The answers of the weights on each scenario that is tested, by class."""
         return self.folder / "test.csv"
 
     @property
@@ -69,11 +69,6 @@ class TrainingStudy:
         return self.folder / "data" / "folds.csv"
 
     @property
-    def generated(self) -> Path:
-        """Images with generated backgrounds, in a folder for each wnid, named like the training images."""
-        return self.folder / "generated"
-
-    @property
     def runs(self) -> Path:
         return self.folder / "data" / "runs"
 
@@ -91,7 +86,7 @@ class TrainingStudy:
 
     @property
     def costs(self) -> Path:
-        """Seconds, images a second and peak memory: what differs from run to run, and is no output of DVC's."""
+        """Seconds, images a second and peak memory: they differ from run to run, and DVC does not hold them."""
         return self.folder / "costs"
 
     def run(self, name: str) -> Path:
@@ -99,7 +94,7 @@ class TrainingStudy:
         return self.runs / name
 
     def fold(self, run: str, fold: str) -> RunFiles:
-        """What the training of a run's fold leaves."""
+        """The files that the training of a run's fold leaves."""
         return RunFiles(self.run(run) / fold)
 
     def partial(self, run: str) -> Path:

@@ -90,5 +90,5 @@ def test_generated_images_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match=r"n01443537/9.png: missing; expected an image with a generated background"):
         scenes(example(), "n01443537/9.jpg", "generated_background")
     (tmp_path / FILE).write_bytes(b"no image")
-    with pytest.raises(CleansetError, match=r"n01443537/0.png: cannot be read \(not a PNG\)"):
+    with pytest.raises(CleansetError, match=r"n01443537/0.png: cannot be read \(not a JPEG or PNG\)"):
         scenes(example(), FILE, "generated_background")

@@ -72,7 +72,7 @@ def test_progress_is_reported_by_image(files: list[SegmentedFile]) -> None:
 
 def test_files_that_have_changed_are_refused(files: list[SegmentedFile]) -> None:
     files[0].mask.write_bytes(files[1].mask.read_bytes() + b"\0")
-    with pytest.raises(CleansetError, match=r"masks/n01443537/0.png: changed since stage data read it"):
+    with pytest.raises(CleansetError, match=r"masks/n01443537/0.png: changed since stage data; expected SHA-256 "):
         READ(files[0])
 
 

@@ -67,7 +67,7 @@ class AdversarialTraining(Standard):
 
 @contextmanager
 def _searching(network: nn.Module, *, evaluation: bool) -> Iterator[None]:
-    """Leave the weights without gradients, and the network as it was; in evaluation mode meanwhile, if asked for.
+    """Take no gradients of the weights, in evaluation mode if asked for; at the end all is the same as before.
 
     In training mode, the running means of batch norm follow the images that are sought, too.
     """

@@ -1,4 +1,4 @@
-"""What every recipe has: views of an image, made while it is read, and the loss that is learnt from them."""
+"""The parts of every recipe: views of an image, made while it is read, and the loss that is learnt from them."""
 
 from typing import NamedTuple, Protocol
 
@@ -15,7 +15,7 @@ class Learnt(NamedTuple):
 
 
 class Recipe(Protocol):
-    """What a classifier learns from a batch."""
+    """A way of learning classes from a batch."""
 
     def views(self, images: Tensor) -> Tensor:
         """The views of images, uint8 (n, 3, size, size), as uint8 of shape (n, views, 3, size, size).

@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, Dataset
 from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_regular_file
 from cleanset.files import sha256
-from cleanset.images.codec import decode
 from cleanset.statistics.seeds import change_seed, image_seed
+from cleanset.studies.training.images import read_image
 from cleanset.studies.training.segmentation.label_maps import (
     CLASS_IDS,
     Example,
@@ -74,12 +74,13 @@ class ExampleReader:
         Raises CleansetError for bytes other than those that the study's stage data found, and as the readers of label
         maps and `check_size` do.
         """
-        path = file.folder / file.file
-        try:
-            image: Pixels = np.asarray(decode(_checked(path, file.sha256), ("JPEG", "PNG")).convert("RGB"))
-        except ValueError as error:
-            raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG: remove it") from None
-        return Example(image, self.label_map(file, _checked(file.mask, file.mask_sha256), image))
+        image: Pixels = np.asarray(read_image(file.folder / file.file, file.sha256).convert("RGB"))
+        mask = read_regular_file(file.mask)
+        if sha256(mask) != file.mask_sha256:
+            raise CleansetError(
+                f"{file.mask}: changed since stage data; expected SHA-256 {file.mask_sha256}: run dvc repro"
+            )
+        return Example(image, self.label_map(file, mask, image))
 
     def label_map(self, file: SegmentedFile, mask: bytes, image: Pixels) -> Labels:
         """The label map in the bytes of a mask, checked against its image."""
@@ -90,13 +91,6 @@ class ExampleReader:
             labels = read_label_map(mask, self.mask_format, label_of(file.class_index, self.classes), file.wnid, where)
         check_size(labels, image, where)
         return labels
-
-
-def _checked(path: Path, digest: str) -> bytes:
-    data = read_regular_file(path)
-    if sha256(data) != digest:
-        raise CleansetError(f"{path}: changed since stage data read it; expected the same bytes: run dvc repro")
-    return data
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from cleanset.errors import CleansetError
-from cleanset.exports.folder import read_regular_file
-from cleanset.images.codec import decode
 from cleanset.statistics.seeds import image_seed
 from cleanset.studies.robustness.scenarios.changes import PLACING, Placing, scenario_image
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM, ScenarioDefinition
+from cleanset.studies.training.images import generated_file, read_image
 from cleanset.studies.training.params import ORIGINAL
 from cleanset.studies.training.segmentation.label_maps import (
     BACKGROUND,
@@ -26,7 +25,7 @@ from cleanset.studies.training.segmentation.label_maps import (
 class Scenes:
     """Everything that scenarios need besides an image and its mask: the arguments of `scenario_image`.
 
-    `generated`: a folder with the generated images, <wnid>/<name>.png, each of its image's size.
+    `generated`: a folder with the generated images, named like the training images, each of its image's size.
     """
 
     seed: int = 0
@@ -86,16 +85,8 @@ class Scenes:
                 f"{GENERATED}: no folder of generated images; expected one in data.generated: name it, or leave the "
                 "scenario out"
             )
-        path = self.generated / Path(file).with_suffix(".png")
-        try:
-            pixels: Pixels = np.asarray(decode(read_regular_file(path), ("PNG",)).convert("RGB"))
-        except FileNotFoundError:
-            raise CleansetError(
-                f"{path}: missing; expected an image with a generated background for each image that is tested: make "
-                f"it, or leave {GENERATED} out"
-            ) from None
-        except ValueError as error:
-            raise CleansetError(f"{path}: cannot be read ({error}); expected a whole PNG: make it again") from None
+        path = generated_file(self.generated, file)
+        pixels: Pixels = np.asarray(read_image(path).convert("RGB"))
         if pixels.shape != example.image.shape:
             height, width = example.image.shape[:2]
             raise CleansetError(

@@ -75,6 +75,7 @@ class Segmentation:
         everything = read_table(study.images, TRAINING_IMAGES, ["file", "class_index"])
         all_classes = tuple(sorted(set(everything["class_index"].tolist())))
         scenarios = run.tests if len(data.left_out) else []
+        generated = study.folder / params.data.generated
         return cls(
             data.name,
             build_network(run.network, len(data.classes), study.edition.folder, run.seed).to(data.device),
@@ -88,7 +89,7 @@ class Segmentation:
             params.workers,
             data.share,
             scenarios,
-            Scenes(params.seed, photographs=photographs_for(study, scenarios), generated=study.generated),
+            Scenes(params.seed, photographs=photographs_for(study, scenarios), generated=generated),
         )
 
     def __post_init__(self) -> None:

@@ -92,7 +92,7 @@ def _stopping(measured: Iterator[Facts], pool: ProcessPoolExecutor) -> Iterator[
 
 
 def facts(folders: Folders, image: tuple[str, str]) -> Facts:
-    """What is known of an image, given by file and wnid. Raises CleansetError as `run` does."""
+    """The facts of an image, given by file and wnid. Raises CleansetError as `run` does."""
     file, wnid = image
     path = folders.images / file
     data = read_regular_file(path)

@@ -113,13 +113,13 @@ def task_of(data: FoldData) -> FoldTask:
     return Classification.of_fold(data)
 
 
-def _report(move: Callable[..., None], done: Progress) -> None:
-    move(done.step, done.steps, epoch=done.epoch, loss=done.loss, rate=done.images_per_second)
+def _report(move: Callable[[int, int, int, float, float], None], done: Progress) -> None:
+    move(done.step, done.steps, done.epoch, done.loss, done.images_per_second)
 
 
 @contextmanager
 def deterministic(threads: int) -> Iterator[None]:
-    """Compute with so many threads and without anything that differs from run to run, where torch can do without.
+    """Compute with that number of threads, and with nothing that differs from run to run where torch has a way.
 
     Interpolation on a GPU has no such way back; torch then warns.
     """
