@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from cleanset.edition.params import read_params
-from cleanset.evaluation.run import load
 from cleanset.evaluation.user_model import NetworkError
 from cleanset.files import write_text
 from cleanset.images.preprocessing import ResizeAndCrop
@@ -23,13 +22,13 @@ from cleanset.scoring.shards import Shards, fingerprint
 from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, StoredScores, predictions_table, with_keys
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named
-from cleanset.studies.robustness.further import further_spec
 from cleanset.studies.robustness.images import Sources, images_for
 from cleanset.studies.robustness.names import CLEAN
 from cleanset.studies.robustness.provenance import changing_code, installed_versions
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.shown_pixels import RecordedImages
 from cleanset.studies.robustness.study import AnswerFiles, Study
+from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import write_table
 
 CheckClean = Callable[[pd.DataFrame, pd.DataFrame], None]
@@ -175,12 +174,12 @@ def run(study: Study, role: str, family: str | None = None) -> None:
     for each in FAMILIES if family is None else [family_named(family)]:
         of_all = change_plan(each, sources, wanted)
         # with images: own a model sees its own set alone
-        of_role = replace(of_all, images=images_for(of_all.images, wanted.images, role))
+        of_role = replace(of_all, images=images_for(of_all.images, wanted.images, role, wanted.classes_of(role)))
         predict(target, wanted, of_role, sources.files_in(of_role.images))
 
 
 def _further(study: Study, wanted: StudyParams, role: str, settings: Settings) -> tuple[LoadedModel, str]:
     """A further model; its identity where it is one of one's own, whose weights do not tell all."""
     entry = wanted.further_models[role]
-    found = load(further_spec(entry, study.folder, study.edition.folder, role), settings)
+    found = load_further(entry, study.folder, study.edition.folder, role, settings)
     return found.loaded, found.identity if isinstance(entry, str) else ""

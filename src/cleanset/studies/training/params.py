@@ -192,6 +192,7 @@ class Run(Optimization):
     trains on 80 and validates on 20 of 100; n trains n times, each time without one fold. `classes`: wnids,
     or ximagenet_12, the paper's; null: all of the data. `test`: scenarios that the kept weights are tested on, on the
     images left out, or those of the paper's table_2 or table_6; null: that of the run.
+    `max_tested`: of the images left out, the most of each class that are validated and tested on; null: all.
     `trained_on`: the corruptions that the run's operations amount to, which its model is then not tested on as unseen.
     """
 
@@ -208,6 +209,7 @@ class Run(Optimization):
     augmentation: Literal["none", "shift_and_mirror", "random_resized_crop"] = "shift_and_mirror"
     classes: Annotated[list[str], Field(min_length=2)] | None = None
     folds: Annotated[int, Field(ge=0, le=100)] = 1
+    max_tested: Count | None = None
     trained_on: Annotated[list[str], Field(default_factory=list)]
 
     @model_validator(mode="before")

@@ -4,6 +4,7 @@ import json
 import resource
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from cleanset.files import sha256, write_text
 from cleanset.pipelines.modules import Definition, path_of, reached
 from cleanset.studies.robustness.provenance import PLUMBING
 from cleanset.studies.training.loop import Row, Trained
+from cleanset.studies.training.params import Run
 
 LIBRARIES = ("numpy", "opencv-python-headless", "pillow", "timm", "torch", "torchvision")
 LIBRARIES_BY_TASK = {"classification": LIBRARIES, "segmentation": (*LIBRARIES, "segmentation-models-pytorch")}
@@ -79,10 +81,17 @@ def write_record(path: Path, settings: Mapping[str, Any], trained: Trained, weig
     write_text(path, json.dumps(record, indent=2) + "\n")
 
 
-def write_costs(path: Path, trained: Trained, device: torch.device, parameters: float) -> None:
-    """Write seconds, images a second and peak memory of this process, which differ from run to run."""
+def write_costs(path: Path, run: Run, trained: Trained, device: torch.device, parameters: float) -> None:
+    """Write seconds and images a second, of interrupted processes too, and the peak memory of this one.
+
+    They differ from run to run, as does the time at which it finished, in UTC.
+    """
     costs = {
+        "finished": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "device": device_kind(device),
+        "step": int(trained.history[-1]["step"]),
+        "batch": run.batch,
+        "size": run.size,
         "seconds": round(trained.seconds, 3),
         "images": trained.images,
         "images_per_second": round(trained.images / max(trained.seconds, 1e-9), 3),

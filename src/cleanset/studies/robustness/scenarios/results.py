@@ -131,7 +131,7 @@ def read_study(
         for name, seen, seen_images, predictions in answers
     }
     # the regression's closed form needs every cell, so all models must have seen the same images
-    baselines = measures.baselines if is_union else None
+    baselines = measures.baselines if is_union and not images.of_classes else None
     return ScenarioStudy(images, names, found, baselines, measures.inner, measures.trained)
 
 

@@ -89,7 +89,7 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     write_text(files.history, history_csv(trained.history))
     write_text(files.test, tests.to_csv(index=False, lineterminator="\n", float_format="%.9g"))
     write_record(files.record, settings, trained, files.weights, parameters)
-    write_costs(study.cost(name, fold), trained, device, parameters)
+    write_costs(study.cost(name, fold), data.run, trained, device, parameters)
 
 
 class FoldTask(Task[Any], Protocol):
