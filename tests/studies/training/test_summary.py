@@ -10,8 +10,8 @@ import yaml
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
 from cleanset.studies.training import summary as stage
-from cleanset.studies.training.costs import duration
 from cleanset.studies.training.params import Run
+from cleanset.studies.training.planning import duration
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.studies.training.summary import recipe_text
 from tests.report.pages import soup, tables

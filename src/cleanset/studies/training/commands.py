@@ -55,6 +55,25 @@ def summary(study: StudyFolder = HERE) -> None:
 
 
 @app.command()
+def masks(
+    run: Annotated[str, typer.Option("--run", help="Name of a finished run of segmentation.")],
+    folder: Annotated[str, typer.Option("--folder", help="Name of the new folder in the robustness study's masks.")],
+    fold: Annotated[str | None, typer.Option("--fold", help="Fold of the run; without it: the first.")] = None,
+    study: StudyFolder = HERE,
+) -> None:
+    """Make masks for the robustness study's images that have none, by a trained segmentation network."""
+    _choose_instructions()
+    from cleanset.studies.training.segmentation import finished_network
+    from cleanset.studies.training.segmentation.model_masks import ORIGIN
+
+    for line in finished_network.make_masks(_study(study), run, fold, folder).lines():
+        typer.echo(line)
+    typer.echo(
+        f"add to masks in params.yaml of the robustness study: {{folder: {folder}, format: png, origin: {ORIGIN}}}"
+    )
+
+
+@app.command()
 def plan(
     grid: Annotated[str | None, typer.Argument(help="Grid of params.yaml; without it: all runs.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps of each run that are timed.")] = 50,

@@ -1,4 +1,4 @@
-"""The page of costs: time, rate and memory of each run, which differ from run to run and so are no output of DVC's."""
+"""The page of costs: time, rate and memory of each run, which differ from run to run and so lie outside DVC."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from cleanset.studies.attacks.page import TEMPLATES as ATTACK_TEMPLATES
 from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES
 from cleanset.studies.training.finished import FinishedRun
 from cleanset.studies.training.pages import TEMPLATES
+from cleanset.studies.training.planning import duration
 from cleanset.studies.training.study import TrainingStudy
 
 MEBIBYTE = 2**20
@@ -78,17 +79,6 @@ def with_factors(costs: Sequence[Cost]) -> list[Cost]:
         factor = rate / each.images_per_second if each.images_per_second else 1.0
         found.append(replace(each, factor=factor))
     return found
-
-
-def duration(seconds: float) -> str:
-    """A time such as 3 h 8 min 27 s, 12 s or 0.4 s."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
-    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
-    first = next(place for place, (value, _) in enumerate(parts) if value)
-    return " ".join(f"{value} {unit}" for value, unit in parts[first:])
 
 
 def write_costs_page(study: TrainingStudy, runs: Sequence[FinishedRun]) -> None:

@@ -79,6 +79,8 @@ def read_fold(
             f"{study.folds}: of other images than {study.images.name}; expected the same: run dvc repro"
         )
     training, left_out = (_of_classes(images.iloc[rows], run) for rows in rows_of_fold(folds, run.folds, fold))
+    if run.max_tested is not None:
+        left_out = left_out.groupby("class_index").head(run.max_tested).reset_index(drop=True)
     classes = sorted(set(training["class_index"].tolist()))
     wanted = {class_indices()[wnid] for wnid in run.classes or []} - set(classes)
     if wanted:

@@ -108,7 +108,7 @@ def _scenario_charts(scenario: str, runs: Sequence[FinishedRun]) -> list[Chart]:
 
 
 def _measures(histories: Sequence[History]) -> list[str]:
-    """What any of the histories has, losses last."""
+    """The measures that any of the histories has, losses last."""
     names = dict.fromkeys(name for each in histories for name in each.measures)
     return sorted(names, key=lambda name: name == "loss")
 
@@ -119,7 +119,7 @@ def _highest(measure: str) -> float | None:
 
 def words(name: str) -> str:
     """A name with spaces."""
-    return name.replace("_", " ")
+    return name.replace("_", " ").replace("iou", "IoU")
 
 
 def report_pages(
@@ -148,10 +148,11 @@ def report_pages(
 def _index(runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary) -> dict[str, Any]:
     accuracies = _records(summary, "accuracies")
     cells = {(row["run"], row["scenario"]): row for row in accuracies}
-    by_network: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    by_network: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in _records(summary, "runs"):
         if row["task"] == "classification" and row["scenario"] == ORIGINAL:
-            by_network.setdefault((row["network"], row["protocol"]), []).append(row)
+            key = tuple(str(row[name]) for name in ("network", "protocol", "size", "folds"))
+            by_network.setdefault(key, []).append(row)
     return {
         "missing": missing,
         "rows": _records(summary, "runs"),

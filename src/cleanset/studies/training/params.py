@@ -41,8 +41,13 @@ NAMED_TESTS: Mapping[str, list[str]] = {
         ORIGINAL, "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r",
         "random_background", "segmented_image",
     ],
+    "table_6": [
+        ORIGINAL, "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r",
+        "segmented_image", GENERATED,
+    ],
 }  # fmt: skip
-"""Lists that `test` takes by name: originals and the eight scenarios of source 002's table 2, for EX1."""
+"""Lists that `test` takes by name: originals and the eight scenarios of source 002's table 2, for EX1, and of its
+table 6, for EX3."""
 
 TRANSFORMERS = ("vit", "swin", "deit", "beit", "dpt", "test_vit")
 """Beginnings of the names of vision transformers, which source 002 trains in another way."""
@@ -52,17 +57,10 @@ AS_WRITTEN_TRANSFORMER: dict[str, Any] = {"optimizer": "adam", "rate": 1e-4, "ep
 AS_CODED: dict[str, Any] = {"optimizer": "adam", "rate": 1e-3, "epochs": 200, "batch": 128, "folds": 1}
 OF_SOURCE_002: dict[str, Any] = {"size": 224, "schedule": "constant", "augmentation": "none", "keep": "best"}
 
-
-SEGMENTATION_LEVELS = (
-    ORIGINAL, "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r", "segmented_image",
-    GENERATED,
-)  # fmt: skip
-"""The nine scenarios that EX3 is tested in, in the order of table 6; random_background is not among them."""
-
 # the text has the crop, the batch and the length; the rest is that of MMSegmentation's schedule of 40,000 iterations
 AS_WRITTEN_SEGMENTATION: dict[str, Any] = {
     "size": 256, "batch": 4, "steps": 40_000, "schedule": "poly", "augmentation": "none", "keep": "last", "folds": 1,
-    "test": list(SEGMENTATION_LEVELS),
+    "test": NAMED_TESTS["table_6"],
 }  # fmt: skip
 SEGMENTATION_CHOICES = {
     "recipe": ("standard",),
@@ -193,7 +191,8 @@ class Run(Optimization):
     (as_written) or as its published script does (as_coded). `folds`: 0 trains on all images and validates on none; 1
     trains on 80 and validates on 20 of 100; n trains n times, each time without one fold. `classes`: wnids,
     or ximagenet_12, the paper's; null: all of the data. `test`: scenarios that the kept weights are tested on, on the
-    images left out, or those of the paper's table_2; null: that of the run.
+    images left out, or those of the paper's table_2 or table_6; null: that of the run.
+    `max_tested`: of the images left out, the most of each class that are validated and tested on; null: all.
     `trained_on`: the corruptions that the run's operations amount to, which its model is then not tested on as unseen.
     """
 
@@ -210,6 +209,7 @@ class Run(Optimization):
     augmentation: Literal["none", "shift_and_mirror", "random_resized_crop"] = "shift_and_mirror"
     classes: Annotated[list[str], Field(min_length=2)] | None = None
     folds: Annotated[int, Field(ge=0, le=100)] = 1
+    max_tested: Count | None = None
     trained_on: Annotated[list[str], Field(default_factory=list)]
 
     @model_validator(mode="before")

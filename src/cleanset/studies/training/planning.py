@@ -170,23 +170,34 @@ class _Timed:
         return perf_counter()
 
 
+def duration(seconds: float) -> str:
+    """A time such as 3 h 8 min 27 s, 12 s or 0.4 s."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    first = next(place for place, (value, _) in enumerate(parts) if value)
+    return " ".join(f"{value} {unit}" for value, unit in parts[first:])
+
+
 def plan_table(plan: Plan) -> "Table":
     """The plan as a table for the terminal, the sum last."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    table.add_column("run", overflow="fold")
+    table.add_column("run", overflow="fold", min_width=12)
     table.add_column("network", overflow="fold")
-    for name in ("folds", "steps", "images/s", "ms a step", "hours"):
-        table.add_column(name, justify="right")
+    for name in ("folds", "steps", "images/s", "ms a step", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
     for each in plan.runs:
         if each.measured is None:
             table.add_row(each.name, each.network, str(each.folds), "", "", "", "finished")
             continue
         rate = f"{each.images_per_second:,.1f}"
-        step, hours = f"{1000 * each.measured.step:,.1f}", f"{each.seconds / HOUR:,.2f}"
-        table.add_row(each.name, each.network, str(each.folds), f"{each.steps:,}", rate, step, hours)
-    table.add_row("all", "", "", "", "", "", f"{plan.hours:,.2f}", style="bold")
+        step = f"{1000 * each.measured.step:,.1f}"
+        table.add_row(each.name, each.network, str(each.folds), f"{each.steps:,}", rate, step, duration(each.seconds))
+    table.add_row(f"all: {plan.hours:,.2f} hours", "", "", "", "", "", duration(plan.hours * HOUR), style="bold")
     return table
 
 

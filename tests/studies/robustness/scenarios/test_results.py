@@ -12,12 +12,13 @@ from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import MeasureLine, StudiedImages
 from cleanset.studies.robustness.scenarios.measures import score
-from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
+from cleanset.studies.robustness.scenarios.params import ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.scenarios.results import (
     ScenarioAnswers,
     ScenarioStudy,
     cells_of,
     read_answers,
+    read_study,
     regression_of,
     score_parts,
 )
@@ -109,6 +110,44 @@ def test_score_needs_two_scenarios_and_two_classes() -> None:
 def test_without_scenarios_only_the_nulls_are_measured() -> None:
     assert {each.measure for each in study(()).lines()} == {"accuracy_clean", "accuracy_unchanged"}
     assert regression_of(study(()), cells_of(study(())), (None, None, None)) is None
+
+
+def test_masks_of_several_origins_are_kept_apart() -> None:
+    given = replace(study(), origins=np.array(["model", "person", "person", "model", "model", "model"], object))
+    table = given.tables()["scenario_origins"]
+    assert table.columns.tolist() == ["model", "scenario", "origin", "images", "correct", "accuracy"]
+    assert len(table) == 2 * 4 * 2
+    row = table[(table["model"] == "b") & (table["scenario"] == "image_grey") & (table["origin"] == "person")].iloc[0]
+    correct = given.answers["b"].correct[1:3, 1].sum()
+    assert (row["images"], row["correct"], row["accuracy"]) == (2, correct, correct / 2)
+    # what was measured before stays the same
+    pd.testing.assert_frame_equal(given.tables()["scenario_accuracies"], study().tables()["scenario_accuracies"])
+
+
+def test_masks_of_one_origin_have_no_table_of_origins() -> None:
+    assert "scenario_origins" not in replace(study(), origins=np.array(["person"] * 6, object)).tables()
+    assert "scenario_origins" not in study().tables()
+
+
+def test_origins_are_read_with_the_answers() -> None:
+    files = ["a.png", "b.png", "c.png"]
+    rows = [(file, change, [index] * 5, index) for index, file in enumerate(files) for change in (CLEAN, UNCHANGED)]
+    predictions = pd.DataFrame(rows, columns=["file", "change", "top5_class", "class_of_edition"])
+    images = pd.DataFrame({"file": files, "class_index": [0, 1, 2], "origin": ["person", "model", "person"]})
+    known = StudiedImages(np.arange(3), [["a"], ["a"], ["b"]], ["a", "b"], Bootstrap(resamples=40))
+    seen = [("a", np.array([True, True, False])), ("b", np.array([False, False, True]))]
+    found = read_study(
+        Scenarios.model_validate({}),
+        ScenarioMeasures.model_validate({}),
+        [
+            (name, each, images[each], predictions[predictions["file"].isin(images[each]["file"])])
+            for name, each in seen
+        ],
+        known,
+        is_union=False,
+    )
+    assert found.origins is not None
+    assert found.origins.tolist() == ["person", "model", "person"]
 
 
 def test_cells_and_regression() -> None:

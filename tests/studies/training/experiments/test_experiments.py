@@ -165,3 +165,11 @@ def test_rows_in_another_order_give_the_same() -> None:
     tests = counted(COUNTS)
     mixed = tests.iloc[np.random.default_rng(0).permutation(len(tests))]
     pd.testing.assert_frame_equal(gains(pairs(RUNS), fold_accuracies(mixed)), gains(pairs(RUNS), BY_FOLD))
+
+
+def test_folds_that_agree_have_an_interval_over_images() -> None:
+    """24 of 30 minus 21 of 30 twice over: Newcombe's for 48 and 42 of 60."""
+    counts = {("one", "blur_object"): (7, 7, 7), ("two", "blur_object"): (8, 8, 8)}
+    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts))).to_dict("records")
+    assert row["interval"] == "images"
+    assert row["low"] < 0 < 0.1 < row["high"]

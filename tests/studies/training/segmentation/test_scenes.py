@@ -9,11 +9,12 @@ from PIL import Image
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.changes import Placing
 from cleanset.studies.robustness.scenarios.params import SCENARIOS
-from cleanset.studies.training.params import SEGMENTATION_LEVELS
+from cleanset.studies.training.params import NAMED_TESTS
 from cleanset.studies.training.segmentation.label_maps import Example, regions_of_labels
 from cleanset.studies.training.segmentation.scenes import Scenes
 from tests.studies.training.segmentation.drawn import draw
 
+LEVELS = NAMED_TESTS["table_6"]
 FILE = "n01443537/0.png"
 PHOTOGRAPH = np.full((60, 80, 3), (10, 20, 250), np.uint8)
 
@@ -24,13 +25,13 @@ def example(label: int = 2) -> Example:
 
 
 def test_the_nine_levels_are_those_of_table_6() -> None:
-    assert len(SEGMENTATION_LEVELS) == 9
-    assert SEGMENTATION_LEVELS[0] == "original"
-    assert set(SEGMENTATION_LEVELS[1:]) < set(SCENARIOS)
-    assert "random_background" not in SEGMENTATION_LEVELS
+    assert len(LEVELS) == 9
+    assert LEVELS[0] == "original"
+    assert set(LEVELS[1:]) < set(SCENARIOS)
+    assert "random_background" not in LEVELS
 
 
-@pytest.mark.parametrize("name", [each for each in SEGMENTATION_LEVELS if each != "generated_background"])
+@pytest.mark.parametrize("name", [each for each in LEVELS if each != "generated_background"])
 def test_where_the_object_stays_so_do_its_labels(name: str) -> None:
     found = Scenes(seed=3)(example(), FILE, name)
     assert (found.labels == example().labels).all()

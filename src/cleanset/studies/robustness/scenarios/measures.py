@@ -44,12 +44,12 @@ class RobustnessScore:
 
 def accuracy_by_cell(predictions: pd.DataFrame) -> pd.DataFrame:
     """Images, correct ones and accuracy by model, scenario and class_index, sorted; `correct` is a column of bools."""
-    return _accuracy(predictions, CELL)
+    return accuracy_by(predictions, CELL)
 
 
 def accuracy_by_scenario(predictions: pd.DataFrame) -> pd.DataFrame:
     """Images, correct ones and accuracy by model and scenario, sorted; `correct` is a column of bools."""
-    return _accuracy(predictions, CELL[:2])
+    return accuracy_by(predictions, CELL[:2])
 
 
 def squared_deviations(accuracies: Floats, mu: float | Floats) -> Floats:
@@ -131,8 +131,8 @@ def _named(rows: pd.DataFrame) -> str:
     return ", ".join(named[:SHOWN_CELLS]) + (f", ... ({len(named):,})" if len(named) > SHOWN_CELLS else "")
 
 
-def _accuracy(predictions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """The number of rows, the sum of `correct` and their ratio, by the keys, sorted."""
+def accuracy_by(predictions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Images, correct ones and accuracy by the keys, sorted; `correct` is a column of bools."""
     grouped = predictions.groupby(keys, sort=True)["correct"]
     table = pd.DataFrame({"images": grouped.size(), "correct": grouped.sum().astype("int64")})
     table["accuracy"] = table["correct"] / table["images"]

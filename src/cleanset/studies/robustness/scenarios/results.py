@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from cleanset.studies.robustness.sampled import Definition, mean_of, sampled_mea
 from cleanset.studies.robustness.scenarios.measures import (
     Floats,
     Inner,
+    accuracy_by,
     accuracy_by_cell,
     sampled_score,
     squared_deviations,
@@ -54,6 +55,7 @@ class ScenarioStudy:
     """The answers of all models in the scenarios; `baselines`: what the regression compares with, None without it.
 
     `inner`: the inner part of Score; `trained`: for it, by model and scenario, accuracies of networks trained on each.
+    `origins`: of each image's mask; None for published images.
     """
 
     images: StudiedImages
@@ -62,6 +64,7 @@ class ScenarioStudy:
     baselines: Baselines | None = None
     inner: Inner = "classes"
     trained: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    origins: npt.NDArray[np.object_] | None = None
 
     def lines(self) -> Iterator[MeasureLine]:
         """Every measure of every model on every selection."""
@@ -72,9 +75,14 @@ class ScenarioStudy:
         return self.images.differences(self.measured, COMPARED)
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Accuracy by model, scenario and class; the parts of Score; the regression, if it has baselines."""
+        """Accuracy by model, scenario and class; the parts of Score; the regression, if it has baselines.
+
+        Where masks have several origins, accuracy by these, too.
+        """
         cells = cells_of(self)
         found = {"scenario_accuracies": cells}
+        if self.origins is not None and len(set(self.origins)) > 1:
+            found["scenario_origins"] = accuracy_by_origin(self)
         if self.scenarios and len(cells):
             found["scenario_scores"] = score_parts(self)
         base, regression = self.baselines, None
@@ -126,13 +134,16 @@ def read_study(
 ) -> ScenarioStudy:
     """The scenarios of the params, with the answers to them; `is_union`: all models saw all images."""
     names = wanted.expanded()
-    found = {
-        name: read_answers(seen_images, predictions, names, measures.answers, seen)
-        for name, seen, seen_images, predictions in answers
-    }
+    found, origins = dict[str, ScenarioAnswers](), None
+    for name, seen, seen_images, predictions in answers:
+        found[name] = read_answers(seen_images, predictions, names, measures.answers, seen)
+        if "origin" in seen_images:
+            origins = np.full(len(seen), "", object) if origins is None else origins
+            # a model may have seen only its own set's images
+            origins[seen] = seen_images["origin"]
     # the regression's closed form needs every cell, so all models must have seen the same images
     baselines = measures.baselines if is_union and not images.of_classes else None
-    return ScenarioStudy(images, names, found, baselines, measures.inner, measures.trained)
+    return ScenarioStudy(images, names, found, baselines, measures.inner, measures.trained, origins)
 
 
 def read_answers(
@@ -160,14 +171,27 @@ def cells_of(study: ScenarioStudy) -> pd.DataFrame:
 
     Of the first of the study's selections.
     """
+    return accuracy_by_cell(_predictions(study, class_index=study.images.classes))
+
+
+def accuracy_by_origin(study: ScenarioStudy) -> pd.DataFrame:
+    """Images, correct ones and accuracy by model, scenario (unchanged is one) and origin of the masks, sorted.
+
+    Of the first of the study's selections.
+    """
+    return accuracy_by(_predictions(study, origin=study.origins), ["model", "scenario", "origin"])
+
+
+def _predictions(study: ScenarioStudy, **columns: npt.NDArray[Any] | None) -> pd.DataFrame:
+    """A row for each model, scenario and image: model, scenario, correct, and the columns, which are by image."""
     images, parts = study.images, []
     for role, answers in study.answers.items():
         chosen = images.selected(images.selections[0], role)
+        given = {name: values[chosen] for name, values in columns.items() if values is not None}
         for place, name in enumerate([UNCHANGED, *study.scenarios]):
             correct = answers.unchanged if name == UNCHANGED else answers.correct[:, place - 1]
-            rows = {"model": role, "scenario": name, "class_index": images.classes[chosen], "correct": correct[chosen]}
-            parts.append(pd.DataFrame(rows))
-    return accuracy_by_cell(pd.concat(parts, ignore_index=True))
+            parts.append(pd.DataFrame({"model": role, "scenario": name, **given, "correct": correct[chosen]}))
+    return pd.concat(parts, ignore_index=True)
 
 
 def score_parts(study: ScenarioStudy) -> pd.DataFrame:

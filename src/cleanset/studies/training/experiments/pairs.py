@@ -70,7 +70,7 @@ def pairs(runs: Iterable[ComparedRun]) -> list[Pair]:
 def gains(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
     """EX2's accuracy on its scenario minus EX1's, by network and scenario, as mean over the folds that both have.
 
-    The interval is over folds, or over images for one fold; `by_fold`: rows of `fold_accuracies`.
+    The interval is over folds, or over images for one fold and for folds that agree. `by_fold`: of `fold_accuracies`.
     """
     rows = []
     for pair in found:
@@ -92,12 +92,12 @@ def gains(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
 
 def _interval(both: pd.DataFrame, differences: np.ndarray) -> tuple[Interval, str]:
     """The interval of a mean difference within -1 to 1, and what it is over."""
-    if len(differences) > 1:
+    # folds that agree by chance would have an interval without a width
+    if len(differences) > 1 and np.ptp(differences) > 0:
         found = fold_interval(differences, tested_to_trained(len(differences)))
         return Interval(max(-1.0, found.low), min(1.0, found.high)), "folds"
-    (row,) = both.to_dict("records")
-    counts = row["correct"], row["images"], row["correct_other"], row["images_other"]
-    return unpaired_difference(*map(int, counts)), "images"
+    sums = both[["correct", "images", "correct_other", "images_other"]].sum()
+    return unpaired_difference(*sums.astype(int).tolist()), "images"
 
 
 def table_2(found: Iterable[Pair], by_fold: pd.DataFrame) -> pd.DataFrame:
