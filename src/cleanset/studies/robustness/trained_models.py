@@ -108,7 +108,7 @@ def normalised(source: str, name: str, classes: int, size: int, weights: Path | 
     all are new, drawn from torch's global generator. Raises CleansetError for a name that the library does not have.
     """
     if source == "torchvision":
-        return nn.Sequential(Normalise(MEAN, STD), _of_torchvision(name, classes, weights))
+        return nn.Sequential(Normalise(MEAN, STD), _of_torchvision(name, classes, size, weights))
     if source != "timm" or ":" in name or not timm.is_model(name.partition(".")[0]):
         raise CleansetError(f"{source}:{shown(name)}: no such network; expected a name of timm {timm.__version__}")
     config: Any = timm.get_pretrained_cfg(name)
@@ -134,7 +134,7 @@ def _of_timm(name: str, classes: int, size: int, weights: Path | None) -> nn.Mod
     return network
 
 
-def _of_torchvision(text: str, classes: int, weights: Path | None) -> nn.Module:
+def _of_torchvision(text: str, classes: int, size: int, weights: Path | None) -> nn.Module:
     from cleanset.scoring.weight_files import read_tensors
 
     name = text.partition(".")[0]
@@ -144,6 +144,8 @@ def _of_torchvision(text: str, classes: int, weights: Path | None) -> nn.Module:
     if name in ("googlenet", "inception_v3"):
         # their second classifiers are no part of what is scored
         options = {"aux_logits": False, "init_weights": weights is None}
+    if name.startswith("vit_") and weights is None:
+        options = {"image_size": size}
     network: nn.Module = torchvision_models.get_model(name, weights=None, num_classes=classes, **options)
     if weights is not None:
         wanted = network.state_dict()

@@ -1,4 +1,4 @@
-"""The page of costs: time, rate and memory of each run, which differ from run to run and so are no output of DVC's."""
+"""The page of costs: time, rate and memory of each run, which differ from run to run and so lie outside DVC."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -50,7 +50,7 @@ class FinishedRun:
         return float(self.folds[0].record["parameters_in_millions"])
 
     def compared(self) -> ComparedRun:
-        """What it is compared by with runs on other scenarios."""
+        """The run with all that it is compared by with runs on other scenarios."""
         settings = self.run.model_dump(mode="json", exclude=NOT_COMPARED)
         # as text: sections within have no order of their own
         texts = {key: json.dumps(value, sort_keys=True) for key, value in settings.items()}

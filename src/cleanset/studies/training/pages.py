@@ -108,7 +108,7 @@ def _scenario_charts(scenario: str, runs: Sequence[FinishedRun]) -> list[Chart]:
 
 
 def _measures(histories: Sequence[History]) -> list[str]:
-    """What any of the histories has, losses last."""
+    """The measures that any of the histories has, losses last."""
     names = dict.fromkeys(name for each in histories for name in each.measures)
     return sorted(names, key=lambda name: name == "loss")
 

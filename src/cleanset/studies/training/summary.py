@@ -27,7 +27,7 @@ from cleanset.studies.training.study import TrainingStudy
 DIGITS = 6
 """Decimals of numbers in tables and metrics: processors differ in the last digits of sums."""
 TRAINED = "trained.yaml"
-"""What the robustness study takes as `measures.scenarios.trained`."""
+"""The file with what the robustness study takes as `measures.scenarios.trained`."""
 LEVELS = 255
 """Distances in an image's values are shown as fractions of this."""
 
