@@ -34,7 +34,7 @@ def test_ex1_and_ex2_of_the_page_are_a_pair(repository: Path) -> None:
 
 
 def test_the_further_model_of_the_page(repository: Path) -> None:
-    content = yaml.safe_load(re.sub(r"[0-9a-f]{6}…", SHA256, blocks(repository, "yaml", PAGE)[2]))
+    content = yaml.safe_load(re.sub(r"[0-9a-f]{6}…", SHA256, blocks(repository, "yaml", PAGE)[-1]))
     model = TypeAdapter(FurtherModel).validate_python(content["further_models"]["mine"])
     assert isinstance(model, Model)
     assert model.is_pinned

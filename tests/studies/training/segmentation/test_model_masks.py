@@ -76,6 +76,9 @@ def test_a_mask_is_the_networks_object(tmp_path: Path) -> None:
 def test_masks_of_a_crop_lie_in_the_original() -> None:
     whole = in_original(np.array([[True, False]]), (1, 2, 3, 3))
     assert whole.tolist() == [[False] * 3, [False] * 3, [False, True, False]]
+    wider = in_original(np.array([[True, False]]), (1, 2, 3, 3), (5, 4))
+    assert wider.shape == (4, 5)
+    assert np.argwhere(wider).tolist() == [[2, 1]]
 
 
 def test_a_folder_that_has_masks_is_not_overwritten(tmp_path: Path) -> None:
@@ -83,6 +86,14 @@ def test_a_folder_that_has_masks_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "predicted" / "mask.png").write_bytes(b"")
     with pytest.raises(CleansetError, match="there is something already; expected a new or empty folder"):
         write_model_masks(tmp_path / "predicted", images(), red, CLASSES, {})
+
+
+def test_a_folder_without_masks_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match="no mask to write: every image has a mask; expected images that get one"):
+        write_model_masks(tmp_path / "predicted", [], red, CLASSES, {})
+    with pytest.raises(CleansetError, match="no mask to write: 1 image without one, in which it finds no object;"):
+        write_model_masks(tmp_path / "predicted", images()[1:2], red, CLASSES, {})
+    assert not (tmp_path / "predicted").exists()
 
 
 def test_the_object_is_where_its_class_is_more_probable_than_background() -> None:

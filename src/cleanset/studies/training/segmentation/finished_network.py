@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from torch import nn
 
 from cleanset.dataset.ilsvrc import class_indices
+from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, read_text, sha256
 from cleanset.images.boxes import box_of
@@ -32,7 +33,7 @@ from cleanset.studies.training.segmentation.model_masks import (
 )
 from cleanset.studies.training.segmentation.task import build_network, image_logits
 from cleanset.studies.training.study import TrainingStudy
-from cleanset.tables import read_table
+from cleanset.tables import INDEX, read_table
 from cleanset.validation import check_known, first_problem, shown
 
 NO_MASK = "no_mask"
@@ -92,14 +93,24 @@ def unmasked_images(study: TrainingStudy) -> list[UnmaskedImage]:
     images, masks = read_table(robustness.images, STUDY_IMAGES), read_table(robustness.masks_table, MASKS)
     without = set(masks.loc[masks["left_out"] == NO_MASK, "file"])
     files = files_of(study.edition, images)
-    read, found = SetImages(files), []
+    read, sizes, found = SetImages(files), _sizes(study.edition), []
     for row in images[images["file"].isin(without)].to_dict("records"):
         # bound here: a closure would read the last file only
         def pixels(file: str = str(row["file"])) -> Pixels:
             return np.asarray(read(file).convert("RGB"))
 
-        found.append(UnmaskedImage(str(row["image_id"]), int(row["class_index"]), pixels, box_of(row["crop"])))
+        image_id = str(row["image_id"])
+        crop, size = box_of(row["crop"]), sizes.get(image_id)
+        found.append(UnmaskedImage(image_id, int(row["class_index"]), pixels, crop, size))
     return found
+
+
+def _sizes(edition: Edition) -> dict[str, tuple[int, int]]:
+    """Width and height of every image of the edition's index by image id; empty without the index."""
+    if not edition.index.is_file():
+        return {}
+    index = read_table(edition.index, INDEX, ["image_id", "width", "height"])
+    return dict(zip(index["image_id"], zip(index["width"], index["height"], strict=True), strict=True))
 
 
 def make_masks(study: TrainingStudy, run: str, fold: str | None, folder: str) -> MaskCounts:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from PIL import Image
 
+from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 from cleanset.images.boxes import Box
 from cleanset.studies.robustness.scenarios.masks import Mask
@@ -28,12 +29,16 @@ OwnLogits = Callable[[Pixels, int], Mask]
 
 
 class UnmaskedImage(NamedTuple):
-    """An image without a mask: the pixels of its file, and the crop of the original that the file holds, if any."""
+    """An image without a mask: the pixels of its file, and the crop of the original that the file holds, if any.
+
+    `size`: width and height of the original; None where they are not known.
+    """
 
     image_id: str
     class_index: int
     read: Callable[[], Pixels]
     crop: Box | None
+    size: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -68,7 +73,7 @@ def write_model_masks(
 ) -> MaskCounts:
     """Write a PNG of one bit a pixel for each image, named by its id, and MADE_WITH; all of the folder or nothing.
 
-    Raises CleansetError unless `folder` is new or empty.
+    Raises CleansetError unless `folder` is new or empty, and for no image, or none in which an object is found.
     """
     counts = MaskCounts()
     with new_folder(folder) as partial:
@@ -83,18 +88,22 @@ def write_model_masks(
             elif mask.all():
                 counts.no_background += 1
             else:
-                (partial / f"{image.image_id}.png").write_bytes(mask_png(in_original(mask, image.crop)))
+                (partial / f"{image.image_id}.png").write_bytes(mask_png(in_original(mask, image.crop, image.size)))
                 counts.written += 1
+        if not counts.written:
+            reasons = ", ".join(counts.lines()[1:]) or "every image has a mask"
+            raise CleansetError(f"{folder}: no mask to write: {reasons}; expected images that get one")
         write_text(partial / MADE_WITH, json.dumps(dict(made_with), indent=2, sort_keys=True) + "\n")
     return counts
 
 
-def in_original(mask: Mask, crop: Box | None) -> Mask:
-    """The mask of a crop in the original image, as far as the crop reaches: nothing is known beyond it."""
+def in_original(mask: Mask, crop: Box | None, size: tuple[int, int] | None = None) -> Mask:
+    """The mask of a crop in the original image of that size; without a size, as far as the crop reaches."""
     if crop is None:
         return mask
     left, top, right, bottom = crop
-    whole = np.zeros((bottom, right), np.bool_)
+    width, height = (right, bottom) if size is None else size
+    whole = np.zeros((height, width), np.bool_)
     whole[top:bottom, left:right] = mask
     return whole
 
