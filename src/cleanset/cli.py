@@ -15,6 +15,7 @@ from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
 from cleanset.studies.realness import commands as study_cli
 from cleanset.studies.robustness import commands as robustness_cli
+from cleanset.studies.training import commands as training_cli
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -536,7 +537,8 @@ def models(
     """Show, add, remove or pin the models of an edition.
 
     Shows source, preprocessing and weights, with the SHA-256 of the weights
-    on disk, in params.yaml and in the stored scores.
+    on disk, in params.yaml and in the stored scores; then the further models
+    of the study of robustness, with the corruptions they were trained on.
 
     With --which timm: scores the images of a published list with every
     ResNet-50 of timm whose weights are available, to find the list's model.
@@ -562,10 +564,15 @@ def models(
     if pin:
         ensemble.pin(here)
     listed = ensemble.members(here)
+    from cleanset.studies.robustness import further_table
+
+    further = further_table.further_members(here)
     if as_json:
-        print(ensemble.as_json(listed))
-    else:
-        Console().print(ensemble.as_table(listed))
+        typer.echo(ensemble.as_json(listed, further_table.as_objects(further)))
+        return
+    Console().print(ensemble.as_table(listed))
+    if further:
+        Console().print(further_table.as_table(further))
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -659,6 +666,7 @@ robustness_cli.app.add_typer(attacks_cli.app)
 app.add_typer(robustness_cli.app, name="robustness", rich_help_panel=TOOLS)
 app.add_typer(attacks_cli.tools, name="attacks", rich_help_panel=TOOLS)
 app.add_typer(contest_cli.app, name="contest", rich_help_panel=TOOLS)
+app.add_typer(training_cli.app, name="training", rich_help_panel=TOOLS)
 app.add_typer(study_cli.app, name="study", rich_help_panel=TOOLS)
 
 
@@ -667,11 +675,12 @@ EXTRAS = {
     "text": ("onnxruntime", "rapidocr"),
     "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
     "attacks": ("eagerpy", "foolbox", "lpips"),
+    "training": ("segmentation_models_pytorch",),
 }
 """The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
 OF_EXTRAS = (
     "evaluate: any torch and timm; build: what the stages need; review: the review page; "
-    "robustness and attacks: studies"
+    "robustness, attacks and training: studies"
 )
 
 

@@ -27,6 +27,7 @@ PLUMBING = {
     "cleanset.studies.contest.commands": "calls the stage",
     "cleanset.studies.realness.commands": "calls the stage",
     "cleanset.studies.robustness.commands": "calls the stage",
+    "cleanset.studies.training.commands": "calls the stage",
     "cleanset.options": "options of commands",
     "cleanset.edition": "reads params.yaml, whose keys stages name, and knows where files lie",
     "cleanset.dataset.archives": "finds images; what is read is checked by SHA-256",

@@ -56,7 +56,7 @@ def test_groups_stand_for_their_members(tmp_path: Path) -> None:
 
 
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
-    (text,) = blocks(repository, "yaml", "docs/robustness.md")
+    _, text = blocks(repository, "yaml", "docs/robustness.md")
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
     assert params.section(CorruptionMeasures).trained_on == {"corruption_robust": ["noise"]}
     assert len(params.section(Corruptions).changes()) == 40

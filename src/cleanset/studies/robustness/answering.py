@@ -95,8 +95,8 @@ def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePl
 
 
 def plan_for(plan: ChangePlan, wanted: StudyParams, name: str) -> ChangePlan:
-    """The plan of the images that a model sees: with `images: own` those of its own set alone."""
-    return replace(plan, images=images_for(plan.images, wanted.images, name))
+    """The plan of the images that a model sees: of its own classes, and with `images: own` of its own set, alone."""
+    return replace(plan, images=images_for(plan.images, wanted.images, name, wanted.classes_of(name)))
 
 
 def predict(

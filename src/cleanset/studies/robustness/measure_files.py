@@ -18,8 +18,8 @@ OFFICIAL = "official"
 REMEDY = "run dvc checkout measure to restore it, or dvc repro measure"
 
 TEXTS = frozenset((
-    "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL, "other",
-    "part", "problem", "scenario", "selection", "source", "stars",
+    "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL, "origin",
+    "other", "part", "problem", "scenario", "selection", "source", "stars",
 ))  # fmt: skip
 """The columns of text; all others hold numbers."""
 
@@ -49,11 +49,12 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "ms": "mean square",
     "notice": "what a reader of the numbers has to know",
     OFFICIAL: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
+    "origin": "who made the masks: `person`, `generator` or `model`",
     "other": "the model whose measure is subtracted",
     "p": "the probability of so large a value by chance; of a difference, from the exact sign test over the images",
     "p_holm": "p after Holm's correction for all differences of the measure on the selection",
     "parameters": "the number of the model's parameters",
-    "part": "`external`, over scenarios, or `internal`, over classes",
+    "part": "`external`, over scenarios, or `internal`, over classes or networks trained on each scenario",
     "problem": "why there is no value",
     "scenario": "a scenario, or `unchanged`",
     "selection": "`union`, `own` or `common`",

@@ -8,7 +8,6 @@ from pyarrow import parquet
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
-from cleanset.evaluation.run import load
 from cleanset.machine import available_cores
 from cleanset.scoring.engine import settings_for
 from cleanset.scoring.models import load_model
@@ -17,11 +16,11 @@ from cleanset.studies.robustness.answers import StoredScores, predictions_table
 from cleanset.studies.robustness.digests import DigestRun, TakenDigests, read_digests
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, family_named
 from cleanset.studies.robustness.family import Family
-from cleanset.studies.robustness.further import further_spec
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.settings import read_study_params
 from cleanset.studies.robustness.single_pass import FAILURES, MAX_PARAMETERS
 from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.trained_models import load_further
 
 
 def run(study: Study, role: str, family: str | None = None) -> None:
@@ -65,7 +64,7 @@ class StudyModels:
             if self.settings.precision == "float64":
                 check = StoredScores(edition, role)
         else:
-            found = load(further_spec(further, self._study.folder, edition.folder, role), self.settings)
+            found = load_further(further, self._study.folder, edition.folder, role, self.settings)
             # the weights of a model of one's own do not tell all
             model, identity = found.loaded, found.identity if isinstance(further, str) else ""
         classes = self._params.dataset.class_list()
