@@ -280,6 +280,12 @@ def evaluate(
         Path | None, typer.Option(help="Instead of a set: a CSV list of images and classes, read from the edition.")
     ] = None,
     role: Annotated[str | None, typer.Option(help="With --images: only the rows of this model.")] = None,
+    restricted: Annotated[
+        bool,
+        typer.Option(
+            "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
+        ),
+    ] = False,
     precision: Annotated[
         str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
     ] = None,
@@ -311,7 +317,18 @@ def evaluate(
     from cleanset.evaluation import command, terminal
 
     wanted = command.Wanted(
-        images_of, model or [], architecture, images, role, precision, device, out, predictions or [], report, hub
+        images_of,
+        model or [],
+        architecture,
+        images,
+        role,
+        precision,
+        device,
+        out,
+        predictions or [],
+        report,
+        hub,
+        restricted,
     )
     measured, rows = command.run(Edition(edition), wanted)
     if as_json:
@@ -520,7 +537,8 @@ def models(
     """Show, add, remove or pin the models of an edition.
 
     Shows source, preprocessing and weights, with the SHA-256 of the weights
-    on disk, in params.yaml and in the stored scores.
+    on disk, in params.yaml and in the stored scores; then the further models
+    of the study of robustness, with the corruptions they were trained on.
 
     With --which timm: scores the images of a published list with every
     ResNet-50 of timm whose weights are available, to find the list's model.
@@ -546,10 +564,15 @@ def models(
     if pin:
         ensemble.pin(here)
     listed = ensemble.members(here)
+    from cleanset.studies.robustness import further_table
+
+    further = further_table.further_members(here)
     if as_json:
-        print(ensemble.as_json(listed))
-    else:
-        Console().print(ensemble.as_table(listed))
+        typer.echo(ensemble.as_json(listed, further_table.as_objects(further)))
+        return
+    Console().print(ensemble.as_table(listed))
+    if further:
+        Console().print(further_table.as_table(further))
 
 
 @app.command(rich_help_panel=TOOLS)
