@@ -520,7 +520,8 @@ def models(
     """Show, add, remove or pin the models of an edition.
 
     Shows source, preprocessing and weights, with the SHA-256 of the weights
-    on disk, in params.yaml and in the stored scores.
+    on disk, in params.yaml and in the stored scores; then the further models
+    of the study of robustness, with the corruptions they were trained on.
 
     With --which timm: scores the images of a published list with every
     ResNet-50 of timm whose weights are available, to find the list's model.
@@ -546,10 +547,15 @@ def models(
     if pin:
         ensemble.pin(here)
     listed = ensemble.members(here)
+    from cleanset.studies.robustness import further_table
+
+    further = further_table.further_members(here)
     if as_json:
-        print(ensemble.as_json(listed))
-    else:
-        Console().print(ensemble.as_table(listed))
+        typer.echo(ensemble.as_json(listed, further_table.as_objects(further)))
+        return
+    Console().print(ensemble.as_table(listed))
+    if further:
+        Console().print(further_table.as_table(further))
 
 
 @app.command(rich_help_panel=TOOLS)

@@ -47,6 +47,26 @@ def train(
 
 
 @app.command()
+def entry(
+    run: Annotated[str, typer.Option("--run", help="Name of a finished run.")],
+    role: Annotated[str, typer.Option("--role", help="Name of the model in further_models.")],
+    fold: Annotated[str | None, typer.Option("--fold", help="Fold of the run; without it: the first.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="A copy of the weights, such as one in git; without it: those of the run.")
+    ] = None,
+    study: StudyFolder = HERE,
+) -> None:
+    """Print a trained network as an entry of further_models in params.yaml of the robustness study."""
+    from cleanset.studies.training import entries
+    from cleanset.studies.training.params import read_training_params
+
+    here = _study(study)
+    folds = read_training_params(here.params_yaml).run(run).fold_names()
+    found = entries.model_entry(here, here.fold(run, fold or folds[0]), weights)
+    typer.echo(entries.as_yaml(role, found), nl=False)
+
+
+@app.command()
 def summary(study: StudyFolder = HERE) -> None:
     """Make tables, metrics and pages of all finished runs."""
     from cleanset.studies.training import summary as stage

@@ -12,6 +12,7 @@ import pandas as pd
 import torch
 
 from cleanset.files import remove_abandoned, replacing, write_text
+from cleanset.machine import keep_freed_memory
 from cleanset.progress import training_bar
 from cleanset.scoring.scorer import arithmetic, choose_devices
 from cleanset.studies.training.batches import ALONE, Share
@@ -68,6 +69,8 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     settings["versions"] = installed_versions(LIBRARIES_BY_TASK[kind])
     settings["device"] = device_kind(device)
     folder = study.partial(name) / fold
+    if device.type == "cpu":
+        keep_freed_memory()
     with deterministic(params.threads):
         task = task_of(data)
         with training_bar(data.name, share.rank == 0) as move:
