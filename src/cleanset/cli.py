@@ -280,6 +280,12 @@ def evaluate(
         Path | None, typer.Option(help="Instead of a set: a CSV list of images and classes, read from the edition.")
     ] = None,
     role: Annotated[str | None, typer.Option(help="With --images: only the rows of this model.")] = None,
+    restricted: Annotated[
+        bool,
+        typer.Option(
+            "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
+        ),
+    ] = False,
     precision: Annotated[
         str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
     ] = None,
@@ -311,7 +317,18 @@ def evaluate(
     from cleanset.evaluation import command, terminal
 
     wanted = command.Wanted(
-        images_of, model or [], architecture, images, role, precision, device, out, predictions or [], report, hub
+        images_of,
+        model or [],
+        architecture,
+        images,
+        role,
+        precision,
+        device,
+        out,
+        predictions or [],
+        report,
+        hub,
+        restricted,
     )
     measured, rows = command.run(Edition(edition), wanted)
     if as_json:

@@ -55,6 +55,8 @@ NOT_RUN = {
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
     "cleanset evaluate --edition imagenet --images build/published/selection.csv --role standard "
     "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluation reads such a list",
+    "cleanset evaluate imagenet-r --restricted --model timm:resnet50.a1_in1k "
+    "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/evaluation/test_restricted.py has a folder",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
     'pip install "cleanset[review,text]"': "downloads RapidOCR: requirements.txt has what tests/hints runs",
     'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",

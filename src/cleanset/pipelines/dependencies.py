@@ -44,6 +44,7 @@ PLUMBING = {
     "cleanset.studies.robustness.perturbations.changes": PIXELS,
     "cleanset.studies.robustness.published_images": PIXELS,
     "cleanset.studies.robustness.scenarios.changes": PIXELS,
+    "cleanset.studies.robustness.scenarios.photographs": PIXELS,
     "cleanset.studies.robustness.scenarios.scenes": PIXELS,
     "cleanset.sections": "the base class of params",
     "cleanset.errors": "messages",

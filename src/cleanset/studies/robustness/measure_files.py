@@ -85,8 +85,11 @@ MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
 """The columns of each file, by its path in `data`."""
 
 
-def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """The tables in the folder `measures` by stem. Raises CleansetError for one that stage measure did not write so."""
+def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str] | None) -> dict[str, pd.DataFrame]:
+    """The tables in the folder `measures` by stem; `models`: those that they may name; None: any.
+
+    Raises CleansetError for a table that stage measure did not write so.
+    """
     tables = {path.stem: _read(path, models) for path in sorted(folder.glob("*.csv"))}
     for family in families:
         # optional tables need several scenarios, classes or models
@@ -99,7 +102,7 @@ def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str
     return tables
 
 
-def _read(path: Path, models: Sequence[str]) -> pd.DataFrame:
+def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
     try:
         table = pd.read_csv(path)
     except (OSError, ValueError) as error:  # ValueError: what pandas and the decoding of UTF-8 raise
@@ -113,6 +116,6 @@ def _read(path: Path, models: Sequence[str]) -> pd.DataFrame:
         if name not in TEXTS and len(table) and not is_numeric_dtype(table[name]):
             raise CleansetError(f"{path}: column {name} has a value that is not a number; expected numbers: {REMEDY}")
     for model in table["model"].unique() if "model" in columns else ():
-        if model not in models:
+        if models is not None and model not in models:
             raise CleansetError(f"{path}: unknown model {shown(model)}; expected one of {', '.join(models)}: {REMEDY}")
     return table

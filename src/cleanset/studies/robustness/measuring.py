@@ -58,7 +58,7 @@ class Studied:
             seen = is_seen(images, self.params.images, name, self.params.classes_of(name))
             table = predictions_table(family)
             # all columns of 1.3 million frames take gigabytes
-            columns = [*table.key, "top5_class", "class_of_edition"]
+            columns = [*table.key, "top5_class", "class_of_edition", *family.answer_columns]
             predictions = read_table(self.files.predictions(family.name, stem), table, columns)
             yield name, seen, images[seen], predictions
 
