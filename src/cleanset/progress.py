@@ -53,12 +53,12 @@ def training_bar(text: str, is_shown: bool = True) -> Iterator[Callable[[int, in
     Its arguments are the number of finished steps and of all, epoch, loss, and images per second, which the bar shows
     beside the time left. Nothing is shown unless `is_shown`.
     """
-    shown = TextColumn("epoch {task.fields[epoch]}, loss {task.fields[loss]:.4f}, {task.fields[rate]:,.0f} images/s")
-    with _bar(shown, is_shown=is_shown) as progress:
-        task = progress.add_task(text, total=None, epoch=1, loss=float("nan"), rate=0.0)
+    with _bar(TextColumn("{task.fields[last]}"), is_shown=is_shown) as progress:
+        task = progress.add_task(text, total=None, last="")
 
         def move(step: int, steps: int, epoch: int, loss: float, rate: float) -> None:
-            progress.update(task, completed=step, total=steps, epoch=epoch, loss=loss, rate=rate)
+            last = f"epoch {epoch}, loss {loss:.4f}, {rate:,.0f} images/s"
+            progress.update(task, completed=step, total=steps, last=last)
 
         yield move
 

@@ -114,4 +114,4 @@ def test_masks(study: TrainingStudy) -> None:
     study.images.unlink()
     network = {"source": "smp", "name": "fpn", "encoder": "test_efficientnet"}
     write_params(study, three={"task": "segmentation", "network": network})
-    refused(study, "00.png: missing, and 0 others; expected a mask of each training image, since run three segments")
+    refused(study, "00.png: missing; expected a mask of each training image, since run three segments")

@@ -1,10 +1,12 @@
 """The plan of a grid from measured steps that are written down, the budget, and the ImageNet edition's grids."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 from torchvision import models
 
 from cleanset.errors import CleansetError
@@ -122,9 +124,21 @@ def _unfinished(name: str, params: TrainingParams) -> FinishedRun:
     ("changed", "message"),
     [
         ({"classes": "imagenet_9"}, r"unknown list 'imagenet_9'; expected ximagenet_12, or a list of wnids"),
-        ({"test": "table_9"}, r"unknown list 'table_9'; expected table_2, or a list of scenarios"),
+        ({"test": "table_9"}, r"unknown list 'table_9'; expected table_2, table_6, or a list of scenarios"),
     ],
 )
 def test_lists_that_there_are_not(changed: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Run.model_validate({"network": {"name": "a"}, "epochs": 1} | changed)
+
+
+@pytest.mark.parametrize("edition", [".", "imagenet"])
+def test_every_name_in_the_pipeline_is_a_key_of_the_params(repository: Path, edition: str) -> None:
+    """DVC stops at a name that it cannot resolve, whichever stage is asked for."""
+    study = repository / edition / "studies" / "training"
+    text = (study / "dvc.yaml").read_text()
+    params = yaml.safe_load((study / "params.yaml").read_text())
+    sections = re.findall(r"\$\{data\.(\w+)\}", text)
+    assert {"images", "masks"} <= set(sections) <= set(params["data"])
+    keys = [key for line in re.findall(r"- params\.yaml: \[(.*)\]", text) for key in re.findall(r"\w+", line)]
+    assert {"data", "runs", "measures"} <= set(keys) - {"item", "run"} <= set(params)

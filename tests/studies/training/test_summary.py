@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from playwright.sync_api import Browser
 
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
@@ -14,7 +15,7 @@ from cleanset.studies.training.params import Run
 from cleanset.studies.training.planning import duration
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.studies.training.summary import recipe_text
-from tests.report.pages import soup, tables
+from tests.report.pages import opened, soup, tables, violations
 from tests.studies.training.finished_study import finished_study
 
 
@@ -193,3 +194,12 @@ def test_mixing_without_its_consistency() -> None:
     run = Run.model_validate({"network": {"name": "a"}, "epochs": 1, "recipe": "augmix_mixing"})
     assert "consistency" not in recipe_text(run)
     assert "consistency 12" in recipe_text(run.model_copy(update={"recipe": "augmix"}))
+
+
+def test_the_pages_can_be_read_by_everybody(study: TrainingStudy, browser: Browser) -> None:
+    """No violation that axe finds, nothing from elsewhere, and nothing wider than a phone."""
+    for folder in (study.report, study.costs):
+        for path, page in opened(browser, folder):
+            assert violations(page) == [], path.name
+            page.set_viewport_size({"width": 390, "height": 844})
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path.name

@@ -96,9 +96,8 @@ def test_random_crops_with_workers(study: TrainingStudy) -> None:
     assert weights(study) == alone
 
 
-def test_a_killed_training_ends_with_the_same_weights(study: TrainingStudy) -> None:
-    write_params(study, one={"epochs": 12})
-    whole = weights(study)
+def killed_after_an_epoch(study: TrainingStudy) -> None:
+    """Train in a process that is killed as soon as there is a state."""
     state = study.partial("one") / FOLD / "state.pt"
     child = os.fork()
     if child == 0:
@@ -110,17 +109,31 @@ def test_a_killed_training_ends_with_the_same_weights(study: TrainingStudy) -> N
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     assert state.is_file()
+
+
+def test_a_killed_training_ends_with_the_same_weights(study: TrainingStudy) -> None:
+    write_params(study, one={"epochs": 12})
+    whole = weights(study)
+    killed_after_an_epoch(study)
     assert weights(study) == whole
 
 
 def test_a_resumed_run_with_other_settings_is_refused(study: TrainingStudy) -> None:
-    write_params(study, one={"rate": 999999999999.5, "schedule": "constant", "optimizer": "sgd"})
-    with pytest.raises(CleansetError, match=r"one, fold_01: the loss is (nan|inf) in epoch [23], step"):
+    write_params(study, one={"epochs": 12})
+    killed_after_an_epoch(study)
+    write_params(study, one={"epochs": 12, "rate": 0.01})
+    with pytest.raises(CleansetError, match=r"begun with rate 0.003, now 0.01; expected the same settings"):
         train.run(study, "one")
     assert not study.run("one").exists()
-    write_params(study, one={"rate": 0.01, "schedule": "constant", "optimizer": "sgd"})
-    with pytest.raises(CleansetError, match=r"begun with settings.rate 999999999999.5, now 0.01; expected"):
+
+
+def test_a_loss_that_is_nan(study: TrainingStudy) -> None:
+    write_params(study, one={"rate": 999999999999.5, "schedule": "constant", "optimizer": "sgd"})
+    with pytest.raises(
+        CleansetError, match=r"one, fold_01: the loss is (nan|inf) in epoch 1, step 2; expected a finite one: set"
+    ):
         train.run(study, "one")
+    assert not study.run("one").exists()
 
 
 def test_bfloat16(study: TrainingStudy) -> None:

@@ -59,9 +59,11 @@ def entry(
     """Print a trained network as an entry of further_models in params.yaml of the robustness study."""
     from cleanset.studies.training import entries
     from cleanset.studies.training.params import read_training_params
+    from cleanset.validation import check_known
 
     here = _study(study)
     folds = read_training_params(here.params_yaml).run(run).fold_names()
+    check_known("fold", fold or folds[0], folds)
     found = entries.model_entry(here, here.fold(run, fold or folds[0]), weights)
     typer.echo(entries.as_yaml(role, found), nl=False)
 

@@ -15,7 +15,7 @@ from cleanset.studies.training.experiments.pairs import ComparedRun
 from cleanset.studies.training.histories import History
 from cleanset.studies.training.params import Network, Run, TrainingParams
 from cleanset.studies.training.study import RunFiles, TrainingStudy
-from cleanset.validation import shown
+from cleanset.validation import join_names, shown
 
 NOT_COMPARED = {"scenario", "test", "trained_on"}
 """Settings in which EX1 and EX2 of the same network differ."""
@@ -91,7 +91,7 @@ def finished_runs(study: TrainingStudy, params: TrainingParams) -> tuple[list[Fi
         found.append(FinishedRun(name, run, folds))
     if not found:
         raise CleansetError(
-            f"{study.runs}: no finished run; expected at least one of {', '.join(missing)}: run dvc repro train@NAME"
+            f"{study.runs}: no finished run; expected at least one of {join_names(missing)}: run dvc repro train@NAME"
         )
     return found, missing
 

@@ -132,9 +132,10 @@ def train(
             step += 1
             loss = float(outcome.loss.detach())
             if not math.isfinite(loss):
+                kept = f"the state after epoch {epoch - 1} stays; " if epoch > 1 else ""
                 raise CleansetError(
-                    f"{task.name}: the loss is {loss} in epoch {epoch}, step {step}; expected a finite one: the state "
-                    f"after epoch {epoch - 1} stays; set a lower rate"
+                    f"{task.name}: the loss is {loss} in epoch {epoch}, step {step}; expected a finite one: {kept}"
+                    "set a lower rate"
                 )
             optimizer.step()
             images += outcome.images

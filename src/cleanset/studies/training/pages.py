@@ -19,6 +19,7 @@ from cleanset.studies.training.params import ORIGINAL
 from cleanset.studies.training.segmentation_page import Tile, copied_sheets, segmentation_context, table_records
 from cleanset.studies.training.study import TrainingStudy
 from cleanset.studies.training.summary import Summary
+from cleanset.validation import join_names
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGES = {
@@ -154,7 +155,7 @@ def _index(runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary
             key = tuple(str(row[name]) for name in ("network", "protocol", "size", "folds"))
             by_network.setdefault(key, []).append(row)
     return {
-        "missing": missing,
+        "missing": join_names(missing),
         "rows": _records(summary, "runs"),
         "cells": cells,
         "recipes": {key: rows for key, rows in by_network.items() if len({row["recipe"] for row in rows}) > 1},

@@ -55,8 +55,16 @@ def test_labels_move_with_the_object(file: str, weight: float) -> None:
 def test_labels_stay_where_the_object_is_not_moved() -> None:
     scenes = Scenes(photographs=[PHOTOGRAPH], placing=Placing(moved=False))
     assert (scenes(example(), FILE, "random_background").labels == example().labels).all()
-    coded = Scenes(photographs=[PHOTOGRAPH], definition="as_coded")
-    assert (coded(example(), FILE, "random_background").labels == example().labels).all()
+
+
+def test_labels_are_stretched_with_an_object_that_is_added_to_a_photograph() -> None:
+    found = Scenes(photographs=[PHOTOGRAPH], definition="as_coded")(example(), FILE, "random_background")
+    # red is 10 in the photograph, 220 in the object, and about 115 where a pixel is half of each
+    red = found.image[..., 0].astype(int)
+    assert (found.labels[red > 125] == 2).all()
+    assert (found.labels[red < 105] == 0).all()
+    assert np.count_nonzero(red > 125) > 500
+    assert set(np.unique(found.labels)) == {0, 2}
 
 
 def test_ignored_pixels_move_with_the_object() -> None:

@@ -70,7 +70,9 @@ class Scenes:
     def _moved(self, labels: Labels, file: str) -> Labels:
         """The label map that goes with random_background: each label painted white, on black photographs."""
         black = [np.zeros_like(each) for each in self.photographs]
-        found, strongest = np.full_like(labels, BACKGROUND), np.zeros_like(labels)
+        # as_coded the object is scaled on black, so that its edge is soft: a pixel that is half object belongs to it
+        least = 127 if self.definition == "as_coded" else 0
+        found, strongest = np.full_like(labels, BACKGROUND), np.full_like(labels, least)
         for label in np.unique(labels[labels != BACKGROUND]).tolist():
             painted = np.where(labels == label, np.uint8(255), np.uint8(0))[..., np.newaxis].repeat(3, axis=2)
             # the same seed draws the same photograph, place and scale

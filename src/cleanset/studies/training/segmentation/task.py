@@ -16,11 +16,11 @@ from cleanset.dataset.ilsvrc import wnids
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.scoring.models import weights_at_hand
-from cleanset.studies.robustness.scenarios.params import RANDOM
+from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
 from cleanset.studies.robustness.scenarios.scenes import decode_photograph, photograph_files
 from cleanset.studies.training.batches import ALONE, Share
 from cleanset.studies.training.fold_data import FoldData
-from cleanset.studies.training.images import TRAINING_IMAGES
+from cleanset.studies.training.images import TRAINING_IMAGES, generated_file
 from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed
 from cleanset.studies.training.params import Data, Network
 from cleanset.studies.training.segmentation.examples import (
@@ -70,18 +70,25 @@ class Segmentation:
 
     @classmethod
     def of_fold(cls, data: FoldData) -> Self:
-        """The task of a fold. Raises CleansetError for its network, and for a size or batch that does not fit it."""
+        """The task of a fold.
+
+        Raises CleansetError for its network, a size or batch that does not fit, and generated images that are missing.
+        """
         run, study, params = data.run, data.study, data.params
         everything = read_table(study.images, TRAINING_IMAGES, ["file", "class_index"])
         all_classes = tuple(sorted(set(everything["class_index"].tolist())))
         scenarios = run.tests if len(data.left_out) else []
+        left_out = segmented_files(study, params.data, data.left_out)
         generated = study.folder / params.data.generated
+        for file in left_out if GENERATED in scenarios else []:
+            # not only after the training
+            generated_file(generated, file.file)
         return cls(
             data.name,
             build_network(run.network, len(data.classes), study.edition.folder, run.seed).to(data.device),
             ExampleReader(params.data.mask_format, tuple(data.classes), all_classes),
             segmented_files(study, params.data, data.training),
-            segmented_files(study, params.data, data.left_out),
+            left_out,
             run.size,
             run.batch,
             run.seed,

@@ -122,7 +122,8 @@ def check_masks(images: pd.DataFrame, params: TrainingParams, folders: Folders) 
     without = images[images["mask"].isna()]
     if needing and len(without):
         name = Path(without["file"].iloc[0]).with_suffix(LABEL_SUFFIXES[folders.mask_format])
+        others = f", and {len(without) - 1:,} others" if len(without) > 1 else ""
         raise CleansetError(
-            f"{folders.masks / name}: missing, and {len(without) - 1:,} others; expected a mask of each training "
+            f"{folders.masks / name}: missing{others}; expected a mask of each training "
             f"image, since run {needing[0]} segments"
         )
