@@ -210,7 +210,7 @@ def test_no_verdict_on_what_was_not_shown(edition: Path, library: Library) -> No
     for key in ("c", "u", "r", "x"):
         tab.press(key, [])
         assert tab.notice is not None
-        assert "not shown yet" in tab.notice.text
+        assert "pressed before the image was shown" in tab.notice.text
         assert tab.mode == "class"
     assert reviews(edition) == {}
 
