@@ -47,6 +47,8 @@ def test_margins() -> None:
     assert measured(texture(200, 160)).margins == (0, 0, 0, 0)
     assert measured(framed(20, 16, 10, 8)).margins == (0.1, 0.1, 0.05, 0.05)
     assert measured(framed(2, 0, 59, 40, 0)).margins == (0.01, 0, 0.295, 0.25)
+    assert measured(framed(1, 0, 2, 0, 0)).margins == (0.005, 0, 0.01, 0)
+    assert measured(framed(20, 16, 0, 0)).margins == (0, 0, 0, 0)
 
 
 def test_a_frame_with_a_line_in_it_is_one_margin() -> None:

@@ -61,8 +61,7 @@ def hints_of_image(
 
 def _hints(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
     margins = dict(zip(("left", "top", "right", "bottom"), measures.margins, strict=True))
-    # one plain strip with a straight edge is as often a floor or a sky
-    if (margins["left"] and margins["right"]) or (margins["top"] and margins["bottom"]):
+    if any(measures.margins):
         widths = ", ".join(f"{side} {max(round(100 * share), 1)} %" for side, share in margins.items() if share)
         yield Hint("border", f"plain margins: {widths}")
     for seam, course in zip(measures.seams, ("from top to bottom", "from left to right"), strict=True):
