@@ -14,6 +14,9 @@ _MAX_MARGIN_SHARE = 0.3
 """Share of the width or height within which margins are looked for."""
 _MIN_STRAIGHT_SHARE = 0.6
 """Share of a row's pixels that must step for a margin to end there."""
+_MAX_UNEVEN_DEVIATION = 12.0
+"""Largest standard deviation of the last rows of a margin, as far as `_MAX_UNEVEN_PIXELS` inside: lines of a frame."""
+_MAX_UNEVEN_PIXELS = 3
 _MAX_SOFT_PIXELS = 2
 """Rows between a margin and the photograph that are a mixture of both: JPEG and scaling soften edges."""
 _MIN_WIDER_PIXELS = 2
@@ -46,12 +49,21 @@ def _margin(rows: Grey) -> int:
     edges = straight_shares(rows[: count + 1])
     for end in range(len(edges), 0, -1):
         if edges[end - 1] >= _MIN_STRAIGHT_SHARE and plain[end - 1] and plain[:end].mean() >= 0.8:
-            return end + _soft_rows(rows[end : end + _MAX_SOFT_PIXELS + 1], float(rows[end - 1].mean()))
+            return _soft_end(rows, _uneven_end(rows, end))
     return 0
 
 
-def _soft_rows(rows: Grey, level: float) -> int:
-    """Number of rows that lie, all along, between a margin of this brightness and the row that follows."""
-    away = np.sign(rows[1:] - level) * (rows[1:] - rows[:-1])
+def _uneven_end(rows: Grey, end: int) -> int:
+    """The end of a margin that is plain up to `end`, with further rows that are nearly plain up to a straight edge."""
+    following = rows[end : end + _MAX_UNEVEN_PIXELS + 2]
+    edges = straight_shares(following)
+    is_last = (edges >= _MIN_STRAIGHT_SHARE) & (following[: len(edges)].std(axis=1) <= _MAX_UNEVEN_DEVIATION)
+    return end + int(np.flatnonzero(is_last)[-1]) + 1 if is_last.any() else end
+
+
+def _soft_end(rows: Grey, end: int) -> int:
+    """The end of a margin, with the rows that lie, all along, between its brightness and the row that follows."""
+    following, level = rows[end : end + _MAX_SOFT_PIXELS + 1], float(rows[end - 1].mean())
+    away = np.sign(following[1:] - level) * np.diff(following, axis=0)
     is_soft = (away >= _MIN_STEP).mean(axis=1) >= _MIN_STRAIGHT_SHARE
-    return len(is_soft) if is_soft.all() else int(is_soft.argmin())
+    return end + (len(is_soft) if is_soft.all() else int(is_soft.argmin()))
