@@ -68,17 +68,42 @@ function startCropping(element) {
       takeProposal();
       done(element);
     },
-    cropstart({ detail: { action } }) {
-      drag = { action, edges, from: cropper.cropped ? drawn() : null };
+    cropstart({ detail: { action, originalEvent } }) {
+      const start = action === "crop" ? place(originalEvent) : null; // until the box is begun there
+      drag = { action, edges, from: cropper.cropped ? drawn() : null, start, isDrawn: false };
     },
-    crop: () => drag && follow(),
-    cropmove: () => queueMicrotask(showBox),
+    crop() {
+      if (!drag) return;
+      drag.isDrawn = true;
+      follow();
+    },
+    cropmove: ({ detail: { originalEvent } }) => queueMicrotask(() => (beginBox(originalEvent), showBox())),
     cropend() {
       drag = null;
       showBox();
     },
     zoom: () => queueMicrotask(showBox),
   });
+}
+
+// Where the mouse is, in pixels of the screen from the corner of Cropper.js.
+function place({ clientX, clientY }) {
+  const { left, top } = document.querySelector("#overlay .cropper-container").getBoundingClientRect();
+  return [clientX - left, clientY - top];
+}
+
+// Let a new box reach from where the mouse went down to where it is: Cropper.js begins it, as small as can be, with the
+// first move along both axes, and loses what came before.
+function beginBox(event) {
+  if (!drag?.start || !drag.isDrawn) return;
+  const [from, to] = [drag.start, place(event)];
+  drag.start = null;
+  const canvas = cropper.getCanvasData();
+  const [lows, highs] = [[canvas.left, canvas.top], [canvas.left + canvas.width, canvas.top + canvas.height]];
+  const [near, far] = [Math.min, Math.max].map((choose) =>
+    [0, 1].map((axis) => Math.min(highs[axis], Math.max(lows[axis], choose(from[axis], to[axis])))),
+  );
+  cropper.setCropBoxData({ left: near[0], top: near[1], width: far[0] - near[0], height: far[1] - near[1] });
 }
 
 // The box on the screen, in pixels of the image.
