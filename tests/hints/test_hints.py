@@ -205,7 +205,7 @@ PLAIN = Measures(
         (replace(PLAIN, background=0.49, plain_levels=0.54), []),
         (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
         (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),
-        (replace(PLAIN, size=(149, 500)), [Hint("too_small", "149 × 500 pixels")]),
+        (replace(PLAIN, size=(149, 500)), [Hint("few_pixels", "149 × 500 pixels")]),
         (
             replace(PLAIN, sharpness=0.1, noise=20),
             [Hint("blur", "no sharp edge anywhere"), Hint("noise", "noise of 20 grey levels")],
