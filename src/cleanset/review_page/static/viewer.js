@@ -16,6 +16,7 @@ let kept = null; // the zoom that the next image is shown with: ratio, and the m
 export function showViewer(next) {
   if (next === image) {
     takeProposal();
+    showProposal();
     return;
   }
   if (cropper !== null && image.dataset.ready && image.dataset.look === "zoom") rememberZoom();
@@ -191,14 +192,23 @@ export function moveBox({ name, shift, ctrl, repeat }) {
   setBox(next);
 }
 
+const keptPercent = () => Math.round((100 * (edges[2] - edges[0]) * (edges[3] - edges[1])) / (sizes()[0] * sizes()[1]));
+
+// The page says what was proposed only while that is what is drawn; `p` brings it back.
+function showProposal() {
+  const shown = document.querySelector("#panel .proposal [data-without]");
+  if (shown) shown.hidden = (edges ?? []).join(",") !== document.querySelector("#panel").dataset.proposal;
+}
+
 let later = 0;
 function boxChanged() {
+  showProposal();
   const size = document.querySelector("#crop-size");
   if (size) {
     const [width, height] = sizes();
     size.dataset.box = edges ? edges.join(",") : "";
     size.textContent = edges
-      ? `${edges[2] - edges[0]} × ${edges[3] - edges[1]} of ${width} × ${height} pixels`
+      ? `${edges[2] - edges[0]} × ${edges[3] - edges[1]} of ${width} × ${height} pixels; ${keptPercent()} % is kept`
       : `nothing drawn yet, of ${width} × ${height} pixels`;
   }
   clearTimeout(later);
