@@ -7,7 +7,7 @@ export CLEANSET_REAL
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro published from-scores robustness remote test tests test-fast test-ray test-generate lint docs real edition review judge check-gpu bench lock
+.PHONY: help setup repro published from-scores robustness training remote test tests test-fast test-ray test-generate lint docs real edition review judge check-gpu bench lock
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-14s%s\n", $$1, $$2}'
@@ -43,10 +43,15 @@ robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's fin
 	cd "$(EDITION)/studies/robustness" && dvc repro && dvc metrics show
 	cd "$(EDITION)/studies/attacks" && dvc repro && dvc metrics show
 
+TRAINING_IMAGES ?= 100
+training: setup  ## [EDITION=imagenet]: train for robustness and on scenarios, and show the metrics; the sample draws its images
+	@case "$(EDITION)" in .) cd sample && python training_images.py --per-class $(TRAINING_IMAGES);; esac
+	cd "$(EDITION)/studies/training" && dvc repro && dvc metrics show
+
 remote: setup  ## URL=https://…: the address that finished sets are read from, in every edition
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
 	dvc remote modify origin url "$(URL)"
-	for folder in imagenet imagenet-published $(foreach study,robustness attacks contest,studies/$(study) imagenet/studies/$(study)); do \
+	for folder in imagenet imagenet-published $(foreach study,robustness attacks contest training,studies/$(study) imagenet/studies/$(study)); do \
 	(cd $$folder && dvc remote modify origin url "$(URL)") || exit 1; done
 
 # files stay on one process, in the order that tests/conftest.py gives them

@@ -22,14 +22,17 @@ from cleanset.images.base import BASE_SIZE
 from cleanset.images.preprocessing import ResizeAndCrop
 from cleanset.machine import available_cores
 from cleanset.scoring.decoding import Batch, SharedBatches
-from cleanset.scoring.engine import DevicePipeline
+from cleanset.scoring.engine import Settings
+from cleanset.scoring.logits import Columns
 from cleanset.scoring.models import LoadedModel, Normalise
 from cleanset.scoring.scorer import CPU_BATCH_SIZE, Precision, Scorer, arithmetic, grouped
-from cleanset.studies.robustness.answers import ReadAnswers
+from cleanset.scoring.shards import Shards
+from cleanset.studies.robustness.answers import NAMED_ANSWERS, ReadAnswers, with_class_logit
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, StudyFile
 from cleanset.studies.robustness.corruptions.changes import corrupted_image
 from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.names import UNCHANGED
+from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass
 from export import photographs_or_drawings
 from measuring import PROJECT, print_machine, print_table, scratch, share
 
@@ -123,7 +126,7 @@ def stored(folder: Path, count: int) -> tuple[str, dict[str, StudyFile]]:
     return source, files
 
 
-def model_of(name: str) -> LoadedModel:
+def model_of(name: str, preprocessing: ResizeAndCrop = PREPROCESSING) -> LoadedModel:
     """A timm model with its weights of CLEANSET_REAL, else of ../shared/real, else with random ones."""
     torch.manual_seed(0)
     network = timm.create_model(name).eval()
@@ -132,7 +135,7 @@ def model_of(name: str) -> LoadedModel:
     if weights.is_file():
         network.load_state_dict(load_file(weights))
     normalise = Normalise(network.pretrained_cfg["mean"], network.pretrained_cfg["std"])
-    return LoadedModel(torch.nn.Sequential(normalise, network).eval(), PREPROCESSING, "")
+    return LoadedModel(torch.nn.Sequential(normalise, network).eval(), preprocessing, "")
 
 
 def waited(
@@ -147,15 +150,25 @@ def waited(
     with arithmetic(precision):
         made, ready = made_alone(images, batch_size, cores, list(groups()))
         classified = classified_alone(Scorer(model, device, precision), ready, cores)
-        begin = perf_counter()
-        pipeline = DevicePipeline(
-            model, images, device, precision, batch_size, cores, read_off=ReadAnswers(range(1000)), in_processes=True
-        )
-        with pipeline:
-            times = [(perf_counter() - begin, pipeline.waiting_share()) for _ in pipeline.score(groups())]
+        with scratch() as folder:
+            shards = Shards(folder, "waiting", names, batch_size, table=NAMED_ANSWERS)
+            read_off = ReadAnswers(range(1000), keeps_logits=True)
+            in_pass = {"model": ModelInPass(model, shards, read_off, finish)}
+            settings, times = Settings([device], precision, batch_size, cores), list[tuple[float, float]]()
+            begin = perf_counter()
+
+            def note(_: int, waiting: float) -> None:
+                times.append((perf_counter() - begin, waiting))
+
+            answer_in_one_pass(in_pass, images, settings, note)
     (first, first_share), (last, last_share) = times[len(times) // 4], times[-1]
     later = max(0.0, last * last_share - first * first_share) / max(last - first, 1e-9)
     return Waited(made, classified, len(names) / last, last_share, later)
+
+
+def finish(names: Sequence[str], columns: Columns) -> Columns:
+    """The columns of answers to images of class 0."""
+    return with_class_logit(columns, [0] * len(names))
 
 
 def made_alone(

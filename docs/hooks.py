@@ -27,6 +27,7 @@ from cleanset.studies.robustness.digests import DIGESTS
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
 from cleanset.studies.robustness.measure_files import MEASURE_COLUMNS, MEASURE_FILES
 from cleanset.studies.robustness.settings import StudyParams
+from cleanset.studies.training.params import TrainingParams
 from cleanset.tables import Table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -255,6 +256,7 @@ REFERENCE: dict[str, Callable[[], str]] = {
     "params": params,
     "study_params": partial(sections, StudyParams),
     "attack_params": partial(sections, AttackParams),
+    "training_params": partial(sections, TrainingParams),
     "contest_rules": partial(sections, ContestRules),
     "tables": all_tables,
     "study_tables": study_tables,

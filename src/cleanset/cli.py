@@ -15,6 +15,7 @@ from cleanset.studies.attacks import commands as attacks_cli
 from cleanset.studies.contest import commands as contest_cli
 from cleanset.studies.realness import commands as study_cli
 from cleanset.studies.robustness import commands as robustness_cli
+from cleanset.studies.training import commands as training_cli
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -279,6 +280,12 @@ def evaluate(
         Path | None, typer.Option(help="Instead of a set: a CSV list of images and classes, read from the edition.")
     ] = None,
     role: Annotated[str | None, typer.Option(help="With --images: only the rows of this model.")] = None,
+    restricted: Annotated[
+        bool,
+        typer.Option(
+            "--restricted", help="Predict among the classes of the images alone, as ImageNet-R and -A are measured."
+        ),
+    ] = False,
     precision: Annotated[
         str | None, typer.Option(help="float64 (default), float32, tf32 or bfloat16.", show_default=False)
     ] = None,
@@ -310,7 +317,18 @@ def evaluate(
     from cleanset.evaluation import command, terminal
 
     wanted = command.Wanted(
-        images_of, model or [], architecture, images, role, precision, device, out, predictions or [], report, hub
+        images_of,
+        model or [],
+        architecture,
+        images,
+        role,
+        precision,
+        device,
+        out,
+        predictions or [],
+        report,
+        hub,
+        restricted,
     )
     measured, rows = command.run(Edition(edition), wanted)
     if as_json:
@@ -519,7 +537,8 @@ def models(
     """Show, add, remove or pin the models of an edition.
 
     Shows source, preprocessing and weights, with the SHA-256 of the weights
-    on disk, in params.yaml and in the stored scores.
+    on disk, in params.yaml and in the stored scores; then the further models
+    of the study of robustness, with the corruptions they were trained on.
 
     With --which timm: scores the images of a published list with every
     ResNet-50 of timm whose weights are available, to find the list's model.
@@ -545,10 +564,15 @@ def models(
     if pin:
         ensemble.pin(here)
     listed = ensemble.members(here)
+    from cleanset.studies.robustness import further_table
+
+    further = further_table.further_members(here)
     if as_json:
-        print(ensemble.as_json(listed))
-    else:
-        Console().print(ensemble.as_table(listed))
+        typer.echo(ensemble.as_json(listed, further_table.as_objects(further)))
+        return
+    Console().print(ensemble.as_table(listed))
+    if further:
+        Console().print(further_table.as_table(further))
 
 
 @app.command(rich_help_panel=TOOLS)
@@ -642,6 +666,7 @@ robustness_cli.app.add_typer(attacks_cli.app)
 app.add_typer(robustness_cli.app, name="robustness", rich_help_panel=TOOLS)
 app.add_typer(attacks_cli.tools, name="attacks", rich_help_panel=TOOLS)
 app.add_typer(contest_cli.app, name="contest", rich_help_panel=TOOLS)
+app.add_typer(training_cli.app, name="training", rich_help_panel=TOOLS)
 app.add_typer(study_cli.app, name="study", rich_help_panel=TOOLS)
 
 
@@ -650,11 +675,12 @@ EXTRAS = {
     "text": ("onnxruntime", "rapidocr"),
     "robustness": ("cv2", "imagecorruptions", "numba", "skimage"),
     "attacks": ("eagerpy", "foolbox", "lpips"),
+    "training": ("segmentation_models_pytorch",),
 }
 """The modules that an extra brings; all others come with build, or with evaluate for the command of that name."""
 OF_EXTRAS = (
     "evaluate: any torch and timm; build: what the stages need; review: the review page; "
-    "robustness and attacks: studies"
+    "robustness, attacks and training: studies"
 )
 
 

@@ -215,16 +215,18 @@ def clean_card(
     models: Mapping[str, CardModel],
     manifest_sha256: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    of_predictions: int = ALL_CLASSES,
 ) -> ComparabilityCard:
     """The card of accuracies on images as delivered, by class index and SHA-256 of each file.
 
-    `pixels_sha256`: the `images_digest` of the pixels that they were decoded to; None: not known.
+    `pixels_sha256`: the `images_digest` of the pixels that they were decoded to; None: not known. `of_predictions`: how
+    many classes predictions are among.
     """
     rows = list(images)
     return ComparabilityCard(
         measured=CLEAN,
         images=CardImages(count=len(rows), sha256=images_digest(rows), manifest_sha256=manifest_sha256),
-        classes=CardClasses(of_images=len({index for index, _ in rows}), of_predictions=ALL_CLASSES),
+        classes=CardClasses(of_images=len({index for index, _ in rows}), of_predictions=of_predictions),
         settings=dict(settings or {}),
         pixels_sha256=pixels_sha256,
         interval=interval,

@@ -46,7 +46,24 @@ def rate_bar(total: int, text: str) -> Iterator[Callable[[int, float], None]]:
         yield move
 
 
-def _bar(*more: ProgressColumn) -> Progress:
+@contextmanager
+def training_bar(text: str, is_shown: bool = True) -> Iterator[Callable[[int, int, int, float, float], None]]:
+    """A bar named `text` for a training, and the function that moves it on.
+
+    Its arguments are the number of finished steps and of all, epoch, loss, and images per second, which the bar shows
+    beside the time left. Nothing is shown unless `is_shown`.
+    """
+    with _bar(TextColumn("{task.fields[last]}"), is_shown=is_shown) as progress:
+        task = progress.add_task(text, total=None, last="")
+
+        def move(step: int, steps: int, epoch: int, loss: float, rate: float) -> None:
+            last = f"epoch {epoch}, loss {loss:.4f}, {rate:,.0f} images/s"
+            progress.update(task, completed=step, total=steps, last=last)
+
+        yield move
+
+
+def _bar(*more: ProgressColumn, is_shown: bool = True) -> Progress:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn())
-    return Progress(*columns, console=console, disable=not console.is_terminal)
+    return Progress(*columns, console=console, disable=not (is_shown and console.is_terminal))

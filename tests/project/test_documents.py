@@ -55,6 +55,8 @@ NOT_RUN = {
     'weights_only=False)["state_dict"], "mine.safetensors")\'': "tests/scoring/test_checkpoints.py runs it",
     "cleanset evaluate --edition imagenet --images build/published/selection.csv --role standard "
     "--model timm:resnet50.a1_in1k": "needs ImageNet's images: tests/evaluation reads such a list",
+    "cleanset evaluate imagenet-r --restricted --model timm:resnet50.a1_in1k "
+    "--model torchvision:resnet50.IMAGENET1K_V2": "needs ImageNet-R: tests/evaluation/test_restricted.py has a folder",
     'pip install "cleanset[evaluate] @ git+https://…/cleanset.git"': "another address; test_extras.py checks the extra",
     'pip install "cleanset[review,text]"': "downloads RapidOCR: requirements.txt has what tests/hints runs",
     'pip install "cleanset[generate]"': "downloads diffusers: make test-generate runs it with a pipeline of its own",
@@ -122,7 +124,8 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/review.md", "text"): 1,
         ("docs/review.md", "python"): 1,
         ("docs/attacks.md", "yaml"): 1,
-        ("docs/robustness.md", "yaml"): 1,
+        ("docs/robustness.md", "yaml"): 2,
+        ("docs/training.md", "yaml"): 4,
         ("docs/contest.md", "yaml"): 2,
         ("docs/publish.md", "nginx"): 1,
         ("docs/formats.md", ""): 1,

@@ -132,7 +132,9 @@ def test_the_models_are_in_the_zoos(repository: Path) -> None:
         assert _robustbench_entry(params.model(role))["preprocessing"] == "Res256Crop224"
 
 
-@pytest.mark.parametrize("project", [".", "sample", "studies/robustness", "studies/attacks", "studies/contest"])
+@pytest.mark.parametrize(
+    "project", [".", "sample", "studies/robustness", "studies/attacks", "studies/contest", "studies/training"]
+)
 def test_the_lock_has_the_stages_of_the_pipeline(project: str, pristine: Checkout) -> None:
     """DVC keeps those that are no longer in dvc.yaml."""
     stages = pristine.run("dvc", "stage", "list", cwd=project).stdout.splitlines()

@@ -11,8 +11,8 @@ from cleanset.errors import CleansetError
 from cleanset.files import new_folder, write_text
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-STUDY, ATTACKS, CONTEST = (Path("studies", name) for name in ("robustness", "attacks", "contest"))
-PROJECTS = STUDY, ATTACKS, CONTEST
+STUDY, ATTACKS, CONTEST, TRAINING = (Path("studies", name) for name in ("robustness", "attacks", "contest", "training"))
+PROJECTS = STUDY, ATTACKS, CONTEST, TRAINING
 COPIED = (
     "raw.md5", ".dvcignore", ".dvc/.gitignore", "data/README.md",
     *(
@@ -21,6 +21,8 @@ COPIED = (
         for name in ("dvc.yaml", ".dvcignore", ".gitignore", ".dvc/.gitignore")
     ),
     (STUDY / ".dvc" / "plots" / "line_per_model.json").as_posix(),
+    (TRAINING / ".dvc" / "plots" / "line_per_part.json").as_posix(),
+    (TRAINING / "params.yaml").as_posix(),
     *((STUDY / name / "README.md").as_posix() for name in ("masks", "backgrounds", "generated")),
     *((CONTEST / name).as_posix() for name in ("params.yaml", "contest.yaml")),
     *((CONTEST / name / "README.md").as_posix() for name in ("defences", "submissions", "judges", "answers", "board")),
@@ -35,7 +37,7 @@ _SHARED_CACHE = re.compile(r"\[cache\]\n    dir = (?:\.\./)+\.dvc/cache\n")
 def make_edition(folder: Path, models: Models | None = None) -> None:
     """Make `folder` an edition with the ImageNet edition's params, checksums and DVC remote, and with empty reviews.
 
-    In it are its study of robustness, attacks and a contest, DVC projects of their own.
+    In it are its study of robustness, attacks, a contest and trainings, DVC projects of their own.
 
     `models`: the ensemble, else that of the ImageNet edition. Inside this checkout it shares the checkout's DVC cache.
     Everything is made, or nothing. Raises CleansetError if the folder is not empty or this is not a checkout.

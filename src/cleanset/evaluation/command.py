@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,7 @@ def card(images: EvaluationSet, rows: Sequence[MeasuredModel]) -> ComparabilityC
         CardInterval(kind="Wilson", level=0.95),
         {row.name: card_model(row.record) for row in rows},
         images.manifest_sha256,
+        of_predictions=images.predicted_classes,
     )
 
 
@@ -182,6 +183,7 @@ class Wanted:
     predictions: Sequence[str] = ()
     report: Path | None = None
     hub: Path | None = None
+    restricted: bool = False
 
     def models_to_run(self, edition: Edition) -> ModelsToRun:
         """The models by their specs. Checks names, options and `out`, and imports no torch; raises CleansetError."""
@@ -210,14 +212,18 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     """
     if not wanted.models and not wanted.predictions:
         raise CleansetError(f"evaluate: neither --model nor --predictions; {EXPECTED}")
+    if wanted.restricted and wanted.predictions:
+        raise CleansetError("--restricted: goes with --model, whose logits are known; expected no --predictions")
     asked = wanted.models_to_run(edition)
     files = parse_prediction_files(wanted.predictions, wanted.models)
     if wanted.report is not None:
         # needs jinja2: whether that is there shows before anything is computed
         from cleanset.evaluation.page import write_page
     images = _images(edition, wanted, asked.roles)
+    if wanted.restricted:
+        images = restricted_set(images)
     given = _given(files, images, wanted)
-    rows = [*(_of_models(asked, images, wanted.out) if asked.specs else ()), *given]
+    rows = [*(_of_models(asked, images, wanted) if asked.specs else ()), *given]
     if wanted.out is not None:
         write_text(wanted.out / RESULTS, as_json(images, rows) + "\n")
     if wanted.report is not None:
@@ -229,7 +235,14 @@ def run(edition: Edition, wanted: Wanted) -> tuple[EvaluationSet, list[MeasuredM
     return images, rows
 
 
-def _of_models(asked: ModelsToRun, images: EvaluationSet, out: Path | None) -> list[MeasuredModel]:
+def restricted_set(images: EvaluationSet) -> EvaluationSet:
+    """The set with a note that predictions are among its classes."""
+    count = len({item.class_index for item in images.items})
+    notes = [*images.notes, f"predictions among the {count:,} classes of the images alone"]
+    return replace(images, notes=notes, predicted_classes=count)
+
+
+def _of_models(asked: ModelsToRun, images: EvaluationSet, wanted: Wanted) -> list[MeasuredModel]:
     try:
         # imports torch, which takes seconds: a wrong name is reported before
         from cleanset.evaluation.run import evaluate
@@ -242,7 +255,7 @@ def _of_models(asked: ModelsToRun, images: EvaluationSet, out: Path | None) -> l
             "together: install them from the same index"
         ) from None
 
-    evaluated = evaluate(asked.specs, images, settings_for(asked.score), out)
+    evaluated = evaluate(asked.specs, images, settings_for(asked.score), wanted.out, restricted=wanted.restricted)
     return [measured(each.name, each.predictions, each.record, each.path) for each in evaluated]
 
 

@@ -18,6 +18,7 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.command_model import check_command, load_command
 from cleanset.evaluation.prediction_tables import scored_table
 from cleanset.evaluation.predictions import NAMED_SCORES, read_finished, write_predictions
+from cleanset.evaluation.restricted import among_classes, classes_digest
 from cleanset.evaluation.sets import EvaluationSet, Item
 from cleanset.evaluation.specs import CommandModel, ModuleModel, Spec, ZooModel, file_stems
 from cleanset.evaluation.user_model import CheckedNetwork, NetworkError, callable_of, load_module, random_image
@@ -121,9 +122,9 @@ class ModelPredictions:
 
 
 def evaluate(
-    specs: Sequence[Spec], images: EvaluationSet, settings: Settings, out: Path | None
+    specs: Sequence[Spec], images: EvaluationSet, settings: Settings, out: Path | None, *, restricted: bool = False
 ) -> list[ModelPredictions]:
-    """The predictions of each model, in the order of `specs`.
+    """The predictions of each model, in the order of `specs`; `restricted`: among the classes of the images alone.
 
     With `out`, they are written there, finished shards are kept until a model is finished, and what an earlier run has
     finished there is not computed again. Raises CleansetError, naming the model, if one cannot be loaded or does not
@@ -136,9 +137,17 @@ def evaluate(
     paths = [None if out is None else out / f"{stem}.parquet" for stem in file_stems([spec.text for spec in specs])]
     pixels = cache(partial(pixels_digest, images))
     return [
-        _evaluated(load(spec, settings), images, settings, path, pixels)
+        _evaluated(_restricted(load(spec, settings), images, restricted), images, settings, path, pixels)
         for spec, path in zip(specs, paths, strict=True)
     ]
+
+
+def _restricted(model: NamedModel, images: EvaluationSet, is_restricted: bool) -> NamedModel:
+    if not is_restricted:
+        return model
+    classes = sorted({item.class_index for item in images.items})
+    identity = f"{model.identity}, among classes {classes_digest(classes)}"
+    return NamedModel(model.name, among_classes(model.loaded, classes), identity)
 
 
 def pixels_digest(images: EvaluationSet) -> str:

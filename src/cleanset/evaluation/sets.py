@@ -50,6 +50,7 @@ class EvaluationSet:
     `checked` says against what the bytes of the images were checked; None: against nothing. `notes` are what a reader
     of the accuracies has to know. `order` has the files in the order of the set: that of the manifest, as
     `cleanset.load` gives them; sorted where there is no manifest. `manifest_sha256`: that of an export's manifest.
+    `predicted_classes`: how many classes predictions are among.
     """
 
     name: str
@@ -60,6 +61,7 @@ class EvaluationSet:
     notes: Sequence[str] = ()
     order: Sequence[str] = ()
     manifest_sha256: str | None = None
+    predicted_classes: int = CLASSES
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.table import Table
 from rich.text import Text
@@ -90,9 +90,9 @@ def _scored_sha256(edition: Edition, role: str) -> str | None:
     return record.list_sha256 if isinstance(record, ListRecord) else record.weights_sha256
 
 
-def as_json(listed: list[EnsembleModel]) -> str:
-    """The models for programs: a list of objects, in the order of params.yaml."""
-    return json.dumps([asdict(member) for member in listed], indent=2)
+def as_json(listed: list[EnsembleModel], others: Sequence[dict[str, Any]] = ()) -> str:
+    """The models for programs: a list of objects, in the order of params.yaml, then `others`."""
+    return json.dumps([*(asdict(member) for member in listed), *others], indent=2)
 
 
 def as_table(listed: list[EnsembleModel]) -> Table:

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -51,7 +51,8 @@ class Shards:
     Shards of other fingerprints are removed; anything else in `folder`, or a file in its place, raises
     CleansetError. A shard's size is a multiple of the batch size, so that an image is in the same batch
     whether or not the computation was interrupted. `table` is SCORES, or a table whose image ids
-    have another form.
+    have another form. `only`: the image ids that are scored, where several models share the division of one list;
+    None: all.
     """
 
     def __init__(
@@ -62,10 +63,13 @@ class Shards:
         batch_size: int,
         min_images: int = MIN_IMAGES,
         table: Table = SCORES,
+        only: Container[str] | None = None,
     ) -> None:
         self._all, self._folder, self._table = folder, folder / fingerprint, table
         size = batch_size * max(1, min_images // batch_size)
         self._image_ids = [image_ids[start : start + size] for start in range(0, len(image_ids), size)]
+        if only is not None:
+            self._image_ids = [[each for each in ids if each in only] for ids in self._image_ids]
         for other in _shard_folders(folder):
             if other != self._folder:
                 shutil.rmtree(other)
@@ -87,14 +91,16 @@ class Shards:
         """The tables of the shards that are finished now, in order."""
         return (
             read_table(self._path(number), self._table)
-            for number in range(len(self._image_ids))
-            if self._is_finished(number)
+            for number, ids in enumerate(self._image_ids)
+            if ids and self._is_finished(number)
         )
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:05d}.parquet"
 
     def _is_finished(self, number: int) -> bool:
+        if not self._image_ids[number]:
+            return True
         if not self._path(number).is_file():
             return False
         try:
@@ -109,7 +115,7 @@ class Shards:
 
     def table(self) -> pd.DataFrame:
         """The scores of all shards in one table."""
-        tables = [read_table(self._path(number), self._table) for number in range(len(self._image_ids))]
+        tables = [read_table(self._path(number), self._table) for number, ids in enumerate(self._image_ids) if ids]
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=self._table.names)
 
     def remove(self) -> None:

@@ -23,6 +23,7 @@ from cleanset.studies.robustness.digests import (
     Different,
     DigestRun,
     DigestVerification,
+    TakenDigests,
     read_versions,
     verify,
 )
@@ -60,7 +61,7 @@ def sources(tmp_path: Path) -> Sources:
 
 def digest_run(sources: Sources, workers: int, jpeg: int | None = 85) -> DigestRun:
     wanted = StudyParams.model_validate({"jpeg": jpeg, "seed": 3, "corruptions": CHANGES})
-    return DigestRun([change_plan(family_named("corruptions"), sources, wanted)], sources, wanted, workers)
+    return DigestRun(change_plan(family_named("corruptions"), sources, wanted), sources, wanted, workers)
 
 
 def test_order_and_processes_change_no_digest(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +80,7 @@ def test_of_which_pixels(sources: Sources) -> None:
     """Of an unchanged image without the JPEG step: rows of red, green and blue, of the crop after a resize to 256."""
     with Image.open(sources.files["1.png"].path) as image:
         pixels = np.array(image.resize((256, 256), Image.Resampling.BILINEAR))[16:240, 16:240]
-    (found,) = digest_run(sources, 1, jpeg=None).digests(["corruptions 1.png unchanged 00"])
+    (found,) = digest_run(sources, 1, jpeg=None).digests(["1.png unchanged 00"])
     assert found == hashlib.sha256(pixels.tobytes()).hexdigest()
 
 
@@ -105,6 +106,26 @@ def test_finished_shards_are_kept(sources: Sources, tmp_path: Path, monkeypatch:
     run.fill(run.shards(tmp_path / "shards"))
     monkeypatch.setattr(module, "changing_code", lambda: "other code")
     assert run.shards(tmp_path / "shards").missing == [0]
+
+
+def test_taken_digests_are_those_of_the_stage(sources: Sources, tmp_path: Path) -> None:
+    """In any order; the shards are kept until all of them are known."""
+    run = digest_run(sources, 1)
+    names = run.names()
+    expected = dict(zip(names, run.digests(names), strict=True))
+    taken = TakenDigests(run.shards(tmp_path / "shards"))
+    for some in (names[5:], names[:3]):
+        taken.take(some, [expected[name] for name in some])
+        assert run.shards(tmp_path / "shards").missing == [0]
+    taken.take(names[3:5], [expected[name] for name in names[3:5]])
+    shards = run.shards(tmp_path / "shards")
+    assert shards.missing == []
+    assert dict(shards.table().itertuples(index=False, name=None)) == expected
+    for known in ({}, expected | {names[0]: "0" * 64}):
+        taken.remove_known(known)
+        assert (tmp_path / "shards").is_dir()
+    taken.remove_known(expected)
+    assert not (tmp_path / "shards").exists()
 
 
 def test_an_image_that_has_changed_is_named(sources: Sources) -> None:

@@ -27,7 +27,17 @@ from cleanset.errors import CleansetError
 from cleanset.evaluation.command import Wanted
 from cleanset.scoring import engine
 from cleanset.scoring.shards import Shards
-from cleanset.studies.robustness import evaluation, image_sets, measuring, pages, predicting, shown_pixels
+from cleanset.studies.robustness import (
+    answering,
+    evaluation,
+    image_sets,
+    measuring,
+    pages,
+    predicting,
+    shown_pixels,
+    single_pass,
+)
+from cleanset.studies.robustness import digests as digests_stage
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.params import Corruptions
 from cleanset.studies.robustness.evaluation import Evaluated, as_text
@@ -154,7 +164,7 @@ def test_the_results_carry_a_card(edition: Edition, evaluated: tuple[Evaluated, 
     (again / "digests" / "corruptions.txt").unlink()
     wanted = Wanted(str(edition.folder), ["standard", "norm_robust"], hub=tmp_path / "hub")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(predicting, "predict", None)
+        patch.setattr(answering, "predict", None)
         patch.setattr(shown_pixels, "available_cores", lambda: 1)
         evaluation.run(edition, wanted, again, params_file(tmp_path))
     for name in ("results.json", "digests/corruptions.txt"):
@@ -170,13 +180,13 @@ def test_what_is_finished_is_not_computed_again(
     out = tmp_path / "again"
     shutil.copytree(evaluated[1], out)
     computed: list[str] = []
-    predict = predicting.predict
+    predict = answering.predict
 
-    def counted(target: predicting.AnsweringModel, *arguments: object) -> None:
-        computed.append(target.name)
-        predict(target, *arguments)  # type: ignore[arg-type]
+    def counted(targets: list[answering.AnsweringModel], *arguments: object) -> None:
+        computed.extend(target.name for target in targets)
+        predict(targets, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(predicting, "predict", counted)
+    monkeypatch.setattr(answering, "predict", counted)
     wanted = Wanted(str(edition.folder), ["standard", "norm_robust"]), out, params_file(tmp_path)
     evaluation.run(edition, *wanted)
     assert computed == []
@@ -375,7 +385,7 @@ def test_below_float64_the_record_says_how_far(
     largest = max(abs(one[c] - other[c]) for one, other in pairs for c in one.keys() & other.keys())
     assert 0 < largest <= found["largest_difference"] * 1.01
     assert found["largest_difference"] < 1e-3
-    monkeypatch.setattr(predicting, "predict", None)
+    monkeypatch.setattr(answering, "predict", None)
     evaluation.run(edition, *wanted)
 
 
@@ -420,7 +430,7 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
     monkeypatch.setattr(engine, "available_cores", lambda: 3)
     monkeypatch.setattr(predicting, "settings_for", settings)
     monkeypatch.setattr(ChangePlan, "names", lambda self: names(self)[::-1])
-    monkeypatch.setattr(predicting, "Shards", partial(Shards, min_images=40))
+    monkeypatch.setattr(answering, "Shards", partial(Shards, min_images=40))
     predicting.run(three, "standard", "perturbations")
     assert [each.workers for each in used] == [3]
     for path_of in (AnswerFiles.predictions, AnswerFiles.record):
@@ -428,22 +438,98 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
         assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("images", ["union", "own"])
+def test_the_images_are_made_once_for_all_stages(
+    edition: Edition, monkeypatch: pytest.MonkeyPatch, images: str
+) -> None:
+    """The first stage leaves finished shards to the others, and digests; a model that lacks answers costs itself."""
+    study, whole = Study(edition.folder / "studies" / images), study_of(edition)
+    study.folder.mkdir()
+    study.params_yaml.write_text(yaml.safe_dump(PARAMS | {"images": images, "perturbations": {"names": []}}))
+    image_sets.run(study)
+    shown: list[list[str]] = []
+    answer = single_pass.answer_in_one_pass
+
+    def counted(models: dict[str, Any], *arguments: Any) -> dict[str, Exception]:
+        shown.append(list(models))
+        return answer(models, *arguments)
+
+    monkeypatch.setattr(answering, "answer_in_one_pass", counted)
+    # one of the models cannot be loaded by now: its own stage tells
+    weights = edition.folder / "sample" / "weights" / "corruption_robust.safetensors"
+    moved = weights.rename(weights.with_suffix(".moved"))
+    predicting.run(study, "standard", "corruptions")
+    moved.rename(weights)
+    partial_shards = study.answers.partial("corruptions", "norm_robust")
+    assert partial_shards.is_dir()
+    assert not study.predictions("corruptions", "norm_robust").exists()
+    predicting.run(study, "norm_robust", "corruptions")
+    assert shown == [["standard", "norm_robust"]]
+    assert not partial_shards.exists()
+    predicting.run(study, "corruption_robust", "corruptions")
+    assert shown[1:] == [["corruption_robust"]]
+    for role in ("standard", "norm_robust"):
+        stored = pd.read_parquet(whole.predictions("corruptions", OTHER if role == "norm_robust" else role))
+        table = pd.read_parquet(study.images)
+        seen = table[table["sets"].map(lambda sets, role=role: images == "union" or role in sets)]["file"]
+        expected = stored[stored["file"].isin(seen)].reset_index(drop=True)
+        pd.testing.assert_frame_equal(pd.read_parquet(study.predictions("corruptions", role)), expected)
+    made: list[str] = []
+    fill = digests_stage.DigestRun.fill
+
+    def counted_fill(self: digests_stage.DigestRun, shards: Shards, *arguments: Any) -> None:
+        made.extend(f"{self.plan.name} {name}" for number in shards.missing for name in shards.image_ids(number))
+        fill(self, shards, *arguments)
+
+    monkeypatch.setattr(digests_stage.DigestRun, "fill", counted_fill)
+    monkeypatch.setattr(digests_stage, "available_cores", lambda: 1)
+    digests_stage.run(study)
+    # with images: own the last model saw further ones
+    assert [name for name in made if name.startswith("corruptions ")] == [] or images == "own"
+    assert not list(study.folder.rglob("*partial*"))
+    # what stage digests knows already is not left for it
+    study.predictions("corruptions", "standard").unlink()
+    predicting.run(study, "standard", "corruptions")
+    assert shown[2:] == [["standard"]]
+    assert not list(study.folder.rglob("*partial*"))
+
+
+def test_a_model_with_other_answers_lacks_its_own(edition: Edition) -> None:
+    """Another seed, other weights aside: its stage will run, so it is shown the images now."""
+    study, whole = Study(edition.folder / "studies" / "lacking"), study_of(edition)
+    shutil.copytree(whole.folder, study.folder, ignore=shutil.ignore_patterns("measures", "report", "*partial*"))
+    plan = change_plan(family_named("corruptions"), Sources.read(study), predicting.StudyModels(study).wanted)
+
+    def lacking() -> list[str]:
+        return [each.name for each in predicting.StudyModels(study).lacking(plan, "standard")]
+
+    assert lacking() == []
+    study.predictions("corruptions", OTHER).unlink()
+    assert lacking() == [OTHER]
+    record = study.answers.record("corruptions", "norm_robust")
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"seed": 5}))
+    assert lacking() == ["norm_robust", OTHER]
+    answers = study.predictions("corruptions", "corruption_robust")
+    pd.read_parquet(answers).drop(columns="class_logit").to_parquet(answers)
+    assert lacking() == ["norm_robust", "corruption_robust", OTHER]
+
+
 def answer_in_small_shards(study: Study) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(predicting, "Shards", partial(Shards, min_images=64))
+        patch.setattr(answering, "Shards", partial(Shards, min_images=64))
         patch.setattr(engine, "available_cores", lambda: 1)
         predicting.run(study, "standard", "corruptions")
 
 
 def test_shards_of_other_code_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = engine.settings_for(Score(device="cpu"))
-    target = predicting.AnsweringModel("standard", cast(Any, None), settings, [], AnswerFiles(tmp_path))
+    target = answering.AnsweringModel("standard", cast(Any, None), settings, [], AnswerFiles(tmp_path))
     before = target.label({"role": "standard"})
     assert before == target.label({"role": "standard"}) != target.label({"role": "other"})
-    monkeypatch.setattr(predicting, "changing_code", lambda: "other code")
+    monkeypatch.setattr(answering, "changing_code", lambda: "other code")
     assert target.label({"role": "standard"}) != before
     monkeypatch.undo()
-    monkeypatch.setattr(predicting, "installed_versions", lambda: {"numba": "0.1"})
+    monkeypatch.setattr(answering, "installed_versions", lambda: {"numba": "0.1"})
     assert target.label({"role": "standard"}) != before
 
 

@@ -20,7 +20,7 @@ def test_the_modules_that_decide_a_changed_images_pixels() -> None:
         *(f"{study}.perturbations.{name}" for name in ("changes", "params")),
         *(
             f"{study}.scenarios.{name}"
-            for name in ("changes", "image_masks", "mask_formats", "masks", "params", "scenes")
+            for name in ("changes", "image_masks", "mask_formats", "masks", "params", "photographs", "scenes")
         ),
     }
 

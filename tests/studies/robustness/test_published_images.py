@@ -122,14 +122,52 @@ def test_a_jpeg_of_the_benchmarks_quality_is_the_jpeg_step(sources: Sources) -> 
         np.testing.assert_array_equal(pixels(changed, name), np.array(with_jpeg(str(name))))
 
 
+def test_imagenet_c_bar(sources: Sources) -> None:
+    """Its folders are named by the authors' amounts, with two digits; severity 2 of sparkles is 2.00."""
+    folder = sources.study.folder / "published"
+    image = Image.fromarray(drawn()[::-1].copy())
+    for place in ("plasma_noise/4.75", "plasma_noise/7.00", "sparkles/1.00", "sparkles/2.00"):
+        for name in ("n01440764/ILSVRC2012_val_00000001", "n01443537/ILSVRC2012_val_00000002"):
+            (folder / place / name).parent.mkdir(parents=True, exist_ok=True)
+            image.save(folder / place / f"{name}.JPEG", format="PNG")
+    names = ["sparkles", "plasma_noise"]
+    family, changed = read(sources, names=names, severities=[1, 2])
+    assert family.changes == [(name, severity) for name in ("plasma_noise", "sparkles") for severity in (1, 2)]
+    found = pixels(changed, "n01440764/ILSVRC2012_val_00000001.JPEG sparkles 02")
+    np.testing.assert_array_equal(found, np.asarray(image))
+    params = wanted(corruptions={"names": names, "published": "published"})
+    assert notice(family_named("corruptions"), params, sources.images).endswith(
+        "The corruptions of ImageNet-C-bar have no CE to AlexNet, whose errors on them were not published."
+    )
+    (folder / "sparkles" / "2.00").rename(folder / "sparkles" / "2")
+    with pytest.raises(CleansetError, match=r"sparkles/2\.00: missing; expected <corruption>"):
+        read(sources, names=names, severities=[1, 2])
+
+
+def test_surplus_images_are_said(sources: Sources, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files of no image that is measured, in all places together."""
+    written(sources, lossless, ".png")
+    read(sources)
+    assert capsys.readouterr().err == ""
+    folder = sources.study.folder / "published"
+    for place in ("fog/4", "contrast/1"):
+        shutil.copytree(folder / place / "n01440764", folder / place / "n07753592")
+        for path in (folder / place / "n07753592").iterdir():
+            path.rename(path.with_stem("ILSVRC2012_val_00000009"))
+    read(sources)
+    assert capsys.readouterr().err == (
+        f"corruptions.published: 2 of 10 files in {folder} are of no image that is measured: they are not read\n"
+    )
+
+
 def test_digests_are_of_the_published_pixels(sources: Sources) -> None:
     written(sources, lossless, ".png")
     family, _ = read(sources)
-    run = DigestRun([family], sources, wanted(corruptions=CORRUPTIONS), 1)
+    run = DigestRun(family, sources, wanted(corruptions=CORRUPTIONS), 1)
     path = sources.study.folder / "published/fog/4/n01440764/ILSVRC2012_val_00000001.png"
     with Image.open(path) as image:
         expected = hashlib.sha256(image.tobytes()).hexdigest()
-    (found,) = run.digests(["corruptions n01440764/ILSVRC2012_val_00000001.JPEG fog 04"])
+    (found,) = run.digests(["n01440764/ILSVRC2012_val_00000001.JPEG fog 04"])
     assert found == expected
     before = family.as_record()
     Image.new("RGB", (224, 224)).save(path)

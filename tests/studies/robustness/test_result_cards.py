@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 from PIL import Image
 
 from cleanset.comparability import CardModel, ComparabilityCard, first_difference
-from cleanset.errors import CleansetError
 from cleanset.studies.robustness import shown_pixels
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.families import ChangePlan, change_plan, family_named
@@ -19,7 +19,7 @@ from cleanset.studies.robustness.image_sets import OpenedImages
 from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.result_cards import family_card
 from cleanset.studies.robustness.settings import StudyParams
-from cleanset.studies.robustness.shown_pixels import RecordedImages, ShownPixels
+from cleanset.studies.robustness.shown_pixels import ShownPixels
 from cleanset.studies.robustness.study import Study
 from tests.studies.robustness.drawn import drawn
 
@@ -134,51 +134,41 @@ def shown_in(folder: Path, **wanted: object) -> ShownPixels:
     return ShownPixels(folder / "digests.txt", plan_of(sources, params), sources, params)
 
 
-def test_digests_are_kept_while_images_are_made(tmp_path: Path) -> None:
-    """The same as those of the images made once more; a torn line is no line, and what is missing is made."""
+def test_digests_are_taken_while_models_are_shown_the_images(tmp_path: Path) -> None:
+    """The same as those of the images made once more; of what is missing, these are made."""
     shown = shown_in(tmp_path)
     expected = digests_of(shown.plan, shown.sources, shown.params)
-    shown.start()
-    recorded = RecordedImages(shown.plan.changed_images(shown.sources.files, shown.params), shown.path)
-    names = list(expected)
-    for name in (names[3], names[0], names[3]):
-        recorded(name)
-    assert shown.found() == {name: expected[name] for name in (names[3], names[0])}
-    assert not shown.is_complete()
-    with shown.path.open("a") as file:
-        file.write(expected[names[1]][:20])
-    recorded(names[2])  # is appended to the torn line
-    shown.start()
-    assert names[2] not in shown.found()
+    taken = shown.taken()
+    assert taken is not None
+    taken.take(expected, ["e" * 64, *list(expected.values())[1:]])
+    found = shown.finish()
+    assert found == expected | {next(iter(expected)): "e" * 64}  # not made again
+    shown.path.unlink()
     assert shown.finish() == expected
-    assert shown.is_complete()
+    assert shown.taken() is None
     label, *lines = shown.path.read_text().splitlines()
-    assert lines == [f"{expected[name]}  {name}" for name in sorted(names)]
+    assert lines == [f"{expected[name]}  {name}" for name in sorted(expected)]
     before = shown.path.read_bytes()
-    shown.start()
-    shown.finish()
+    assert shown.finish() == expected
     assert shown.path.read_bytes() == before
-    assert shown_in(tmp_path, seed=1).found() == expected  # until it is started
+    assert not list(tmp_path.glob("*partial*"))
     other = shown_in(tmp_path, seed=1)
-    other.start()
-    assert other.found() == {}
-    assert other.path.read_text() != f"{label}\n"
+    assert other.taken() is not None
+    other.finish()
+    assert other.path.read_text().splitlines()[0] != label
+    assert other.stored() is not None
+    assert shown.stored() is None
 
 
-def test_digests_of_images_that_nobody_recorded(tmp_path: Path) -> None:
-    """Answers of an earlier version have none."""
+@pytest.mark.parametrize(
+    "damage", [lambda text: text[:-40], lambda text: "", lambda text: text.replace(" 1.png", " 3.png")]
+)
+def test_a_damaged_file_of_digests_is_made_again(tmp_path: Path, damage: Callable[[str], str]) -> None:
     shown = shown_in(tmp_path)
-    assert shown.finish() == digests_of(shown.plan, shown.sources, shown.params)
-    assert shown.found() == shown.finish()
-
-
-def test_an_image_that_is_made_differently_each_time(tmp_path: Path) -> None:
-    shown = shown_in(tmp_path)
-    shown.start()
-    with shown.path.open("a") as file:
-        file.write(f"{'a' * 64}  1.png contrast 01\n{'b' * 64}  1.png contrast 01\n")
-    with pytest.raises(CleansetError, match=r"1\.png contrast 01 has digest a+ and, made again, b+; expected the same"):
-        shown.finish()
+    expected = shown.finish()
+    shown.path.write_text(damage(shown.path.read_text()))
+    assert shown.stored() is None
+    assert shown.finish() == expected == shown.stored()
 
 
 def test_a_card_is_json(tmp_path: Path) -> None:

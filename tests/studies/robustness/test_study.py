@@ -8,11 +8,18 @@ import pandas as pd
 import pytest
 
 from cleanset.errors import CleansetError
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean, with_keys
+from cleanset.studies.robustness.answers import (
+    ANSWERS,
+    PREDICTIONS,
+    ReadAnswers,
+    check_clean,
+    with_class_logit,
+    with_keys,
+)
 from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.corruptions.params import (
     ALL_CORRUPTIONS,
-    CORRUPTION_GROUPS,
+    NAMED_GROUPS,
     CorruptionMeasures,
     Corruptions,
 )
@@ -49,7 +56,7 @@ def test_groups_stand_for_their_members(tmp_path: Path) -> None:
 
 
 def test_the_documented_params(repository: Path, tmp_path: Path) -> None:
-    (text,) = blocks(repository, "yaml", "docs/robustness.md")
+    _, text = blocks(repository, "yaml", "docs/robustness.md")
     params = read_study_params(study(tmp_path, text), ["standard", "corruption_robust"])
     assert params.section(CorruptionMeasures).trained_on == {"corruption_robust": ["noise"]}
     assert len(params.section(Corruptions).changes()) == 40
@@ -71,6 +78,10 @@ def test_a_further_model_can_be_the_reference(tmp_path: Path) -> None:
             "corruptions.names: unknown corruption 'fogg'; expected one of gaussian_noise",
         ),
         ("corruptions: {names: []}", "corruptions.names"),
+        (
+            "corruptions: {names: [fog, c_bar]}",
+            "corruptions: published: null, and blue_noise_sample is of ImageNet-C-bar, whose corruptions are not made",
+        ),
         ("corruptions: {severities: [6]}", "corruptions.severities"),
         (
             "measures: {corruptions: {reference: vgg}}",
@@ -142,7 +153,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
 @pytest.mark.parametrize(
     ("section", "known", "groups"),
     [
-        ("corruptions", ALL_CORRUPTIONS, CORRUPTION_GROUPS),
+        ("corruptions", ALL_CORRUPTIONS, NAMED_GROUPS),
         ("perturbations", ALL_PERTURBATIONS, PERTURBATION_GROUPS),
         ("scenarios", SCENARIOS, SCENARIO_GROUPS),
     ],
@@ -190,6 +201,15 @@ def test_what_is_read_off() -> None:
     exact = [np.log(np.exp(row).sum()) for row in logits]
     assert found["log_sum_exp"].tolist() == pytest.approx(exact, rel=1e-6)
     assert found["class_of_edition"].tolist() == [7, 9]
+
+
+def test_the_logit_of_an_images_class() -> None:
+    logits = np.arange(3000.0).reshape(3, 1000)[:, ::-1]
+    columns = ReadAnswers([9, 7], keeps_logits=True)(logits)
+    found = with_class_logit(columns, [999, 0, 7])
+    assert found["class_logit"].tolist() == [0, 1999, 2992]
+    assert found.keys() == ANSWERS.keys()
+    assert ReadAnswers([9, 7])(logits).keys() == ANSWERS.keys() - {"class_logit"}
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
@@ -242,7 +262,8 @@ def test_frames_and_levels() -> None:
 
 
 def read() -> dict[str, np.ndarray]:
-    return {key: list(values) for key, values in ReadAnswers([0, 1])(np.arange(1000.0)[None] % 7).items()}  # type: ignore[misc]
+    columns = ReadAnswers([0, 1], keeps_logits=True)(np.arange(1000.0)[None] % 7)
+    return {key: list(values) for key, values in with_class_logit(columns, [5]).items()}  # type: ignore[misc]
 
 
 def box(*edges: int) -> Any:

@@ -100,7 +100,7 @@ class Pgd:
         found = images
         if self.random_start:
             drawn = np.stack([self._start(subject) for subject in padded])
-            found = self._projected(images + torch.from_numpy(drawn).to(images), images)
+            found = projected(images + torch.from_numpy(drawn).to(images), images, self.norm, self.eps)
         best, largest = found, torch.full((len(padded),), -torch.inf, device=network.device, dtype=images.dtype)
         for step in range(self.steps + 1):
             # the last place is only judged, so it needs no gradient
@@ -110,7 +110,8 @@ class Pgd:
             largest = torch.where(better, margin, largest)
             best = torch.where(better[:, None, None, None], found.detach(), best)
             if step < self.steps:
-                found = self._projected(found.detach() + self.step * self._direction(ascent), images)
+                ahead = found.detach() + self.step * steepest(ascent, self.norm)
+                found = projected(ahead, images, self.norm, self.eps)
         levels = to_levels(best)
         return [
             Result(
@@ -144,21 +145,25 @@ class Pgd:
         radius = self.eps * generator.uniform() ** (1 / direction.size)
         return np.asarray(direction * (radius / np.linalg.norm(direction)))
 
-    def _direction(self, ascent: "Tensor") -> "Tensor":
-        import torch
 
-        if self.norm == "Linf":
-            return ascent.sign()
-        # a gradient of 0 stays 0 instead of becoming NaN
-        return ascent / lengths(ascent).clamp(min=torch.finfo(ascent.dtype).tiny)
+def steepest(ascent: "Tensor", norm: Norm) -> "Tensor":
+    """The change of length 1 in a norm along which a loss with gradients `ascent` rises most, for each image."""
+    import torch
 
-    def _projected(self, found: "Tensor", images: "Tensor") -> "Tensor":
-        difference = found - images
-        if self.norm == "Linf":
-            difference = difference.clamp(-self.eps, self.eps)
-        else:
-            difference = difference * (self.eps / lengths(difference).clamp(min=self.eps))
-        return (images + difference).clamp(0, 1)
+    if norm == "Linf":
+        return ascent.sign()
+    # a gradient of 0 stays 0 instead of becoming NaN
+    return ascent / lengths(ascent).clamp(min=torch.finfo(ascent.dtype).tiny)
+
+
+def projected(found: "Tensor", images: "Tensor", norm: Norm, eps: float) -> "Tensor":
+    """The nearest places in the ball of radius `eps` around each image, then in 0..1."""
+    difference = found - images
+    if norm == "Linf":
+        difference = difference.clamp(-eps, eps)
+    else:
+        difference = difference * (eps / lengths(difference).clamp(min=eps))
+    return (images + difference).clamp(0, 1)
 
 
 def lengths(images: "Tensor") -> "Tensor":

@@ -9,7 +9,6 @@ import pandas as pd
 from torch import nn
 
 from cleanset.edition.params import Params, read_params
-from cleanset.evaluation.run import load
 from cleanset.images.base import Resized
 from cleanset.scoring.decoding import pixels_of
 from cleanset.scoring.differentiable import PixelNetwork, wrap_network
@@ -27,12 +26,12 @@ from cleanset.studies.attacks.wrapped import WrappedModel, images_of, label
 from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, check_clean
 from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName, SetImages, StudyFile, files_of
 from cleanset.studies.robustness.families import change_plan, family_named
-from cleanset.studies.robustness.further import further_spec
 from cleanset.studies.robustness.images import STUDY_IMAGES, Sources, images_for
 from cleanset.studies.robustness.names import CLEAN
 from cleanset.studies.robustness.names import UNCHANGED as UNCHANGED_IMAGE
 from cleanset.studies.robustness.settings import StudyParams, read_study_params
 from cleanset.studies.robustness.study import Study
+from cleanset.studies.robustness.trained_models import load_further
 from cleanset.tables import CROP_SCORES, SCORES, read_table
 from cleanset.validation import check_known
 
@@ -132,10 +131,16 @@ def open_target(
     around = params.attacks.wrapped.get(name)
     role, groups = (name, None) if around is None else (around.model, around.two_groups)
     if role in further:
-        model = load(further_spec(further[role], study.robustness.folder, study.edition.folder, role), settings).loaded
+        folders = study.robustness.folder, study.edition.folder
+        model = load_further(further[role], *folders, role, settings).loaded
     else:
         model = load_model(params.edition.network(role), study.edition.folder)
-    images = images_for(read_table(study.robustness.images, STUDY_IMAGES), params.robustness.images, role)
+    images = images_for(
+        read_table(study.robustness.images, STUDY_IMAGES),
+        params.robustness.images,
+        role,
+        params.robustness.classes_of(role),
+    )
     images = images_of(groups, images, name)
     if around is not None:
         members = None if groups is None else groups.classes

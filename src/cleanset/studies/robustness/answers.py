@@ -39,6 +39,7 @@ ANSWERS: dict[str, Any] = {
     "second_logit": LOGIT,
     "log_sum_exp": LOGIT,  # of all logits
     "class_of_edition": CLASS,  # the highest among the edition's classes
+    "class_logit": LOGIT,  # of the image's class
 }
 CHECKED_COLUMNS = ("top5_class", "top5_probability", "log_odds")
 """The columns in which the answers to a clean image must equal the scores that the edition's sets were chosen by."""
@@ -56,17 +57,28 @@ PREDICTIONS = {family.name: predictions_table(family) for family in FAMILIES}
 """The tables of answers by family."""
 
 
+LOGITS = "logits"
+"""The column of all logits, from which `with_class_logit` takes those of the images' classes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadAnswers:
-    """Function from logits of shape (n, 1000) to the columns of ANSWERS; `classes`: the edition's class indices."""
+    """Function from logits of shape (n, 1000) to the columns of ANSWERS but class_logit.
+
+    `classes`: the edition's class indices. `keeps_logits`: there is a column LOGITS, too, since logits do not tell
+    whose images they are of.
+    """
 
     classes: Sequence[int]
+    keeps_logits: bool = False
 
     def __call__(self, logits: NDArray[np.float64]) -> Columns:
         """The columns. Raises ValueError if a logit is not finite."""
         found = top5(logits)
         second, largest = np.sort(logits, axis=1)[:, -2:].T
         classes = np.asarray(sorted(self.classes), np.int16)
+        if self.keeps_logits:
+            found |= {LOGITS: logits}
         return found | {
             "largest_logit": largest.astype(np.float32),
             "second_logit": second.astype(np.float32),
@@ -75,6 +87,13 @@ class ReadAnswers:
             # argmax takes the lower of equal ones
             "class_of_edition": classes[np.argmax(logits[:, classes], axis=1)],
         }
+
+
+def with_class_logit(columns: Columns, classes: Sequence[int]) -> Columns:
+    """The columns of ANSWERS, from those that `keeps_logits` leaves and the class index of each image."""
+    logits = columns[LOGITS]
+    chosen = logits[np.arange(len(logits)), np.asarray(classes, np.int64)].astype(np.float32)
+    return {**{name: values for name, values in columns.items() if name != LOGITS}, "class_logit": chosen}
 
 
 def with_keys(columns: pd.DataFrame, names: Sequence[ChangeName], table: Table) -> pd.DataFrame:

@@ -27,6 +27,21 @@ def _study(folder: Path) -> "Study":
     return Study(folder)
 
 
+def _study_with_backgrounds(folder: Path) -> "Study":
+    """The study, whose photographs are looked at before anything that takes seconds to import."""
+    from cleanset.edition.params import read_params
+    from cleanset.studies.robustness.scenarios.params import RANDOM, Scenarios
+    from cleanset.studies.robustness.scenarios.photographs import photograph_paths
+    from cleanset.studies.robustness.settings import read_study_params
+
+    study = _study(folder)
+    roles = list(read_params(study.edition.folder).models)
+    wanted = read_study_params(study.params_yaml, roles).section(Scenarios)
+    if wanted.published is None and RANDOM in wanted.expanded():
+        photograph_paths(study.backgrounds)
+    return study
+
+
 @app.command()
 def images(study: StudyFolder = HERE) -> None:
     """Join the images of all finished sets."""
@@ -40,7 +55,7 @@ def digests(study: StudyFolder = HERE) -> None:
     """Store the SHA-256 of every changed image."""
     from cleanset.studies.robustness import digests as stage
 
-    stage.run(_study(study))
+    stage.run(_study_with_backgrounds(study))
 
 
 @app.command()
@@ -64,7 +79,7 @@ def scenarios(model: ModelRole, study: StudyFolder = HERE) -> None:
     """Store one model's answers to images with another background or object."""
     from cleanset.studies.robustness import predicting as stage
 
-    stage.run(_study(study), model, "scenarios")
+    stage.run(_study_with_backgrounds(study), model, "scenarios")
 
 
 @app.command()
@@ -75,7 +90,7 @@ def further(
     """Store the answers of a model that is not one of the edition's."""
     from cleanset.studies.robustness import predicting as stage
 
-    stage.run(_study(study), model)
+    stage.run(_study_with_backgrounds(study), model)
 
 
 @app.command()
@@ -118,7 +133,7 @@ def verify(study: StudyFolder = HERE) -> None:
     """
     from cleanset.studies.robustness.digests import verify as tool
 
-    found = tool(_study(study))
+    found = tool(_study_with_backgrounds(study))
     for line in found.lines():
         typer.echo(line)
     raise typer.Exit(1 if found.different else 0)
@@ -180,6 +195,41 @@ def evaluate(
 
     wanted = Wanted(images, model, architecture, precision=precision, device=device, hub=hub)
     Console().print(evaluation.as_text(evaluation.run(Edition(edition), wanted, out, params)), highlight=False)
+
+
+@app.command()
+def table(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of a study, or one that robustness evaluate has written.", show_default="the current one"
+        ),
+    ] = HERE,
+    family: Annotated[str, typer.Option(help="corruptions, perturbations or scenarios.")] = "corruptions",
+    measure: Annotated[
+        str | None,
+        typer.Option(help="A measure of each change, such as error, ce, fp or accuracy: a row for each change."),
+    ] = None,
+    selection: Annotated[
+        str | None, typer.Option(help="union, own, common or all.", show_default="the first one")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="latex or csv.")] = "latex",
+    out: Annotated[Path | None, typer.Option(help="Write the table to this file instead of the terminal.")] = None,
+) -> None:
+    """Print measures with their intervals as a table for a paper.
+
+    Without --measure a row for each model, with its measures over all changes.
+    The LaTeX needs the package booktabs.
+    """
+    from cleanset.studies.robustness.paper_tables import formatted, paper_table
+
+    text = formatted(paper_table(folder, family, measure, selection), form)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        from cleanset.files import write_text
+
+        write_text(out, text)
 
 
 @app.command()

@@ -5,8 +5,9 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
+from cleanset.dataset.ilsvrc import class_indices
 from cleanset.sections import Role, Section
-from cleanset.studies.robustness.further import FurtherModel
+from cleanset.studies.robustness.further import FurtherModel, TrainedModel
 
 AnySection = TypeVar("AnySection", bound=Section)
 
@@ -48,6 +49,12 @@ class CommonParams(Section):
         # no two sections are of one class, so a family needs to know neither its key nor where the section lies
         sections = [*dict(self).values(), *dict(self.measures).values()]
         return next(section for section in sections if isinstance(section, kind))
+
+    def classes_of(self, role: str) -> frozenset[int] | None:
+        """The class indices that a further model has; None for a model of all 1,000."""
+        entry = self.further_models.get(role)
+        wnids = entry.classes if isinstance(entry, TrainedModel) else None
+        return None if wnids is None else frozenset(class_indices()[wnid] for wnid in wnids)
 
     def models(self, roles: Iterable[str]) -> list[str]:
         """The models that are measured: those of the edition, then the further ones."""

@@ -5,14 +5,15 @@ A digest is that of the pixels that models are shown, after the JPEG step where 
 """
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
-from PIL import Image
 
 from cleanset.edition.params import read_params
 from cleanset.errors import CleansetError
@@ -24,7 +25,7 @@ from cleanset.progress import rate_bar, tracked
 from cleanset.scoring.decoding import SharedBatches
 from cleanset.scoring.shards import Shards, fingerprint
 from cleanset.studies.robustness.answers import with_keys
-from cleanset.studies.robustness.changed_images import ChangedImages, ChangeName
+from cleanset.studies.robustness.changed_images import ChangeName
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.images import Sources
@@ -37,7 +38,7 @@ BATCH_SIZE = 128
 """Number of changed images in a batch; five batches are in memory at a time."""
 
 NAMED_DIGESTS = Table(image_id=FILE, sha256=SHA256)
-"""The table of digests by the family and name of a changed image."""
+"""The table of digests by the name of a changed image."""
 
 
 def digests_table(family: Family) -> Table:
@@ -69,44 +70,58 @@ def read_versions(path: Path) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyImages:
-    """The changed images of several families, by family and name; a callable that can be pickled."""
+class TakenDigests:
+    """The digests of a family's changed images, kept in shards as models are shown the images."""
 
-    changed: Mapping[str, ChangedImages]
+    def __init__(self, shards: Shards) -> None:
+        self._shards, self._open = shards, set(shards.missing)
+        self._taken: dict[str, str] = {}
+        # several devices take digests at once
+        self._lock = threading.Lock()
 
-    def __call__(self, name: str) -> Image.Image:
-        """The changed image. Raises CleansetError if its file's bytes are not those of the manifest."""
-        family, _, rest = name.partition(" ")
-        return self.changed[family](rest)
+    def take(self, names: Iterable[str], digests: Iterable[str]) -> None:
+        """Take the digests of some images, and keep every shard that is whole with them."""
+        with self._lock:
+            self._taken.update(zip(names, digests, strict=True))
+            for number in sorted(self._open):
+                ids = self._shards.image_ids(number)
+                if all(name in self._taken for name in ids):
+                    rows = [(name, self._taken.pop(name)) for name in ids]
+                    self._shards.keep(number, pd.DataFrame(rows, columns=NAMED_DIGESTS.names))
+                    self._open.remove(number)
+
+    def remove_known(self, known: Mapping[str, str]) -> None:
+        """Remove the shards if all of their digests are known, by name."""
+        if all(known.get(name) == found for rows in self._shards.finished() for name, found in rows.to_numpy()):
+            self._shards.remove()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigestRun:
-    """Computes the digests of some families in `workers` processes."""
+    """Computes the digests of a family's changed images in `workers` processes."""
 
-    plans: Sequence[ChangePlan]
+    plan: ChangePlan
     sources: Sources
     wanted: StudyParams
     workers: int
 
     def names(self) -> list[str]:
-        """Family and name of every changed image, family by family, sorted within each."""
-        return [f"{plan.name} {name}" for plan in self.plans for name in plan.names()]
+        """The names of all changed images, sorted."""
+        return list(map(str, self.plan.names()))
 
-    def record(self) -> dict[str, Any]:
-        """Everything that the digests depend on."""
-        return {
-            **{plan.name: plan.as_record() for plan in self.plans},
+    def label(self) -> str:
+        """A digest of everything that the digests depend on."""
+        record = {
+            **self.plan.as_record(),
             "jpeg": self.wanted.jpeg,
             "seed": self.wanted.seed,
             "versions": installed_versions(),
         }
+        return fingerprint(json.dumps(record), changing_code())
 
     def shards(self, folder: Path) -> Shards:
         """The shards of the digests, in a folder for those that are finished."""
-        label = fingerprint(json.dumps(self.record()), changing_code())
-        return Shards(folder, label, self.names(), BATCH_SIZE, table=NAMED_DIGESTS)
+        return Shards(folder, self.label(), self.names(), BATCH_SIZE, table=NAMED_DIGESTS)
 
     def fill(self, shards: Shards, on_progress: OnProgress = lambda *_: None) -> None:
         """Compute the missing shards. Raises CleansetError for an image whose bytes are not those of the manifest."""
@@ -122,25 +137,15 @@ class DigestRun:
 
     def digests(self, names: Sequence[str]) -> Generator[str, None, None]:
         """The digest of each of the changed images, in their order."""
+        if not names:
+            return
+        changed = self.plan.changed_images(self.sources.files_in(self.plan.images), self.wanted)
         # batches of one size: the shared memory of the workers is laid out once
         groups = [names[start : start + BATCH_SIZE] for start in range(0, len(names), BATCH_SIZE)]
-        with SharedBatches(self._images(), Resized(BASE_SIZE), BATCH_SIZE, self.workers) as shared:
+        with SharedBatches(changed, Resized(BASE_SIZE), BATCH_SIZE, self.workers) as shared:
             for batch in shared.batches(groups):
                 for pixels in batch.pixels[: len(batch.image_ids)]:
                     yield sha256(pixels.transpose(1, 2, 0).tobytes())
-
-    def _images(self) -> FamilyImages:
-        files = self.sources.files_in
-        return FamilyImages({each.name: each.changed_images(files(each.images), self.wanted) for each in self.plans})
-
-    def tables(self, digests: pd.DataFrame) -> dict[str, pd.DataFrame]:
-        """The table of each family, from rows of NAMED_DIGESTS in any order."""
-        found, rows = {}, digests.set_index("image_id")
-        for plan in self.plans:
-            names = plan.names()
-            of_plan = rows.loc[[f"{plan.name} {name}" for name in names]]
-            found[plan.name] = with_keys(of_plan, names, digests_table(plan.family))
-        return found
 
 
 class Different(NamedTuple):
@@ -187,15 +192,15 @@ def verify(study: Study, workers: int | None = None) -> DigestVerification:
     sources, expected = Sources.read(study), dict[str, str]()
     made_with = read_versions(study.digests / VERSIONS)
     plans = [change_plan(family, sources, wanted) for family in FAMILIES]
-    run = DigestRun(plans, sources, wanted, workers or available_cores())
     for plan in plans:
         path = study.digests / f"{plan.name}.parquet"
         of_family = read_digests(path, plan.family)
         if list(of_family) != plan.names():
             raise CleansetError(f"{path}: of other images or changes than the study has; expected the same: {REMEDY}")
         expected |= {f"{plan.name} {name}": digest for name, digest in of_family.items()}
-    found = tracked(run.digests(run.names()), len(expected), "verify")
-    # `expected` was filled plan by plan, the order of run.names()
+    runs = [DigestRun(plan, sources, wanted, workers or available_cores()) for plan in plans]
+    found = tracked(chain.from_iterable(run.digests(run.names()) for run in runs), len(expected), "verify")
+    # `expected` was filled plan by plan, the order of `runs`
     pairs = zip(expected.items(), found, strict=True)
     different = [Different(name, now, then) for (name, then), now in pairs if now != then]
     return DigestVerification(len(expected), different, made_with, installed_versions())
@@ -217,16 +222,22 @@ def run(study: Study) -> None:
     Raises CleansetError for an image whose bytes are not those of the manifest, and as `change_plan` does.
     """
     wanted = read_study_params(study.params_yaml, list(read_params(study.edition.folder).models))
-    sources = Sources.read(study)
-    plans = [change_plan(family, sources, wanted) for family in FAMILIES]
-    digest_run = DigestRun(plans, sources, wanted, available_cores())
-    # beside the digests, so that an interrupted run is continued
-    shards = digest_run.shards(study.partial_digests)
-    with rate_bar(len(digest_run.names()), "digests") as done:
-        done(shards.finished_images(), 0.0)
-        digest_run.fill(shards, done)
+    sources, tables = Sources.read(study), dict[str, pd.DataFrame]()
+    finished: list[Shards] = []
+    for family in FAMILIES:
+        plan = change_plan(family, sources, wanted)
+        digest_run = DigestRun(plan, sources, wanted, available_cores())
+        # the stages of models have taken them, unless these ran elsewhere
+        shards = digest_run.shards(study.partial_digests(plan.name))
+        with rate_bar(shards.total_images(), f"digests {plan.name}") as done:
+            done(shards.finished_images(), 0.0)
+            digest_run.fill(shards, done)
+        # shards have the order of the names
+        tables[plan.name] = with_keys(shards.table(), plan.names(), DIGESTS[plan.name])
+        finished.append(shards)
     with replacing(study.digests) as folder:
-        for name, table in digest_run.tables(shards.table()).items():
+        for name, table in tables.items():
             write_table(folder / f"{name}.parquet", table, DIGESTS[name])
         write_text(folder / VERSIONS, json.dumps(installed_versions(), indent=2) + "\n")
-    shards.remove()
+    for shards in finished:
+        shards.remove()

@@ -16,10 +16,12 @@ from cleanset.compare.model_index import write_hub
 from cleanset.compare.result_files import RESULTS, parse_results
 from cleanset.edition.params import read_params
 from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
 from cleanset.evaluation.command import Wanted
 from cleanset.evaluation.specs import Spec, ZooModel, file_stems
 from cleanset.files import remove_abandoned, sha256, write_text
 from cleanset.studies.robustness.answers import StoredScores
+from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.families import FAMILIES, ChangePlan, change_plan, families_in, family_named, notice
 from cleanset.studies.robustness.family import Family
 from cleanset.studies.robustness.image_sets import OpenedImages, open_images
@@ -35,7 +37,7 @@ from cleanset.studies.robustness.study import AnswerFiles, Study
 
 if TYPE_CHECKING:
     from cleanset.scoring.engine import Settings
-    from cleanset.studies.robustness.predicting import AnsweringModel
+    from cleanset.studies.robustness.answering import AnsweringModel
 
 
 DEFAULTS: dict[str, Any] = {family.name: {"names": list(family.default_names)} for family in FAMILIES}
@@ -78,10 +80,10 @@ def run(edition: Edition, wanted: Wanted, out: Path, params_file: Path | None = 
         check(spec)
     answers, settings, stems = AnswerFiles(out), settings_for(asked.score), file_stems([spec.text for spec in specs])
     shown = {each.name: ShownPixels(out / "digests" / f"{each.name}.txt", each, sources, params) for each in plans}
-    of_cards = {
-        spec.text: _Answering(spec, stem, images, params, answers, edition, shown).run(plans, settings)
-        for spec, stem in zip(specs, stems, strict=True)
-    }
+    answering = [
+        _Answering(spec, stem, images, params, answers, edition) for spec, stem in zip(specs, stems, strict=True)
+    ]
+    of_cards = _answer(answering, plans, settings, shown)
     models = {spec.text: stem for spec, stem in zip(specs, stems, strict=True)}
     studied = Studied(images.images, masks, params, models, images.owners, images.selections, answers)
     notices = {plan.name: notice(plan.family, params, images.images, is_official=plan.is_official) for plan in plans}
@@ -140,9 +142,68 @@ def _remove_abandoned(out: Path) -> None:
         remove_abandoned(folder)
 
 
+def _answer(
+    answering: Sequence["_Answering"],
+    plans: Sequence[ChangePlan],
+    settings: "Settings",
+    shown: Mapping[str, ShownPixels],
+) -> dict[str, CardModel]:
+    """Write the answers that are not there yet, of as many models at a time as memory allows; their parts of the cards.
+
+    Raises CleansetError for a model that cannot be loaded; the answers of those before it are then written.
+    """
+    from cleanset.studies.robustness.single_pass import MAX_PARAMETERS
+
+    cards, waiting, parameters = dict[str, CardModel](), list[_LoadedAnswering](), 0
+    for each in answering:
+        try:
+            loaded = each.load(settings)
+        except CleansetError:
+            _predict(waiting, plans, shown)
+            raise
+        if waiting and parameters + loaded.target.parameters() > MAX_PARAMETERS:
+            _predict(waiting, plans, shown)
+            waiting, parameters = [], 0
+        waiting.append(loaded)
+        parameters += loaded.target.parameters()
+        cards[each.spec.text] = loaded.card
+    _predict(waiting, plans, shown)
+    return cards
+
+
+def _predict(
+    loaded: "Sequence[_LoadedAnswering]", plans: Sequence[ChangePlan], shown: Mapping[str, ShownPixels]
+) -> None:
+    from cleanset.studies.robustness.answering import predict
+
+    for plan in plans:
+        lacking = [each for each in loaded if not each.is_finished(plan)]
+        if lacking:
+            params, files = lacking[0].params, lacking[0].files
+            of_plan = {file: files[file] for file in plan.images["file"]}
+            predict([each.target for each in lacking], params, plan, of_plan, shown[plan.name].taken())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LoadedAnswering:
+    """A loaded model with its part of the cards, and what it is shown."""
+
+    target: "AnsweringModel"
+    card: CardModel
+    params: StudyParams
+    files: Mapping[str, StudyFile]
+
+    def is_finished(self, plan: ChangePlan) -> bool:
+        """Whether answers of this record are stored, and have not been modified since."""
+        record, target = self.target.record(self.params, plan), self.target
+        # the record alone does not tell which code changed the images
+        record["fingerprint"] = target.label(record)
+        return _is_finished(target.answers.predictions(plan.name, target.stem), record)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Answering:
-    """One model, and where its answers are kept; torch is imported when it runs."""
+    """One model, and where its answers are kept; torch is imported when it is loaded."""
 
     spec: Spec
     stem: str
@@ -150,36 +211,21 @@ class _Answering:
     params: StudyParams
     answers: AnswerFiles
     edition: Edition
-    shown: Mapping[str, ShownPixels]
 
-    def run(self, plans: Sequence[ChangePlan], settings: "Settings") -> CardModel:
-        """Write the answers to each family that are not there yet; the model's part of the cards."""
+    def load(self, settings: "Settings") -> _LoadedAnswering:
+        """The model, loaded. Raises CleansetError if that fails."""
         from cleanset.evaluation.run import load, preprocessing_digest
         from cleanset.scoring.provenance import library_versions
-        from cleanset.studies.robustness.predicting import AnsweringModel, predict
+        from cleanset.studies.robustness.answering import AnsweringModel
 
         loaded = load(self.spec, settings)
         check = self._stored() if settings.precision == "float64" else None
         classes, identity = self.images.classes, loaded.identity
         target = AnsweringModel(
-            self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem
+            self.spec.text, loaded.loaded, settings, classes, self.answers, check, identity, self.stem, True
         )
-        for plan in plans:
-            record = target.record(self.params, plan)
-            # the record alone does not tell which code changed the images
-            record["fingerprint"] = target.label(record)
-            path = self.answers.predictions(plan.name, self.stem)
-            if not _is_finished(path, record):
-                files = {file: self.images.files[file] for file in plan.images["file"]}
-                predict(self._with_digests(target, plan), self.params, plan, files)
-                written = self.answers.record(plan.name, self.stem)
-                # below float64 it has more
-                record |= json.loads(written.read_bytes())
-                record["predictions_sha256"] = sha256(path.read_bytes())
-                write_text(written, json.dumps(record, indent=2) + "\n")
-
         preprocessing = loaded.loaded.preprocessing
-        return card_model(
+        card = card_model(
             {
                 "weights_sha256": loaded.loaded.weights_sha256,
                 "preprocessing": preprocessing.name,
@@ -188,12 +234,7 @@ class _Answering:
                 "versions": {**library_versions(), **installed_versions()},
             }
         )
-
-    def _with_digests(self, target: "AnsweringModel", plan: ChangePlan) -> "AnsweringModel":
-        """The target, of the first model with a file for the digests of the images that it is shown."""
-        shown = self.shown[plan.name]
-        shown.start()
-        return target if shown.is_complete() else replace(target, digests=shown.path)
+        return _LoadedAnswering(target, card, self.params, self.images.files)
 
     def _stored(self) -> "StoredScores | None":
         """The stored scores of a role on images of its own edition; None if none are stored."""

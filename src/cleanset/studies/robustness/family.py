@@ -130,6 +130,8 @@ class Family:
     """The changes that `robustness evaluate` measures without a params file."""
     steps: Mapping[str, Any] = field(default_factory=dict)
     """The column of a change's step, by its name; empty for changes without steps."""
+    answer_columns: tuple[str, ...] = ()
+    """The columns of answers that its measures need beside the predicted classes."""
     reserved_names: tuple[str, ...] = ()
     """Names that no model may have."""
     named_models: Callable[[CommonParams], Sequence[ReferencedModel]] = lambda params: ()

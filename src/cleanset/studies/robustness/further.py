@@ -7,13 +7,48 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import WrapValidator
+from pydantic import Field, WrapValidator, field_validator, model_validator
 
+from cleanset.dataset.ilsvrc import class_indices
 from cleanset.edition.params import Model
 from cleanset.errors import CleansetError
 from cleanset.evaluation.specs import ModuleModel, Spec, ZooModel, parse_specs
 from cleanset.validation import shown
 from cleanset.yaml_files import read_yaml
+
+
+class TrainedModel(Model):
+    """A further model: where it comes from, and what the training of its weights has decided.
+
+    `classes`: the wnids of its logits, in their order; null: all 1,000. It is measured on images of these alone.
+    `size`: of the images that it was trained with, where that is not the published size; their central part is seen.
+    `trained_on`: the corruptions that it was trained with, which mce_unseen leaves out.
+    """
+
+    classes: Annotated[list[str], Field(min_length=2)] | None = None
+    size: Annotated[int, Field(ge=16, le=2048)] | None = None
+    trained_on: Annotated[list[str], Field(default_factory=list)]
+
+    @field_validator("classes")
+    @classmethod
+    def _known_wnids(cls, wnids: list[str] | None) -> list[str] | None:
+        for wnid in wnids or []:
+            if wnid not in class_indices():
+                raise ValueError(f"unknown wnid {shown(wnid)}; expected those of ILSVRC2012")
+        if len(set(wnids or [])) != len(wnids or []):
+            raise ValueError("a wnid comes twice; expected each once")
+        return wnids
+
+    @property
+    def is_of_training(self) -> bool:
+        """Whether the network differs from the published one."""
+        return self.classes is not None or self.size is not None
+
+    @model_validator(mode="after")
+    def _with_weights(self) -> "TrainedModel":
+        if self.is_of_training and (self.weights is None or self.source not in ("timm", "torchvision")):
+            raise ValueError("classes and size go with weights of a network of timm or torchvision; expected weights")
+        return self
 
 
 def _model_or_callable(entry: object, validate: Callable[[Any], Model]) -> Model | str:
@@ -32,7 +67,7 @@ def _model_or_callable(entry: object, validate: Callable[[Any], Model]) -> Model
 if TYPE_CHECKING:
     FurtherModel = Model | str
 else:
-    FurtherModel = Annotated[Model, WrapValidator(_model_or_callable)]
+    FurtherModel = Annotated[TrainedModel, WrapValidator(_model_or_callable)]
 
 
 def further_spec(entry: Model | str, study: Path, edition: Path, role: str) -> Spec:

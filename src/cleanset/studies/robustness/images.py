@@ -1,6 +1,6 @@
 """The images that a study is made on: those of the finished sets, each once, and the table of their masks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -74,14 +74,28 @@ def join_sets(sets: Mapping[str, Sequence[Entry]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=STUDY_IMAGES.names)
 
 
-def is_seen(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> NDArray[np.bool_]:
-    """Flags of the rows of STUDY_IMAGES that a model gets: all (union), or those of its own set (own)."""
-    return np.array([which == "union" or role in sets for sets in images["sets"]], np.bool_)
+def is_seen(
+    images: pd.DataFrame, which: Literal["union", "own"], role: str, classes: Collection[int] | None = None
+) -> NDArray[np.bool_]:
+    """Flags of the rows of STUDY_IMAGES that a model gets: all (union), or those of its own set (own).
+
+    `classes`: those of a model that has only some; None: all.
+    """
+    seen = np.array([which == "union" or role in sets for sets in images["sets"]], np.bool_)
+    return seen if classes is None else seen & images["class_index"].isin(list(classes)).to_numpy(np.bool_)
 
 
-def images_for(images: pd.DataFrame, which: Literal["union", "own"], role: str) -> pd.DataFrame:
-    """The rows of STUDY_IMAGES that a model gets."""
-    return images[is_seen(images, which, role)].reset_index(drop=True)
+def images_for(
+    images: pd.DataFrame, which: Literal["union", "own"], role: str, classes: Collection[int] | None = None
+) -> pd.DataFrame:
+    """The rows of STUDY_IMAGES that a model gets. Raises CleansetError if none is of the classes that it has."""
+    found = images[is_seen(images, which, role, classes)].reset_index(drop=True)
+    if found.empty and classes is not None:
+        raise CleansetError(
+            f"further_models.{role}.classes: none of the study's {len(images):,} images is of one of them; expected "
+            "classes of the edition"
+        )
+    return found
 
 
 def first_images(images: pd.DataFrame, count: int | None) -> pd.DataFrame:

@@ -18,8 +18,8 @@ OFFICIAL = "official"
 REMEDY = "run dvc checkout measure to restore it, or dvc repro measure"
 
 TEXTS = frozenset((
-    "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL, "other",
-    "part", "problem", "scenario", "selection", "source", "stars",
+    "answers", "change", "definition", "factor", "family", "level", "measure", "model", "notice", OFFICIAL, "origin",
+    "other", "part", "problem", "scenario", "selection", "source", "stars",
 ))  # fmt: skip
 """The columns of text; all others hold numbers."""
 
@@ -49,11 +49,12 @@ MEASURE_COLUMNS: Mapping[str, str] = {
     "ms": "mean square",
     "notice": "what a reader of the numbers has to know",
     OFFICIAL: "`yes`: of all images of the published benchmark; `no`: of a subset, or of changes made here",
+    "origin": "who made the masks: `person`, `generator` or `model`",
     "other": "the model whose measure is subtracted",
     "p": "the probability of so large a value by chance; of a difference, from the exact sign test over the images",
     "p_holm": "p after Holm's correction for all differences of the measure on the selection",
     "parameters": "the number of the model's parameters",
-    "part": "`external`, over scenarios, or `internal`, over classes",
+    "part": "`external`, over scenarios, or `internal`, over classes or networks trained on each scenario",
     "problem": "why there is no value",
     "scenario": "a scenario, or `unchanged`",
     "selection": "`union`, `own` or `common`",
@@ -84,8 +85,11 @@ MEASURE_FILES: Mapping[str, tuple[str, ...]] = {
 """The columns of each file, by its path in `data`."""
 
 
-def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """The tables in the folder `measures` by stem. Raises CleansetError for one that stage measure did not write so."""
+def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str] | None) -> dict[str, pd.DataFrame]:
+    """The tables in the folder `measures` by stem; `models`: those that they may name; None: any.
+
+    Raises CleansetError for a table that stage measure did not write so.
+    """
     tables = {path.stem: _read(path, models) for path in sorted(folder.glob("*.csv"))}
     for family in families:
         # optional tables need several scenarios, classes or models
@@ -98,7 +102,7 @@ def read_measures(folder: Path, families: Sequence[Family], models: Sequence[str
     return tables
 
 
-def _read(path: Path, models: Sequence[str]) -> pd.DataFrame:
+def _read(path: Path, models: Sequence[str] | None) -> pd.DataFrame:
     try:
         table = pd.read_csv(path)
     except (OSError, ValueError) as error:  # ValueError: what pandas and the decoding of UTF-8 raise
@@ -112,6 +116,6 @@ def _read(path: Path, models: Sequence[str]) -> pd.DataFrame:
         if name not in TEXTS and len(table) and not is_numeric_dtype(table[name]):
             raise CleansetError(f"{path}: column {name} has a value that is not a number; expected numbers: {REMEDY}")
     for model in table["model"].unique() if "model" in columns else ():
-        if model not in models:
+        if models is not None and model not in models:
             raise CleansetError(f"{path}: unknown model {shown(model)}; expected one of {', '.join(models)}: {REMEDY}")
     return table

@@ -55,10 +55,10 @@ class Studied:
     ) -> Iterator[tuple[str, np.ndarray, pd.DataFrame, pd.DataFrame]]:
         """Yield for each model its name, a flag for each image that it saw, these images, and its answers."""
         for name, stem in self.models.items():
-            seen = is_seen(images, self.params.images, name)
+            seen = is_seen(images, self.params.images, name, self.params.classes_of(name))
             table = predictions_table(family)
             # all columns of 1.3 million frames take gigabytes
-            columns = [*table.key, "top5_class", "class_of_edition"]
+            columns = [*table.key, "top5_class", "class_of_edition", *family.answer_columns]
             predictions = read_table(self.files.predictions(family.name, stem), table, columns)
             yield name, seen, images[seen], predictions
 
@@ -80,7 +80,7 @@ class Studied:
             weights = self.weights.get(name)
             for family in families:
                 images = measured_images(family, self.images, self.masks, params)
-                seen = images[is_seen(images, params.images, name)]
+                seen = images[is_seen(images, params.images, name, params.classes_of(name))]
                 record = read_record(path := self.files.record(family.name, stem))
                 # without a pinned digest the first family decides, and the others must agree with it
                 weights = weights or record.get("weights_sha256")
@@ -97,6 +97,7 @@ class Studied:
 
     def images_of(self, family: Family, images: pd.DataFrame) -> StudiedImages:
         """The images of a family as its measures take them."""
+        classes = {name: self.params.classes_of(name) for name in self.models}
         return StudiedImages(
             images["class_index"].to_numpy(np.int64),
             images["sets"].tolist(),
@@ -104,6 +105,7 @@ class Studied:
             Bootstrap(resamples=self.params.bootstrap.draws, seed=f"{family.name} {self.params.seed}"),
             self.selections,
             self.owners,
+            {name: images["class_index"].isin(each).to_numpy(np.bool_) for name, each in classes.items() if each},
         )
 
 

@@ -13,11 +13,16 @@ CLEAN = "clean"
 
 
 def expand_groups(
-    what: str, wanted: Iterable[str], groups: Mapping[str, tuple[str, ...]], known: tuple[str, ...]
+    what: str,
+    wanted: Iterable[str],
+    groups: Mapping[str, tuple[str, ...]],
+    known: tuple[str, ...],
+    listed: tuple[str, ...] | None = None,
 ) -> tuple[str, ...]:
     """The names and the members of the groups among `wanted`, in the order of `known`, each once.
 
     Raises CleansetError for a name that is neither known nor a group; `what` is the singular of the names.
+    `listed`: those of the known names that its message lists; None: all.
     """
     # a single name is a sequence of letters otherwise
     wanted = [wanted] if isinstance(wanted, str) else list(wanted)
@@ -25,8 +30,9 @@ def expand_groups(
     for name in wanted:
         # a misspelled name must not silently measure less
         if name not in groups and name not in known:
+            names = ", ".join(listed or known)
             raise CleansetError(
-                f"unknown {what} {shown(name)}; expected one of {', '.join(known)}, or a group: {', '.join(groups)}"
+                f"unknown {what} {shown(name)}; expected one of {names}, or a group: {', '.join(groups)}"
             )
         found.update(groups.get(name, (name,)))
     return tuple(name for name in known if name in found)

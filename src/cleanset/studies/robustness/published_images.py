@@ -22,7 +22,7 @@ from cleanset.errors import CleansetError
 from cleanset.exports.folder import read_regular_file
 from cleanset.images.base import BASE_SIZE, base_image
 from cleanset.images.codec import decode
-from cleanset.progress import tracked
+from cleanset.progress import print_notice, tracked
 from cleanset.studies.robustness.changed_images import FORMATS, StudyFile
 from cleanset.studies.robustness.family import Family
 
@@ -100,6 +100,12 @@ def find_published(
         found = {image.path: _file_of(image, names, folder / place, layout) for image in images}
         # places usually have the same names: kept once, and sent to worker processes once
         of_place[place] = first = first if found == first else found
+    surplus = sum(counts.values()) - sum(map(len, of_place.values()))
+    if surplus:
+        print_notice(
+            f"{key}: {surplus:,} of {sum(counts.values()):,} files in {folder} are of no image that is measured: "
+            "they are not read"
+        )
     return PublishedFiles(folder, of_place, counts)
 
 

@@ -1,7 +1,8 @@
 """Measures of every model on selections of the images, with intervals, from answers as arrays."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -142,7 +143,8 @@ class StudiedImages:
     """The images that a family is measured on: the class index of each, and the roles whose sets contain it.
 
     `roles`: the models. `selections`: those of SELECTIONS whose images every model has seen that is measured on them,
-    or ALL. `owners`: the roles that have sets; None: all models.
+    or ALL. `owners`: the roles that have sets; None: all models. `of_classes`: flags of the images of the classes that
+    a model has, by role; the others have all.
     """
 
     classes: npt.NDArray[np.int64]
@@ -151,11 +153,13 @@ class StudiedImages:
     bootstrap: Bootstrap
     selections: Sequence[str] = SELECTIONS
     owners: Sequence[str] | None = None
+    of_classes: Mapping[str, Chosen] = field(default_factory=dict)
 
     def selected(self, selection: str, role: str) -> Chosen:
         """Flags of the images that a selection has for a role."""
         wanted = {"union": set[str](), ALL: set[str](), "own": {role}, "common": set(self._with_sets)}[selection]
-        return np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
+        found = np.array([wanted <= set(sets) for sets in self.sets], np.bool_)
+        return found & self.of_classes[role] if role in self.of_classes else found
 
     def lines(self, measured: Measured) -> Iterator[MeasureLine]:
         """Yield every measure of every model on every selection; NaN and the reason below MIN_IMAGES images.
@@ -191,27 +195,34 @@ class StudiedImages:
             yield MeasureLine(selection, role, each.measure, each.change, int(chosen.sum()), value, *ends, each.problem)
 
     def differences(self, measured: Measured, measures: Sequence[str]) -> Iterator[MeasureDifference]:
-        """Yield the paired differences between every two models, for the given measures."""
-        for selection in self.selections:
-            chosen = self.selected(selection, self.roles[0])
-            # own: other images for each model
-            if selection == "own" or chosen.sum() < MIN_IMAGES:
-                continue
-            resamples = self.bootstrap.resample(self.classes[chosen])
-            found = {
-                role: {
-                    (each.measure, each.change): each.sampled
-                    for each in measured(role, chosen, resamples)
-                    if each.measure in measures and np.isfinite(each.sampled.value)
-                }
-                for role in self.roles
+        """Yield the paired differences between every two models, for the given measures, on images of both."""
+
+        @cache
+        def resamples(flags: bytes) -> Resamples:
+            return self.bootstrap.resample(self.classes[np.frombuffer(flags, np.bool_)])
+
+        @cache
+        def found(role: str, flags: bytes) -> dict[tuple[str, str], Sampled]:
+            return {
+                (each.measure, each.change): each.sampled
+                for each in measured(role, np.frombuffer(flags, np.bool_), resamples(flags))
+                if each.measure in measures and np.isfinite(each.sampled.value)
             }
-            lines = [
-                _difference((selection, *key, one, other), left - found[other][key])
-                for one, other in combinations(self.roles, 2)
-                for key, left in found[one].items()
-                if key in found[other]
-            ]
+
+        for selection in self.selections:
+            # own: other images for each model
+            if selection == "own":
+                continue
+            # the samples of a model are large
+            found.cache_clear()
+            lines = []
+            for one, other in combinations(self.roles, 2):
+                both = self.selected(selection, one) & self.selected(selection, other)
+                if both.sum() < MIN_IMAGES:
+                    continue
+                left, right = found(one, both.tobytes()), found(other, both.tobytes())
+                common = [key for key in left if key in right]
+                lines += [_difference((selection, *key, one, other), left[key] - right[key]) for key in common]
             yield from _corrected(lines)
 
 

@@ -10,8 +10,10 @@ from pydantic import Field, ValidationError, create_model
 from cleanset.errors import CleansetError
 from cleanset.sections import Section
 from cleanset.studies.robustness.common_params import CommonParams
+from cleanset.studies.robustness.corruptions.params import CorruptionMeasures, corruptions_of
 from cleanset.studies.robustness.families import FAMILIES
 from cleanset.studies.robustness.family import Family, ReferencedModel
+from cleanset.studies.robustness.further import TrainedModel
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
 
@@ -64,7 +66,22 @@ def read_study_params(
     for family in FAMILIES:
         if (problem := family.problem(params)) is not None:
             raise CleansetError(f"{path}: {problem}")
-    return params
+    return _with_trained_on(path, params)
+
+
+def _with_trained_on(path: Path, params: StudyParams) -> StudyParams:
+    """The params, with the `trained_on` of further models beside that of the measures."""
+    section = params.section(CorruptionMeasures)
+    trained_on = dict(section.trained_on)
+    for role, entry in params.further_models.items():
+        if isinstance(entry, TrainedModel) and entry.trained_on:
+            try:
+                corruptions_of(entry.trained_on)
+            except CleansetError as error:
+                raise CleansetError(f"{path}: further_models.{role}.trained_on: {error}") from None
+            trained_on[role] = list(dict.fromkeys([*trained_on.get(role, []), *entry.trained_on]))
+    measures = params.measures.model_copy(update={"corruptions": section.model_copy(update={"trained_on": trained_on})})
+    return params.model_copy(update={"measures": measures})
 
 
 def _check_further(path: Path, params: StudyParams, roles: Sequence[str], *, is_measured: bool) -> None:
@@ -102,6 +119,8 @@ def _check_named(where: str, model: ReferencedModel, known: Sequence[str], param
     """Raise CleansetError for a model that a section names and that it cannot be measured against."""
     if model.name not in known:
         raise CleansetError(f"{where}: unknown model {shown(model.name)}; expected one of {', '.join(known)}")
+    if model.is_reference and params.classes_of(model.name) is not None:
+        raise CleansetError(f"{where}: {model.name} has some classes only; expected a model of all 1,000")
     if params.images == "own" and model.is_reference and model.name not in model.also:
         without = " or ".join(model.also) or "no reference"
         raise CleansetError(

@@ -1,57 +1,23 @@
-"""The SHA-256 of the pixels of every changed image, kept while models are shown them.
+"""The SHA-256 of the pixels of every changed image that models were shown outside a study, in a file.
 
-Making the images takes longer than anything but a model, so that they are not made a second time for their digests. The
-digests are those of stage digests. A file of them has a label, the digest of what the images depend on, and a line for
+The digests are those of stage digests. The file has a label, the digest of what the images depend on, and a line for
 each: its digest and its name.
 """
 
-import json
-import os
 import re
-from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from PIL import Image
-
-from cleanset.errors import CleansetError
 from cleanset.files import read_bytes, write_text
-from cleanset.images.codec import pixels_sha256
 from cleanset.machine import available_cores
-from cleanset.progress import tracked
-from cleanset.scoring.shards import fingerprint
-from cleanset.studies.robustness.changed_images import ChangedImages
-from cleanset.studies.robustness.digests import DigestRun
+from cleanset.progress import rate_bar
+from cleanset.scoring.shards import Shards
+from cleanset.studies.robustness.digests import DigestRun, TakenDigests
 from cleanset.studies.robustness.families import ChangePlan
 from cleanset.studies.robustness.images import Sources
-from cleanset.studies.robustness.provenance import changing_code
 from cleanset.studies.robustness.settings import StudyParams
 
 _LINE = re.compile("([0-9a-f]{64})  (.+)")
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedImages:
-    """Changed images whose digests are appended to a file as they are made; a callable that can be pickled."""
-
-    changed: ChangedImages
-    path: Path
-
-    def __call__(self, name: str) -> Image.Image:
-        """The changed image; errors as those of `changed`."""
-        image = self.changed(name)
-        append_line(self.path, f"{pixels_sha256(image)}  {name}")
-        return image
-
-
-def append_line(path: Path, line: str) -> None:
-    """Append a line by one write, as several processes do at once; O_APPEND keeps each whole."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-    try:
-        os.write(descriptor, f"{line}\n".encode())
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,55 +29,37 @@ class ShownPixels:
     sources: Sources
     params: StudyParams
 
-    def start(self) -> None:
-        """Make the file unless there is one of the same images."""
-        if self._lines()[:1] != [self._label()]:
-            write_text(self.path, f"{self._label()}\n")
+    def stored(self) -> dict[str, str] | None:
+        """The digests in the file by name; None unless it has those of these images, every one."""
+        try:
+            label, *lines = read_bytes(self.path).decode("utf-8", "replace").splitlines()
+        except (FileNotFoundError, ValueError):  # ValueError: an empty file
+            return None
+        matches = [match for match in map(_LINE.fullmatch, lines) if match]
+        found = {match[2]: match[1] for match in matches}
+        return found if label == self._run().label() and list(found) == sorted(self._run().names()) else None
 
-    def found(self) -> dict[str, str]:
-        """The digests in the file by name. Raises CleansetError for an image that was made with two digests."""
-        found: dict[str, str] = {}
-        # the last line may be half written, after a kill
-        for digest, name in (match.groups() for match in map(_LINE.fullmatch, self._lines()[1:]) if match):
-            if found.setdefault(name, digest) != digest:
-                raise CleansetError(
-                    f"{self.path}: {name} has digest {found[name]} and, made again, {digest}; expected the same pixels "
-                    "each time: remove the file and run again"
-                )
-        return found
-
-    def is_complete(self) -> bool:
-        """Whether every changed image has its digest."""
-        return self._names() <= self.found().keys()
+    def taken(self) -> TakenDigests | None:
+        """The shards for digests that are taken while models are shown the images; None where all are stored."""
+        return None if self.stored() is not None else TakenDigests(self._shards())
 
     def finish(self) -> dict[str, str]:
-        """The digests of all changed images by name; missing ones are made now. Writes them sorted."""
-        self.start()  # an earlier version left answers without digests
-        missing = sorted(self._names() - self.found().keys())
-        if missing:
-            self._make(missing)
-        found = self.found()
-        digests = {name: found[name] for name in sorted(self._names())}
-        write_text(self.path, "\n".join([self._label(), *(f"{each}  {name}" for name, each in digests.items()), ""]))
+        """The digests of all changed images by name; those that nothing has taken are made now. Writes the file."""
+        found = self.stored()
+        if found is not None:
+            return found
+        run, shards = self._run(), self._shards()
+        with rate_bar(shards.total_images(), f"digests {self.plan.name}") as done:
+            done(shards.finished_images(), 0.0)
+            # earlier versions left answers without digests
+            run.fill(shards, done)
+        digests = dict(sorted(shards.table().itertuples(index=False, name=None)))
+        write_text(self.path, "\n".join([run.label(), *(f"{each}  {name}" for name, each in digests.items()), ""]))
+        shards.remove()
         return digests
 
-    def _make(self, names: Sequence[str]) -> None:
-        run = self._run(available_cores())
-        with closing(run.digests([f"{self.plan.name} {name}" for name in names])) as digests:
-            for name, digest in zip(names, tracked(digests, len(names), f"digests {self.plan.name}"), strict=True):
-                append_line(self.path, f"{digest}  {name}")
+    def _run(self) -> DigestRun:
+        return DigestRun(self.plan, self.sources, self.params, available_cores())
 
-    def _run(self, workers: int) -> DigestRun:
-        return DigestRun([self.plan], self.sources, self.params, workers)
-
-    def _label(self) -> str:
-        return fingerprint(json.dumps(self._run(1).record()), changing_code())
-
-    def _names(self) -> set[str]:
-        return set(map(str, self.plan.names()))
-
-    def _lines(self) -> list[str]:
-        try:
-            return read_bytes(self.path).decode("utf-8", "replace").split("\n")
-        except FileNotFoundError:
-            return []
+    def _shards(self) -> Shards:
+        return self._run().shards(self.path.with_suffix(".partial-shards"))

@@ -58,9 +58,9 @@ class Study:
         """The SHA-256 of every changed image, a table for each family, and the versions that made them."""
         return self.folder / "data" / "digests"
 
-    @property
-    def partial_digests(self) -> Path:
-        return self.folder / "data" / "digests.partial-shards"
+    def partial_digests(self, family: str) -> Path:
+        """Finished shards of the digests of a family, before stage digests has run."""
+        return self.folder / "data" / f"{family}.digests.partial-shards"
 
     @property
     def measures(self) -> Path:

@@ -6,8 +6,9 @@ import pytest
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.corruptions.family import _by_class
 from cleanset.studies.robustness.corruptions.measures import ALEXNET_ERRORS
-from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.params import C_BAR_AMOUNTS, CORRUPTIONS, SEVERITIES
 from cleanset.studies.robustness.corruptions.results import CorruptionAnswers, CorruptionStudy, read_answers
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import SELECTIONS, MeasureLine, StudiedImages
@@ -51,6 +52,28 @@ def ce_by_hand(given: CorruptionStudy, model: str, images: list[int], corruption
     wrong = given.answers[model].corrupted
     errors = [sum(bool(wrong[image, place, s]) for image in images) / len(images) for s in range(5)]
     return sum(errors) / sum(ALEXNET_ERRORS[corruption])
+
+
+def test_imagenet_c_bar_has_errors_and_no_ce_to_alexnet() -> None:
+    names = (*CORRUPTIONS, *C_BAR_AMOUNTS)
+    both = {}
+    for number, model in enumerate("ab"):
+        generator = np.random.default_rng(number)
+        wrong = generator.random((len(SETS), len(names), len(SEVERITIES))) < 0.5
+        both[model] = CorruptionAnswers(wrong, answers(1, 0.4).nulls)
+    lines = list(study(corruptions=names, answers=both).lines())
+    of_fifteen = {name: each.corrupted[:, :15] for name, each in both.items()}
+    only = {name: CorruptionAnswers(wrong, both[name].nulls) for name, wrong in of_fifteen.items()}
+    for measure in ("mce", "relative_mce", "mce_unseen"):
+        expected = line(list(study(answers=only).lines()), "union", "b", measure).value
+        assert line(lines, "union", "b", measure).value == expected
+    sparkles = line(lines, "union", "a", "ce", "sparkles")
+    assert np.isnan(sparkles.value)
+    assert sparkles.problem == "the reference has no published errors"
+    expected = both["a"].corrupted[:, 15:].mean()
+    assert line(lines, "union", "a", "group_error", "c_bar").value == pytest.approx(expected)
+    to_a_model = list(study("a", corruptions=names, answers=both).lines())
+    assert line(to_a_model, "union", "a", "ce", "sparkles").value == 1
 
 
 @pytest.mark.parametrize(
@@ -184,6 +207,9 @@ def rows(**changed: object) -> pd.DataFrame:
     cells = [("x", CLEAN, 0, 1), ("x", UNCHANGED, 0, 2), ("x", "fog", 1, 1), ("x", "fog", 2, 7)]
     table = pd.DataFrame(cells, columns=["file", "change", "severity", "class"])
     table["top5_class"] = [[each] for each in table.pop("class")]
+    table["largest_logit"] = np.array([2.0, 1.0, 5.0, 0.5], np.float32)
+    table["log_sum_exp"] = np.array([2.0, 2.0, 6.0, 3.0], np.float32)
+    table["class_logit"] = np.array([2.0, -1.0, 5.0, 0.25], np.float32)
     return table.assign(**changed)  # type: ignore[arg-type]
 
 
@@ -194,6 +220,12 @@ def test_answers_are_read() -> None:
     found = read_answers(IMAGES, rows(), ["fog"], [1, 2])
     assert found.corrupted.tolist() == [[[False, True]]]
     assert (found.nulls[CLEAN].tolist(), found.nulls[UNCHANGED].tolist()) == ([False], [True])
+    assert found.confidences is not None
+    assert found.losses is not None
+    np.testing.assert_allclose(found.confidences.corrupted, [[[np.exp(-1), np.exp(-2.5)]]])
+    np.testing.assert_allclose([found.confidences.nulls[name][0] for name in (CLEAN, UNCHANGED)], [1, np.exp(-1)])
+    np.testing.assert_allclose(found.losses.corrupted, [[[1, 2.75]]])
+    np.testing.assert_allclose([found.losses.nulls[name][0] for name in (CLEAN, UNCHANGED)], [0, 3])
 
 
 def test_answers_of_other_images_or_with_a_gap() -> None:
@@ -201,3 +233,15 @@ def test_answers_of_other_images_or_with_a_gap() -> None:
         read_answers(IMAGES, rows(file="y"), ["fog"], [1, 2])
     with pytest.raises(CleansetError, match="1 of 2 cells are missing"):
         read_answers(IMAGES, rows().iloc[:3], ["fog"], [1, 2])
+
+
+def test_robust_accuracy_by_class() -> None:
+    """Over all corruptions and severities, the hardest class first; a model that saw none of its images has none."""
+    rows = [
+        ("a", "fog", 1, 3, 2, 1), ("a", "fog", 2, 3, 2, 2), ("a", "fog", 1, 7, 1, 0), ("a", "fog", 2, 7, 1, 0),
+        ("b", "fog", 1, 3, 0, 0), ("b", "fog", 2, 3, 0, 0), ("b", "fog", 1, 7, 1, 1), ("b", "fog", 2, 7, 1, 0),
+    ]  # fmt: skip
+    found = _by_class(pd.DataFrame(rows, columns=["model", "change", "severity", "class_index", "images", "errors"]))
+    assert found["class_accuracies"] == {("a", 3): 25, ("a", 7): 100, ("b", 7): 50}
+    assert [(index, images) for index, _, images in found["classes"]] == [(3, 2), (7, 1)]
+    assert found["all_classes"] == 2

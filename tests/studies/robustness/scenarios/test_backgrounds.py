@@ -14,6 +14,7 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES, Sources
 from cleanset.studies.robustness.scenarios.params import Scenarios
+from cleanset.studies.robustness.scenarios.photographs import photograph_paths
 from cleanset.studies.robustness.scenarios.scenes import generated_files, photograph_files, scene_images
 from cleanset.studies.robustness.study import Study
 from cleanset.tables import INDEX, write_table
@@ -42,6 +43,46 @@ def test_photographs_sorted_by_name(tmp_path: Path) -> None:
 def test_no_photographs(tmp_path: Path) -> None:
     with pytest.raises(CleansetError, match="no photographs; expected at least one JPEG or PNG"):
         photographs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("missing", r"backgrounds: missing; expected a folder of photographs"),
+        ("file", r"backgrounds: a file; expected a folder of photographs"),
+        ("itself", r"backgrounds: a loop of links; expected a folder of photographs"),
+        ("above", r"backgrounds/some/loop: a link back to a folder that it lies in; expected photographs: remove it"),
+        ("nowhere", r"backgrounds/a\.jpg: a link that leads nowhere; expected a photograph: remove it"),
+    ],
+)
+def test_what_is_no_folder_of_photographs_is_refused_at_once(tmp_path: Path, kind: str, message: str) -> None:
+    """Before anything is decoded."""
+    folder = tmp_path / "backgrounds"
+    if kind == "file":
+        folder.write_text("photographs")
+    elif kind == "itself":
+        folder.symlink_to(folder)
+    elif kind != "missing":
+        (folder / "some").mkdir(parents=True)
+        (folder / "some" / "b.jpg").write_text("not decoded")
+        target, link = (folder, "some/loop") if kind == "above" else (tmp_path / "none.jpg", "a.jpg")
+        (folder / link).symlink_to(target)
+    with pytest.raises(CleansetError, match=f"{message}"):
+        photograph_paths(folder)
+
+
+def test_links_lead_to_photographs(tmp_path: Path) -> None:
+    """To one, or to a folder of them, which is read once for each link."""
+    (tmp_path / "elsewhere").mkdir()
+    save(tmp_path / "elsewhere", "a.png", 230, 300)
+    folder = tmp_path / "backgrounds"
+    folder.mkdir()
+    for name in ("one", "other.jpg"):
+        (folder / name).symlink_to(tmp_path / "elsewhere")
+    (folder / "b.jpeg").symlink_to(tmp_path / "elsewhere" / "a.png")
+    assert [str(path.relative_to(folder)) for path in photograph_paths(folder)] == [
+        "b.jpeg", "one/a.png", "other.jpg/a.png",
+    ]  # fmt: skip
 
 
 def test_one_is_too_small(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import colorsys
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,8 +13,9 @@ from PIL import Image
 from scipy.ndimage import correlate1d
 
 from cleanset.errors import CleansetError
+from cleanset.images.base import base_image
 from cleanset.images.codec import pixels_sha256
-from cleanset.statistics.seeds import image_seed
+from cleanset.statistics.seeds import change_seed, image_seed
 from cleanset.studies.robustness.scenarios.changes import (
     Placing,
     check_photographs,
@@ -187,6 +189,20 @@ def test_rainbow_shifts_all_hues_by_one_angle_up_to_90() -> None:
     assert 80 < max(shifts) < 92
 
 
+def test_as_coded_rainbow_wraps_as_uint8_does() -> None:
+    """Against the published code: hue plus shift in uint8."""
+    wrapped, image = 0, flat((250, 20, 70), (20, 60, 240))
+    for seed in range(60):
+        shift = np.random.RandomState(change_seed(seed, "scenario", "image_rainbow", 0)).randint(91)
+        hsv = cv2.cvtColor(image, cv2.COLOR_RGB2HSV)
+        wrapped += int(hsv[..., 0].max()) + shift > 255
+        hsv[..., 0] += np.uint8(shift)
+        expected = cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)
+        found = scenario("image_rainbow", image, NOTHING, seed, definition="as_coded")
+        np.testing.assert_array_equal(found, expected)
+    assert wrapped
+
+
 # cut out
 
 
@@ -283,11 +299,22 @@ def test_the_photograph_is_a_part_of_one_of_them() -> None:
         scenario("random_background", regions=empty, placing=Placing())
 
 
-def test_as_coded_object_and_photograph_are_added() -> None:
-    photograph = np.full((100, 70, 3), 100, np.uint8)
-    found = scenario("random_background", photographs=[photograph], definition="as_coded")
-    assert (found[REGIONS.background] == 100).all()
-    assert np.array_equal(found[REGIONS.object], np.minimum(IMAGE[REGIONS.object].astype(int) + 100, 255))
+def test_as_coded_the_object_is_stretched_to_the_photograph_and_added() -> None:
+    """A photograph keeps its shape: stripes of one width stay that; the object becomes as wide as it is."""
+    photograph = np.tile(np.arange(256, dtype=np.uint8)[:, None, None] // 32 % 2 * 90, (1, 512, 3))
+    regions = regions_of(np.ones((224, 224), np.bool_))
+    image = drawn()
+    found = scenario("random_background", image, regions, photographs=[photograph], definition="as_coded")
+    stretched = cv2.resize(image, (512, 256)).astype(int) + photograph
+    whole = np.minimum(stretched, 255).astype(np.uint8)
+    np.testing.assert_array_equal(found, base_image(Image.fromarray(whole)))
+
+
+def test_as_coded_a_dark_object_leaves_the_photograph() -> None:
+    photograph = drawn(300, 260)
+    nothing = regions_of(np.zeros((224, 224), np.bool_))
+    found = scenario("random_background", drawn(), nothing, photographs=[photograph], definition="as_coded")
+    np.testing.assert_array_equal(found, base_image(Image.fromarray(photograph)))
 
 
 @pytest.mark.parametrize("options", [{"scales": (0, 1)}, {"scales": (2, 1)}, {"weight": 0}, {"weight": 1.1}])

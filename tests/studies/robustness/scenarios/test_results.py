@@ -1,18 +1,24 @@
 """The measures of scenarios, against counts written out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
 from cleanset.errors import CleansetError
 from cleanset.statistics.bootstrap import Bootstrap
 from cleanset.studies.robustness.names import CLEAN, UNCHANGED
 from cleanset.studies.robustness.results import MeasureLine, StudiedImages
+from cleanset.studies.robustness.scenarios.measures import score
+from cleanset.studies.robustness.scenarios.params import ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.scenarios.results import (
     ScenarioAnswers,
     ScenarioStudy,
     cells_of,
     read_answers,
+    read_study,
     regression_of,
     score_parts,
 )
@@ -106,6 +112,44 @@ def test_without_scenarios_only_the_nulls_are_measured() -> None:
     assert regression_of(study(()), cells_of(study(())), (None, None, None)) is None
 
 
+def test_masks_of_several_origins_are_kept_apart() -> None:
+    given = replace(study(), origins=np.array(["model", "person", "person", "model", "model", "model"], object))
+    table = given.tables()["scenario_origins"]
+    assert table.columns.tolist() == ["model", "scenario", "origin", "images", "correct", "accuracy"]
+    assert len(table) == 2 * 4 * 2
+    row = table[(table["model"] == "b") & (table["scenario"] == "image_grey") & (table["origin"] == "person")].iloc[0]
+    correct = given.answers["b"].correct[1:3, 1].sum()
+    assert (row["images"], row["correct"], row["accuracy"]) == (2, correct, correct / 2)
+    # what was measured before stays the same
+    pd.testing.assert_frame_equal(given.tables()["scenario_accuracies"], study().tables()["scenario_accuracies"])
+
+
+def test_masks_of_one_origin_have_no_table_of_origins() -> None:
+    assert "scenario_origins" not in replace(study(), origins=np.array(["person"] * 6, object)).tables()
+    assert "scenario_origins" not in study().tables()
+
+
+def test_origins_are_read_with_the_answers() -> None:
+    files = ["a.png", "b.png", "c.png"]
+    rows = [(file, change, [index] * 5, index) for index, file in enumerate(files) for change in (CLEAN, UNCHANGED)]
+    predictions = pd.DataFrame(rows, columns=["file", "change", "top5_class", "class_of_edition"])
+    images = pd.DataFrame({"file": files, "class_index": [0, 1, 2], "origin": ["person", "model", "person"]})
+    known = StudiedImages(np.arange(3), [["a"], ["a"], ["b"]], ["a", "b"], Bootstrap(resamples=40))
+    seen = [("a", np.array([True, True, False])), ("b", np.array([False, False, True]))]
+    found = read_study(
+        Scenarios.model_validate({}),
+        ScenarioMeasures.model_validate({}),
+        [
+            (name, each, images[each], predictions[predictions["file"].isin(images[each]["file"])])
+            for name, each in seen
+        ],
+        known,
+        is_union=False,
+    )
+    assert found.origins is not None
+    assert found.origins.tolist() == ["person", "model", "person"]
+
+
 def test_cells_and_regression() -> None:
     given = study()
     cells = cells_of(given)
@@ -155,3 +199,53 @@ def test_answers_of_other_images_or_with_a_gap() -> None:
         read_answers(IMAGES, rows(file="y"), ["image_grey", "image_r"], "all", seen)
     with pytest.raises(CleansetError, match="1 of 4 cells are missing: file x change image_r"):
         read_answers(IMAGES, rows().iloc[:3], ["image_grey", "image_r"], "all", seen)
+
+
+TRAINED = {"a": {"original": 0.8, "blur_background": 0.7, "random_background": 0.5}}
+
+
+def test_score_over_networks_trained_on_each_scenario() -> None:
+    """Squares of .1 and .3 around their own accuracy on originals, as table 3 has them: .1 over n - 1."""
+    given = replace(study(), inner="trained", trained=TRAINED)
+    lines = list(given.lines())
+    correct, mu = given.answers["a"].correct, given.answers["a"].unchanged.mean()
+    external = sum((correct[:, s].mean() - mu) ** 2 for s in range(3))
+    found = line(lines, "union", "a", "score_as_published", "")
+    assert found.value == pytest.approx(1 - (external / 2 + 0.1))
+    assert found.low < found.value < found.high
+    written = line(lines, "union", "a", "score_as_written", "").value
+    assert written == pytest.approx(1 - ((external / 3) ** 0.5 + (0.1 / 2) ** 0.5))
+    assert written == pytest.approx(
+        score(cells_of(given).query("model == 'a'"), "as_written", "trained", (np.array([0.7, 0.5]), 0.8)).score
+    )
+    without = line(lines, "union", "b", "score_as_published", "")
+    assert (np.isnan(without.value), without.problem) == (True, "no accuracies of networks trained on each scenario")
+
+
+def test_what_such_a_score_is_made_of() -> None:
+    table = score_parts(replace(study(), inner="trained", trained=TRAINED))
+    internal = table[table["part"] == "internal"]
+    assert internal["model"].tolist() == ["a", "a"]
+    assert internal["level"].tolist() == ["blur_background", "random_background"]
+    assert internal["squared_deviation"].tolist() == pytest.approx([0.01, 0.09])
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"inner": "trained"}, "inner: trained needs accuracies by model in trained"),
+        (
+            {"trained": {"a": {"original": 0.8, "fog": 0.5, "image_r": 0.5}}},
+            r"trained\.a: unknown scenario 'fog'; expe",
+        ),
+        (
+            {"trained": {"a": {"image_r": 0.8, "image_g": 0.5, "image_b": 0.5}}},
+            r"trained\.a: accuracies of image_r, im",
+        ),
+        ({"trained": {"a": {"original": 0.8, "image_g": 0.5}}}, "expected original and 2 scenarios or more"),
+        ({"trained": {"a": {"original": 80, "image_g": 0.5}}}, "less than or equal to 1"),
+    ],
+)
+def test_trained_accuracies_that_cannot_be(section: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ScenarioMeasures.model_validate(section)

@@ -11,7 +11,6 @@ from PIL import Image
 
 from cleanset.dataset.class_names import class_names
 from cleanset.edition.params import Model, Params, read_params
-from cleanset.evaluation.run import load
 from cleanset.files import replacing, write_text
 from cleanset.images import codec
 from cleanset.images.base import Pixels, enlarged_difference, jpeg
@@ -28,9 +27,9 @@ from cleanset.studies.attacks.study import AttackStudy
 from cleanset.studies.attacks.warnings import read_warnings
 from cleanset.studies.robustness.answers import ReadAnswers
 from cleanset.studies.robustness.changed_images import SetImages, StudyFile, files_of
-from cleanset.studies.robustness.further import further_spec
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.studies.robustness.settings import read_study_params
+from cleanset.studies.robustness.trained_models import further_preprocessing
 from cleanset.tables import read_table
 
 SHEET_IMAGES = 3
@@ -77,10 +76,8 @@ def attacks_data(study: AttackStudy, report: Path) -> AttacksData:
 
 def _preprocessing(study: AttackStudy, params: Params, role: str, entry: Model | str) -> Preprocessing:
     """The preprocessing of a further model; a module's callable is called for it."""
-    if isinstance(entry, Model):
-        return preprocessing_of(entry)
-    spec = further_spec(entry, study.robustness.folder, study.edition.folder, role)
-    return load(spec, settings_for(params.score)).loaded.preprocessing
+    folders = study.robustness.folder, study.edition.folder
+    return further_preprocessing(entry, *folders, role, settings_for(params.score))
 
 
 def read_off(params: Params, groups: Groups | None) -> ReadOff:

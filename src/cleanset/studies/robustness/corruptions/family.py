@@ -10,6 +10,7 @@ import pandas as pd
 from cleanset.studies.robustness.changed_images import StudyFile
 from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.corruptions.params import (
+    C_BAR_AMOUNTS,
     CORRUPTION_GROUPS,
     CORRUPTIONS,
     PUBLISHED_REFERENCE,
@@ -23,11 +24,19 @@ from cleanset.studies.robustness.images import Sources
 from cleanset.studies.robustness.results import SeenAnswers, StudiedImages
 from cleanset.tables import SEVERITY
 
+SHOWN_CLASSES = 40
+"""Classes in the table of robust accuracies; of more, those that the models are worst at."""
+
 
 def _named_models(params: CommonParams) -> list[ReferencedModel]:
     measures = params.section(CorruptionMeasures)
     reference = ReferencedModel("reference", measures.reference, is_reference=True, also=(PUBLISHED_REFERENCE,))
-    return [reference, *(ReferencedModel("trained_on", role, may_be_unmeasured=True) for role in measures.trained_on)]
+    line = (ReferencedModel("line", role, is_reference=True) for role in measures.line)
+    return [
+        reference,
+        *line,
+        *(ReferencedModel("trained_on", role, may_be_unmeasured=True) for role in measures.trained_on),
+    ]
 
 
 def _make_images(sources: Sources, images: pd.DataFrame, params: CommonParams) -> Changing:
@@ -39,8 +48,9 @@ def _make_images(sources: Sources, images: pd.DataFrame, params: CommonParams) -
 def _read_images(folder: Path, images: Sequence[StudyFile], params: CommonParams) -> Changing:
     from cleanset.studies.robustness.published_images import PublishedImages, find_published
 
-    changes = params.section(Corruptions).changes()
-    places = {(name, severity): f"{name}/{severity}" for name, severity in changes}
+    wanted = params.section(Corruptions)
+    changes = wanted.changes()
+    places = {change: wanted.place(*change) for change in changes}
     files = find_published(folder, CORRUPTION_FAMILY, list(places.values()), images)
     # validation corruptions are not part of the official mean
     has_all = {(name, severity) for name in CORRUPTIONS for severity in SEVERITIES} <= set(changes)
@@ -68,7 +78,31 @@ def _page_context(data: PagesData) -> dict[str, Any]:
         "largest_ce": _axis_end(lines, "ce"),
         "largest_mce": max(_axis_end(lines, "mce"), largest_published),
         "published": PUBLISHED_MODELS,
+        **_by_class(data.tables["corruption_errors"]),
     }
+
+
+def _by_class(errors: pd.DataFrame) -> dict[str, Any]:
+    """Robust accuracy by model and class in percent: over all corruptions and severities; the worst classes of all."""
+    from cleanset.dataset.class_names import class_names
+
+    counts = errors.groupby(["model", "class_index"], sort=False)[["errors", "images"]].sum()
+    accuracies = 100 * (1 - counts["errors"] / counts["images"])
+    # a model may see no image of a class, and has no accuracy there
+    known = accuracies.dropna()
+    worst = known.groupby("class_index").mean().sort_values(kind="stable").index[:SHOWN_CLASSES]
+    first = errors.drop_duplicates(["model", "class_index"]).groupby("class_index")["images"].max()
+    return {
+        "classes": [(index, class_names()[index].name, int(first[index])) for index in worst],
+        "all_classes": known.index.unique("class_index").size,
+        "class_accuracies": known.to_dict(),
+    }
+
+
+def _remark(params: CommonParams) -> str:
+    if not set(C_BAR_AMOUNTS) & set(corruptions_of(params.section(Corruptions).names)):
+        return ""
+    return "The corruptions of ImageNet-C-bar have no CE to AlexNet, whose errors on them were not published."
 
 
 def _axis_end(lines: pd.DataFrame, measure: str) -> float:
@@ -85,6 +119,7 @@ CORRUPTION_FAMILY = Family(
     measures_section=CorruptionMeasures,
     default_names=tuple(CORRUPTION_GROUPS),
     steps={"severity": SEVERITY},
+    answer_columns=("largest_logit", "log_sum_exp", "class_logit"),
     # a model of this name would be taken for the published table
     reserved_names=(PUBLISHED_REFERENCE,),
     named_models=_named_models,
@@ -100,6 +135,7 @@ CORRUPTION_FAMILY = Family(
         "No official ImageNet-C numbers: a subset of the validation images, and an own implementation of the "
         "corruptions."
     ),
+    remark=_remark,
     study=_study,
     files={
         "corruption_errors": ("model", "change", "severity", "class_index", "images", "errors"),
@@ -118,7 +154,13 @@ CORRUPTION_FAMILY = Family(
         "mce": "mCE",
         "mce_unseen": "mCE, unseen",
         "relative_mce": "relative mCE",
+        "ece_clean": "ECE, clean",
+        "mean_ece": "mean ECE",
+        "nll_clean": "NLL, clean, in nats",
+        "mean_nll": "mean NLL, in nats",
+        "effective_robustness": "effective robustness",
     },
-    shown_differences=("mean_error", "mce"),
+    shown_differences=("mean_error", "mce", "mean_ece", "mean_nll", "effective_robustness"),
+    not_shares=("nll", "mean_nll"),
     sheet=SheetLayout(3, has_unchanged=True, caption="Unchanged, then severity by severity."),
 )

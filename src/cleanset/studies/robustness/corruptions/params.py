@@ -7,7 +7,7 @@ Source: Hendrycks and Dietterich, "Benchmarking Neural Network Robustness to Com
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from cleanset.sections import Section
 from cleanset.studies.robustness.names import check_names, expand_groups
@@ -31,23 +31,49 @@ ALL_CORRUPTIONS: tuple[str, ...] = CORRUPTIONS + VALIDATION_CORRUPTIONS
 
 SEVERITIES: tuple[int, ...] = (1, 2, 3, 4, 5)
 
+# E. Mintun, A. Kirillov and S. Xie, "On Interaction Between Augmentations and Corruptions in Natural Corruption
+# Robustness" (NeurIPS 2021); the amounts are those of the authors' imagenet_c_bar.csv, which name the folders
+C_BAR_AMOUNTS: dict[str, tuple[float, ...]] = {
+    "blue_noise_sample": (0.8, 1.6, 2.4, 4.0, 5.6),
+    "plasma_noise": (4.75, 7.0, 8.5, 9.25, 10.0),
+    "checkerboard_cutout": (2.0, 3.0, 4.0, 5.0, 6.0),
+    "cocentric_sine_waves": (3.0, 5.0, 8.0, 9.0, 10.0),
+    "single_frequency_greyscale": (1.0, 1.5, 2.0, 4.5, 5.0),
+    "brownish_noise": (1.0, 2.0, 3.0, 4.0, 5.0),
+    "caustic_refraction": (2.35, 3.2, 4.9, 6.6, 9.15),
+    "inverse_sparkles": (1.0, 2.0, 4.0, 9.0, 10.0),
+    "sparkles": (1.0, 2.0, 3.0, 5.0, 6.0),
+    "perlin_noise": (4.6, 5.2, 5.8, 7.6, 8.8),
+}
+"""The 10 corruptions of ImageNet-C-bar, which are read from a folder, and their amounts at severities 1 to 5."""
+
+C_BAR = "c_bar"
+"""The group of ImageNet-C-bar's corruptions."""
+
+NAMED_GROUPS: dict[str, tuple[str, ...]] = {**CORRUPTION_GROUPS, C_BAR: tuple(C_BAR_AMOUNTS)}
+"""The groups that params may name."""
+
+NAMED_CORRUPTIONS: tuple[str, ...] = (*ALL_CORRUPTIONS, *C_BAR_AMOUNTS)
+"""The corruptions that params may name, in the order of tables."""
+
 _Severity = Annotated[int, Field(ge=1, le=5)]
 PUBLISHED_REFERENCE = "alexnet"
 """The table of AlexNet's errors that source 003 published."""
 
 
 def corruptions_of(names_or_groups: Iterable[str]) -> tuple[str, ...]:
-    """The corruptions that are named, each group replaced by its members; in the order of ALL_CORRUPTIONS, each once.
+    """The corruptions that are named, each group replaced by its members; in the order of NAMED_CORRUPTIONS, each once.
 
     Raises CleansetError for a name that is neither a corruption nor a group.
     """
-    return expand_groups("corruption", names_or_groups, CORRUPTION_GROUPS, ALL_CORRUPTIONS)
+    return expand_groups("corruption", names_or_groups, NAMED_GROUPS, NAMED_CORRUPTIONS, ALL_CORRUPTIONS)
 
 
 class Corruptions(Section):
     """The corruptions of source 003 that are measured, by name or group.
 
-    `published`: a folder of ImageNet-C's images, which are read instead of made; None: they are made.
+    `published`: a folder of images of ImageNet-C or ImageNet-C-bar, which are read instead of made; None: they are
+    made, which those of ImageNet-C-bar cannot be.
     """
 
     names: Annotated[list[str], Field(min_length=1, default_factory=lambda: list(CORRUPTIONS))]
@@ -59,6 +85,21 @@ class Corruptions(Section):
     def _known(cls, names: list[str]) -> list[str]:
         return check_names(names, corruptions_of)
 
+    @model_validator(mode="after")
+    def _can_be_made(self) -> "Corruptions":
+        read = [name for name in corruptions_of(self.names) if name in C_BAR_AMOUNTS]
+        if read and self.published is None:
+            raise ValueError(
+                f"published: null, and {read[0]} is of ImageNet-C-bar, whose corruptions are not made here; "
+                "expected a folder of its images, or other names"
+            )
+        return self
+
+    def place(self, name: str, severity: int) -> str:
+        """The folder of a corruption at a severity inside `published`."""
+        amounts = C_BAR_AMOUNTS.get(name)
+        return f"{name}/{severity}" if amounts is None else f"{name}/{amounts[severity - 1]:.2f}"
+
     def changes(self) -> list[tuple[str, int]]:
         """Each corruption at each severity, in the order of the benchmark."""
         return [(name, severity) for name in corruptions_of(self.names) for severity in self.sorted_severities()]
@@ -69,14 +110,23 @@ class Corruptions(Section):
 
 
 class CorruptionMeasures(Section):
-    """The reference of CE, and the corruptions that models were trained with.
+    """The reference of CE, the corruptions that models were trained with, and the line of effective robustness.
 
     `reference`: `alexnet`, the published table, or a role of the edition. `trained_on`: by role, the corruptions that
-    a model was trained with; mCE is given without them, too.
+    a model was trained with; mCE is given without them, too. `line`: models without robustness measures, at least
+    two, that effective robustness is relative to; none: it is not measured.
     """
 
     reference: str = PUBLISHED_REFERENCE
     trained_on: Annotated[dict[str, list[str]], Field(default_factory=dict)]
+    line: Annotated[list[str], Field(default_factory=list)]
+
+    @field_validator("line")
+    @classmethod
+    def _enough(cls, line: list[str]) -> list[str]:
+        if len(set(line)) == 1 or len(set(line)) < len(line):
+            raise ValueError(f"{', '.join(line)}; expected two or more models, each once, or none")
+        return line
 
     @field_validator("trained_on")
     @classmethod

@@ -5,12 +5,15 @@ An image is misclassified where the model's top-1 class is not the class that th
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from cleanset.statistics.bootstrap import Resamples
+from cleanset.studies.robustness.corruptions.calibration import sampled_ece, sampled_nll
+from cleanset.studies.robustness.corruptions.effective import effective_robustness
 from cleanset.studies.robustness.corruptions.measures import (
     ALEXNET,
     Reference,
@@ -22,8 +25,8 @@ from cleanset.studies.robustness.corruptions.measures import (
     unseen_corruptions,
 )
 from cleanset.studies.robustness.corruptions.params import (
-    CORRUPTION_GROUPS,
     CORRUPTIONS,
+    NAMED_GROUPS,
     SEVERITIES,
     CorruptionMeasures,
     Corruptions,
@@ -46,22 +49,51 @@ from cleanset.studies.robustness.sampled import Sampled, constant, mean_of, samp
 
 Misclassified = npt.NDArray[np.bool_]
 
-COMPARED = ("error", "group_error", "mean_error", "ce", "mce", "relative_mce")
+COMPARED = (
+    "error",
+    "group_error",
+    "mean_error",
+    "ce",
+    "mce",
+    "relative_mce",
+    "mean_ece",
+    "mean_nll",
+    "effective_robustness",
+)
 """The measures that models are compared by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Certainty:
+    """One model's confidences or losses: images x corruptions x severities; `nulls` as those of CorruptionAnswers."""
+
+    corrupted: npt.NDArray[np.float64]
+    nulls: Mapping[str, npt.NDArray[np.float64]]
+
+    def of_all(self, seen: Chosen) -> "Certainty":
+        """The values of the seen images as values of all images, 0 for the others."""
+        nulls = {name: over_all_images(each, seen) for name, each in self.nulls.items()}
+        return Certainty(over_all_images(self.corrupted, seen), nulls)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CorruptionAnswers:
-    """One model's misclassified images: images x corruptions x severities; `nulls` by CLEAN and UNCHANGED: images."""
+    """One model's misclassified images: images x corruptions x severities; `nulls` by CLEAN and UNCHANGED: images.
+
+    `confidences`: those of the predictions, 0 to 1; `losses`: the NLL in nats; None: not known.
+    """
 
     corrupted: Misclassified
     nulls: Mapping[str, Misclassified]
+    confidences: Certainty | None = None
+    losses: Certainty | None = None
 
     def of_all(self, seen: Chosen) -> "CorruptionAnswers":
         """Answers to the seen images as answers to all images; the others count as not misclassified."""
         return CorruptionAnswers(
             over_all_images(self.corrupted, seen),
             {name: over_all_images(each, seen) for name, each in self.nulls.items()},
+            *(None if each is None else each.of_all(seen) for each in (self.confidences, self.losses)),
         )
 
 
@@ -69,7 +101,8 @@ class CorruptionAnswers:
 class CorruptionStudy:
     """The answers of all models, and the reference that CE is relative to.
 
-    `reference`: the published table or a role; `trained_on`: by role, corruptions or groups.
+    `reference`: the published table or a role; `trained_on`: by role, corruptions or groups; `line`: the models that
+    effective robustness is relative to.
     """
 
     images: StudiedImages
@@ -78,6 +111,7 @@ class CorruptionStudy:
     answers: Mapping[str, CorruptionAnswers]
     reference: str
     trained_on: Mapping[str, Sequence[str]]
+    line: Sequence[str] = ()
 
     def lines(self) -> Iterator[MeasureLine]:
         """Every measure of every model on every selection."""
@@ -99,15 +133,39 @@ class CorruptionStudy:
         errors = self._mean_errors(role, chosen, resamples)
         for name in self.corruptions:
             yield SampledMeasure("error", name, errors[name])
-        for group, members in CORRUPTION_GROUPS.items():
+        for group, members in NAMED_GROUPS.items():
             if set(members) <= set(self.corruptions):
                 yield SampledMeasure("group_error", group, mean_of(errors, members))
         yield SampledMeasure("mean_error", "", mean_of(errors, self.corruptions))
+        yield from self._calibration(role, chosen, resamples)
+        if self.line:
+            yield self._effective_robustness(role, chosen, resamples)
         if tuple(self.severities) == SEVERITIES:
             yield from self._ratios(role, chosen, resamples, errors)
         else:
             found = ", ".join(map(str, self.severities))
             yield undefined_measure("mce", "", f"no mCE: severities {found}; CE needs 1 to 5", resamples)
+
+    def _calibration(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
+        """ECE and NLL on clean and unchanged images, by corruption, and their means over the corruptions."""
+        answers = self.answers[role]
+        confidences, losses = answers.confidences, answers.losses
+        if confidences is None or losses is None:
+            return
+        for name in (CLEAN, UNCHANGED):
+            sure, wrong = confidences.nulls[name][chosen, np.newaxis], answers.nulls[name][chosen, np.newaxis]
+            yield SampledMeasure(f"ece_{name}", "", sampled_ece(sure, ~wrong, resamples))
+            yield SampledMeasure(f"nll_{name}", "", sampled_nll(losses.nulls[name][chosen, np.newaxis], resamples))
+        wrong = answers.corrupted[chosen]
+        found: dict[str, dict[str, Sampled]] = {"ece": {}, "nll": {}}
+        for place, name in enumerate(self.corruptions):
+            sure = confidences.corrupted[chosen, place]
+            found["ece"][name] = sampled_ece(sure, ~wrong[:, place], resamples)
+            found["nll"][name] = sampled_nll(losses.corrupted[chosen, place], resamples)
+        for measure, values in found.items():
+            for name, each in values.items():
+                yield SampledMeasure(measure, name, each)
+            yield SampledMeasure(f"mean_{measure}", "", mean_of(values, self.corruptions))
 
     def _mean_errors(self, role: str, chosen: Chosen, resamples: Resamples) -> dict[str, Sampled]:
         """The mean error over the severities, by corruption."""
@@ -115,6 +173,19 @@ class CorruptionStudy:
         # sums of whole numbers first: they are exact on any machine
         sums = sampled_means(wrong.sum(axis=2, dtype=np.int64), self.corruptions, resamples, role, wrong.shape[2])
         return {name: each.scaled(1 / wrong.shape[2]) for name, each in sums.items()}
+
+    def _effective_robustness(self, role: str, chosen: Chosen, resamples: Resamples) -> SampledMeasure:
+        """The accuracy on corrupted images beyond what the line of the named models gives for the clean accuracy."""
+        images, cells = int(chosen.sum()), len(self.corruptions) * len(self.severities)
+
+        def both(name: str) -> tuple[Sampled, Sampled]:
+            mean = mean_of(self._mean_errors(name, chosen, resamples), self.corruptions)
+            return self._null(name, CLEAN, chosen, resamples), mean
+
+        clean, corrupted = both(role)
+        found = effective_robustness(clean, corrupted, [both(name) for name in self.line], (images, images * cells))
+        problem = "" if np.isfinite(found.value) else f"the models of the line ({', '.join(self.line)}) give none"
+        return SampledMeasure("effective_robustness", "", found, problem)
 
     def _ratios(
         self, role: str, chosen: Chosen, resamples: Resamples, errors: Mapping[str, Sampled]
@@ -125,7 +196,10 @@ class CorruptionStudy:
         found = corruption_errors(table, reference)
         ratios = sampled_ces(errors, reference_errors, found)
         for name in self.corruptions:
-            problem = "" if np.isfinite(found[name]) else "the reference makes too few errors"
+            problem = ""
+            if not np.isfinite(found[name]):
+                is_published = name in reference.errors.dropna().index
+                problem = f"the reference {'makes too few errors' if is_published else 'has no published errors'}"
             yield SampledMeasure("ce", name, ratios[name], problem)
         if not set(CORRUPTIONS) <= set(self.corruptions):
             return
@@ -150,9 +224,12 @@ class CorruptionStudy:
     def _reference(self, chosen: Chosen, resamples: Resamples) -> tuple[Reference, dict[str, Sampled], Sampled]:
         """The reference, its mean errors by corruption, and its error on unchanged images."""
         if self.reference == ALEXNET.name:
-            means = ALEXNET.errors.loc[list(self.corruptions)].mean(axis=1)
+            # nothing for the corruptions of ImageNet-C-bar
+            known = ALEXNET.errors.reindex(list(self.corruptions))
+            means = known.mean(axis=1)
             errors = {name: constant(float(means[name]), resamples) for name in self.corruptions}
-            return ALEXNET, errors, constant(float(ALEXNET.clean_error or 0), resamples)
+            reference = Reference(ALEXNET.name, known, ALEXNET.clean_error)
+            return reference, errors, constant(float(ALEXNET.clean_error or 0), resamples)
         unchanged = self._null(self.reference, UNCHANGED, chosen, resamples)
         table = self._table(self.reference, chosen)
         reference = Reference(self.reference, table, unchanged.value, int(chosen.sum()))
@@ -174,7 +251,7 @@ def read_study(
         name: read_answers(seen_images, predictions, names, severities).of_all(seen)
         for name, seen, seen_images, predictions in answers
     }
-    return CorruptionStudy(images, names, severities, found, measures.reference, measures.trained_on)
+    return CorruptionStudy(images, names, severities, found, measures.reference, measures.trained_on, measures.line)
 
 
 def read_answers(
@@ -185,13 +262,24 @@ def read_answers(
     Raises CleansetError if a row is missing, there twice, or of another image.
     """
     classes = dict(zip(images["file"], images["class_index"], strict=True))
-    wrong = predictions["top5_class"].str[0] != predictions["file"].map(classes)
-    rows = predictions[["file", "change", "severity"]].assign(wrong=wrong)
+    # the loss of a float32 that is rounded up may be a little below 0
+    values: dict[str, Any] = {
+        "wrong": predictions["top5_class"].str[0] != predictions["file"].map(classes),
+        "confidence": np.exp(predictions["largest_logit"].astype(np.float64) - predictions["log_sum_exp"]).clip(0, 1),
+        "loss": (predictions["log_sum_exp"].astype(np.float64) - predictions["class_logit"]).clip(0),
+    }
+    rows = predictions[["file", "change", "severity"]].assign(**values)
     is_null = rows["change"].isin([CLEAN, UNCHANGED])
     files = images["file"].tolist()
     axes = {"file": files, "change": list(corruptions), "severity": list(severities)}
-    nulls = cube(rows[is_null], {"file": files, "change": [CLEAN, UNCHANGED]}, "wrong")
-    return CorruptionAnswers(cube(rows[~is_null], axes, "wrong"), {CLEAN: nulls[:, 0], UNCHANGED: nulls[:, 1]})
+    nulls = cube(rows[is_null], {"file": files, "change": [CLEAN, UNCHANGED]}, list(values)).astype(np.float64)
+    found = cube(rows[~is_null], axes, list(values)).astype(np.float64)
+
+    def certainty(place: int) -> Certainty:
+        return Certainty(found[..., place], {CLEAN: nulls[:, 0, place], UNCHANGED: nulls[:, 1, place]})
+
+    wrong = {CLEAN: nulls[:, 0, 0] > 0, UNCHANGED: nulls[:, 1, 0] > 0}
+    return CorruptionAnswers(found[..., 0] > 0, wrong, certainty(1), certainty(2))
 
 
 def by_severity(study: CorruptionStudy) -> pd.DataFrame:

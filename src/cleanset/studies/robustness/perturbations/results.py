@@ -52,6 +52,7 @@ Top5 = npt.NDArray[np.int64]
 COMPARED = (
     "fp", "fp_as_published", "mean_fp", "mean_fp_as_published", "mfr", "mfr_as_published",
     "t5d", "t5d_as_published", "mean_t5d", "mean_t5d_as_published", "mt5d", "mt5d_as_published",
+    "mean_fp_measured", "mean_t5d_measured",
 )  # fmt: skip
 """The measures that models are compared by."""
 
@@ -98,6 +99,9 @@ class PerturbationStudy:
 
     def measured(self, role: str, chosen: Chosen, resamples: Resamples) -> Iterator[SampledMeasure]:
         """FP and T5D of a model on the chosen images by both definitions and, with a reference, their ratios to it."""
+        if lacking := [name for name in PERTURBATIONS if name not in self.perturbations]:
+            problem = f"no mean FP: {len(lacking)} of its 10 perturbations were not measured: {', '.join(lacking)}"
+            yield undefined_measure("mean_fp", "", problem, resamples)
         for definition in DEFINITIONS_IN_ORDER:
             for kind in ("fp", "t5d"):
                 means = self._means(role, kind, definition, chosen, resamples)
@@ -106,6 +110,8 @@ class PerturbationStudy:
                         yield SampledMeasure(kind + SUFFIXES[definition], name, means[name])
                 if self.has_all:
                     yield SampledMeasure(f"mean_{kind}{SUFFIXES[definition]}", "", mean_of(means, PERTURBATIONS))
+                elif definition == "as_written":
+                    yield SampledMeasure(f"mean_{kind}_measured", "", mean_of(means, self.perturbations))
                 if self.reference is not None:
                     yield from self._ratios(role, kind, definition, means, chosen, resamples)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from cleanset.errors import CleansetError
+from cleanset.images.base import BASE_SIZE, SHORT_SIDE
 from cleanset.statistics.seeds import change_seed
 from cleanset.studies.robustness.scenarios.masks import Mask, Regions
 from cleanset.studies.robustness.scenarios.params import (
@@ -49,6 +50,8 @@ MAX_RAINBOW_SHIFT = 90
 
 HUE_CIRCLE = 180
 """The whole circle of hues, in half degrees."""
+
+UINT8_VALUES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,16 +203,17 @@ def _one_color(scene: _Scene) -> Pixels:
 
 
 def _rainbow(scene: _Scene) -> Pixels:
-    """The background with all hues shifted by one angle."""
+    """The background with all hues shifted by one angle; as_coded hues beyond 255 begin at 0 again."""
     shift = scene.drawn.randint(MAX_RAINBOW_SHIFT + 1)
-    return _with(scene.image, scene.regions.background, _with_hue(scene.image, lambda hue: hue + shift))
+    # the published code adds in uint8, where OpenCV shows hues from 180 on as those from 0 on
+    circle = UINT8_VALUES if scene.as_coded else HUE_CIRCLE
+    return _with(scene.image, scene.regions.background, _with_hue(scene.image, lambda hue: (hue + shift) % circle))
 
 
 def _with_hue(image: Pixels, changed: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Pixels:
     """The image with other hues, in half degrees."""
     hsv = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2HSV), np.uint8)
-    # in uint8 a shifted hue would wrap at 256 instead of 180
-    hsv[..., 0] = changed(hsv[..., 0].astype(np.int64)) % HUE_CIRCLE
+    hsv[..., 0] = changed(hsv[..., 0].astype(np.int64))
     return np.asarray(cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB), np.uint8)
 
 
@@ -225,13 +229,13 @@ def _segmented(scene: _Scene) -> Pixels:
 
 
 def _random_background(scene: _Scene, photographs: Sequence[Pixels], placing: Placing) -> Pixels:
-    """The object on a part of one of the photographs; as_coded added to one that is resized to the frame."""
+    """The object on a part of one of the photographs; as_coded resized to one, added, and cut out as a base image."""
     height, width = scene.image.shape[:2]
     check_photographs({f"photograph {number}": each for number, each in enumerate(photographs, 1)}, width, height, {})
     photograph = photographs[scene.drawn.randint(len(photographs))]
     if scene.as_coded:
-        resized = Image.fromarray(photograph).resize((width, height), Image.Resampling.BILINEAR)
-        return np.asarray(cv2.add(np.asarray(resized), _segmented(scene)), np.uint8)
+        stretched = cv2.resize(_segmented(scene), photograph.shape[1::-1])
+        return _cut_out(np.asarray(cv2.add(photograph, np.asarray(stretched)), np.uint8), height, width)
     top = scene.drawn.randint(photograph.shape[0] - height + 1)
     left = scene.drawn.randint(photograph.shape[1] - width + 1)
     behind = photograph[top : top + height, left : left + width]
@@ -239,6 +243,19 @@ def _random_background(scene: _Scene, photographs: Sequence[Pixels], placing: Pl
     if placing.weight < 1:
         shown = np.rint(placing.weight * shown + (1 - placing.weight) * behind).astype(np.uint8)
     return _with(behind, where, shown)
+
+
+def _cut_out(image: Pixels, height: int, width: int) -> Pixels:
+    """The central part of a resized image, which for 224 x 224 pixels is its `base_image`."""
+    high, wide = image.shape[:2]
+    # the frame is to the resized image as 224 to 256
+    if high * width <= wide * height:
+        resized = SHORT_SIDE * height * wide // (BASE_SIZE * high), SHORT_SIDE * height // BASE_SIZE
+    else:
+        resized = SHORT_SIDE * width // BASE_SIZE, SHORT_SIDE * width * high // (BASE_SIZE * wide)
+    whole = np.asarray(Image.fromarray(image).resize(resized, Image.Resampling.BILINEAR))
+    top, left = round((resized[1] - height) / 2), round((resized[0] - width) / 2)
+    return whole[top : top + height, left : left + width]
 
 
 def _placed(scene: _Scene, scales: tuple[float, float]) -> tuple[Pixels, Mask]:

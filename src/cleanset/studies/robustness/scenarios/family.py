@@ -37,8 +37,9 @@ def _labels(params: CommonParams) -> dict[str, str]:
 
 
 def _named_models(params: CommonParams) -> list[ReferencedModel]:
-    model = params.section(ScenarioMeasures).baselines.model
-    return [] if model is None else [ReferencedModel("baselines.model", model)]
+    measures = params.section(ScenarioMeasures)
+    model, trained = measures.baselines.model, [ReferencedModel("trained", name) for name in measures.trained]
+    return trained if model is None else [ReferencedModel("baselines.model", model), *trained]
 
 
 def _problem(params: CommonParams) -> str | None:
@@ -110,9 +111,18 @@ def _page_context(data: PagesData) -> dict[str, Any]:
         "fitted": [] if fitted is None else list(zip(fitted["accuracy"], fitted["fitted"], strict=True)),
         "parameters": dict(zip(models["model"], models["parameters"], strict=True)),
         "origins": data.origins,
+        "by_origin": _by_origin(data.tables.get("scenario_origins")),
         "left_out": data.left_out,
         "published_top1": data.published_top1,
     }
+
+
+def _by_origin(table: pd.DataFrame | None) -> dict[tuple[str, str, str], float]:
+    """Accuracy in percent by origin of the masks, scenario and model; empty for masks of one origin."""
+    if table is None:
+        return {}
+    rows = zip(table["origin"], table["scenario"], table["model"], table["accuracy"], strict=True)
+    return {(origin, scenario, model): 100 * accuracy for origin, scenario, model, accuracy in rows}
 
 
 def _score_parts(table: pd.DataFrame) -> dict[tuple[str, str, str], str]:
@@ -168,6 +178,7 @@ SCENARIO_FAMILY = Family(
     study=_study,
     files={
         "scenario_accuracies": ("model", "scenario", "class_index", "images", "correct", "accuracy"),
+        "scenario_origins": ("model", "scenario", "origin", "images", "correct", "accuracy"),
         "scenario_scores": ("model", "part", "level", "accuracy", "squared_deviation"),
         "scenario_regression": (
             "factor", "level", "estimate", "standard_error", "low", "high", "t", "p", "stars",
@@ -175,7 +186,9 @@ SCENARIO_FAMILY = Family(
         "scenario_anova": ("source", "ss", "df", "ms", "f", "p"),
         "scenario_fitted": ("model", "scenario", "class_index", "accuracy", "fitted"),
     },
-    optional_files=("scenario_scores", "scenario_regression", "scenario_anova", "scenario_fitted"),
+    optional_files=(
+        "scenario_origins", "scenario_scores", "scenario_regression", "scenario_anova", "scenario_fitted",
+    ),
     label_columns=(ANSWERS,),
     labels=_labels,
     with_intervals=("mean_accuracy", "score_as_published", "score_as_written"),

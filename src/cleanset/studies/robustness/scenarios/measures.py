@@ -44,12 +44,12 @@ class RobustnessScore:
 
 def accuracy_by_cell(predictions: pd.DataFrame) -> pd.DataFrame:
     """Images, correct ones and accuracy by model, scenario and class_index, sorted; `correct` is a column of bools."""
-    return _accuracy(predictions, CELL)
+    return accuracy_by(predictions, CELL)
 
 
 def accuracy_by_scenario(predictions: pd.DataFrame) -> pd.DataFrame:
     """Images, correct ones and accuracy by model and scenario, sorted; `correct` is a column of bools."""
-    return _accuracy(predictions, CELL[:2])
+    return accuracy_by(predictions, CELL[:2])
 
 
 def squared_deviations(accuracies: Floats, mu: float | Floats) -> Floats:
@@ -131,8 +131,8 @@ def _named(rows: pd.DataFrame) -> str:
     return ", ".join(named[:SHOWN_CELLS]) + (f", ... ({len(named):,})" if len(named) > SHOWN_CELLS else "")
 
 
-def _accuracy(predictions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """The number of rows, the sum of `correct` and their ratio, by the keys, sorted."""
+def accuracy_by(predictions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Images, correct ones and accuracy by the keys, sorted; `correct` is a column of bools."""
     grouped = predictions.groupby(keys, sort=True)["correct"]
     table = pd.DataFrame({"images": grouped.size(), "correct": grouped.sum().astype("int64")})
     table["accuracy"] = table["correct"] / table["images"]
@@ -140,16 +140,24 @@ def _accuracy(predictions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def sampled_score(
-    correct: npt.NDArray[np.bool_], unchanged: npt.NDArray[np.bool_], definition: Definition, resamples: Resamples
+    correct: npt.NDArray[np.bool_],
+    unchanged: npt.NDArray[np.bool_],
+    definition: Definition,
+    resamples: Resamples,
+    trained: tuple[Floats, float] | None = None,
 ) -> Sampled:
-    """Score whose inner part is over the classes; `correct` is images x scenarios, `unchanged` by image."""
-    classes = np.unique(resamples.classes)
-    by_class = np.stack([correct[resamples.classes == each].mean(axis=0) for each in classes])
+    """Score; `correct` is images x scenarios, `unchanged` by image.
+
+    The inner part is over the classes, or `trained`, as in `score`; that one is of other images and not resampled.
+    """
     mu, mus = float(unchanged.mean()), resamples.means(unchanged)
-    value = score_of_squares(squared_deviations(correct.mean(axis=0), mu), class_squares(by_class, mu), definition)
-    draws = score_of_squares(
-        squared_deviations(resamples.means(correct), mus),
-        class_squares(resamples.class_means(correct), mus),
-        definition,
-    )
+    if trained is None:
+        classes = np.unique(resamples.classes)
+        by_class = np.stack([correct[resamples.classes == each].mean(axis=0) for each in classes])
+        inner, inners = class_squares(by_class, mu), class_squares(resamples.class_means(correct), mus)
+    else:
+        inner = squared_deviations(*trained)
+        inners = inner[np.newaxis]
+    value = score_of_squares(squared_deviations(correct.mean(axis=0), mu), inner, definition)
+    draws = score_of_squares(squared_deviations(resamples.means(correct), mus), inners, definition)
     return Sampled(float(value), draws, shifted=True)

@@ -107,13 +107,44 @@ class Baselines(Section):
     class_index: Annotated[int, Field(ge=0, le=999)] | None = None
 
 
+ORIGINAL = "original"
+"""The images as they are, in `trained`."""
+MIN_TRAINED = 2
+"""Scenarios that a variance needs."""
+
+TrainedAccuracies = dict[str, Annotated[float, Field(ge=0, le=1)]]
+"""The accuracy of a network trained on each scenario, on its images that were held out; ORIGINAL is one of them."""
+
+
 class ScenarioMeasures(Section):
-    """The definition of a correct answer, and the baselines of the regression.
+    """The definition of a correct answer, the inner part of Score, and the baselines of the regression.
 
     `answers`: correct if the class is the most probable one of all 1,000 (all), or of the edition's classes
     (restricted). `baselines`: the model, scenario and class index that the regression compares with; those left out
-    are the first ones.
+    are the first ones. `inner`: the inner part of Score is over the classes, as the paper's text has it, or over the
+    networks trained on each scenario, as its table 3 (trained). `trained`: by model their accuracies, of original and
+    of two or more scenarios; the training study writes them, in data/measures/trained.yaml.
     """
 
     answers: Literal["all", "restricted"] = "all"
+    inner: Literal["classes", "trained"] = "classes"
+    trained: dict[str, TrainedAccuracies] = Field(default_factory=dict)
     baselines: Baselines = Field(default_factory=lambda: Baselines())
+
+    @model_validator(mode="after")
+    def _whole(self) -> "ScenarioMeasures":
+        if self.inner == "trained" and not self.trained:
+            raise ValueError("inner: trained needs accuracies by model in trained; expected those, or inner: classes")
+        for model, accuracies in self.trained.items():
+            for name in accuracies:
+                if name not in (ORIGINAL, *SCENARIOS):
+                    raise ValueError(
+                        f"trained.{model}: unknown scenario {shown(name)}; expected {ORIGINAL}, or one of "
+                        f"{', '.join(SCENARIOS)}"
+                    )
+            if ORIGINAL not in accuracies or len(accuracies) <= MIN_TRAINED:
+                raise ValueError(
+                    f"trained.{model}: accuracies of {', '.join(accuracies) or 'nothing'}; expected {ORIGINAL} and "
+                    f"{MIN_TRAINED} scenarios or more"
+                )
+        return self

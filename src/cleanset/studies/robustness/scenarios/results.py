@@ -1,8 +1,8 @@
 """Measures of every model in the scenarios of source 002, with intervals, on the images that have a mask."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,15 @@ from cleanset.studies.robustness.results import (
     undefined_measure,
 )
 from cleanset.studies.robustness.sampled import Definition, mean_of, sampled_means
-from cleanset.studies.robustness.scenarios.measures import accuracy_by_cell, sampled_score
-from cleanset.studies.robustness.scenarios.params import Baselines, ScenarioMeasures, Scenarios
+from cleanset.studies.robustness.scenarios.measures import (
+    Floats,
+    Inner,
+    accuracy_by,
+    accuracy_by_cell,
+    sampled_score,
+    squared_deviations,
+)
+from cleanset.studies.robustness.scenarios.params import ORIGINAL, Baselines, ScenarioMeasures, Scenarios
 from cleanset.studies.robustness.scenarios.regression import Regression, regression
 
 Correct = npt.NDArray[np.bool_]
@@ -45,12 +52,19 @@ class ScenarioAnswers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScenarioStudy:
-    """The answers of all models in the scenarios; `baselines`: what the regression compares with, None without it."""
+    """The answers of all models in the scenarios; `baselines`: what the regression compares with, None without it.
+
+    `inner`: the inner part of Score; `trained`: for it, by model and scenario, accuracies of networks trained on each.
+    `origins`: of each image's mask; None for published images.
+    """
 
     images: StudiedImages
     scenarios: Sequence[str]
     answers: Mapping[str, ScenarioAnswers]
     baselines: Baselines | None = None
+    inner: Inner = "classes"
+    trained: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    origins: npt.NDArray[np.object_] | None = None
 
     def lines(self) -> Iterator[MeasureLine]:
         """Every measure of every model on every selection."""
@@ -61,9 +75,14 @@ class ScenarioStudy:
         return self.images.differences(self.measured, COMPARED)
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Accuracy by model, scenario and class; the parts of Score; the regression, if it has baselines."""
+        """Accuracy by model, scenario and class; the parts of Score; the regression, if it has baselines.
+
+        Where masks have several origins, accuracy by these, too.
+        """
         cells = cells_of(self)
         found = {"scenario_accuracies": cells}
+        if self.origins is not None and len(set(self.origins)) > 1:
+            found["scenario_origins"] = accuracy_by_origin(self)
         if self.scenarios and len(cells):
             found["scenario_scores"] = score_parts(self)
         base, regression = self.baselines, None
@@ -91,10 +110,23 @@ class ScenarioStudy:
         classes = len(np.unique(self.images.classes[chosen]))
         for definition in _SCORES:
             name = f"score_{definition}"
-            if len(self.scenarios) < 2 or classes < 2:
-                yield undefined_measure(name, "", "Score needs two scenarios and two classes", resamples)
-            else:
-                yield SampledMeasure(name, "", sampled_score(correct, unchanged, definition, resamples))
+            if (problem := self._problem_of_score(role, classes)) is not None:
+                yield undefined_measure(name, "", problem, resamples)
+                continue
+            trained = self.trained_accuracies(role) if self.inner == "trained" else None
+            yield SampledMeasure(name, "", sampled_score(correct, unchanged, definition, resamples, trained))
+
+    def _problem_of_score(self, role: str, classes: int) -> str | None:
+        if self.inner == "trained":
+            if len(self.scenarios) < 2:
+                return "Score needs two scenarios"
+            return None if role in self.trained else "no accuracies of networks trained on each scenario"
+        return "Score needs two scenarios and two classes" if len(self.scenarios) < 2 or classes < 2 else None
+
+    def trained_accuracies(self, role: str) -> tuple[Floats, float]:
+        """The accuracies of the networks trained on each scenario, and of the one trained on originals."""
+        found = self.trained[role]
+        return np.array([value for name, value in found.items() if name != ORIGINAL]), found[ORIGINAL]
 
 
 def read_study(
@@ -102,12 +134,16 @@ def read_study(
 ) -> ScenarioStudy:
     """The scenarios of the params, with the answers to them; `is_union`: all models saw all images."""
     names = wanted.expanded()
-    found = {
-        name: read_answers(seen_images, predictions, names, measures.answers, seen)
-        for name, seen, seen_images, predictions in answers
-    }
+    found, origins = dict[str, ScenarioAnswers](), None
+    for name, seen, seen_images, predictions in answers:
+        found[name] = read_answers(seen_images, predictions, names, measures.answers, seen)
+        if "origin" in seen_images:
+            origins = np.full(len(seen), "", object) if origins is None else origins
+            # a model may have seen only its own set's images
+            origins[seen] = seen_images["origin"]
     # the regression's closed form needs every cell, so all models must have seen the same images
-    return ScenarioStudy(images, names, found, measures.baselines if is_union else None)
+    baselines = measures.baselines if is_union and not images.of_classes else None
+    return ScenarioStudy(images, names, found, baselines, measures.inner, measures.trained, origins)
 
 
 def read_answers(
@@ -135,21 +171,34 @@ def cells_of(study: ScenarioStudy) -> pd.DataFrame:
 
     Of the first of the study's selections.
     """
+    return accuracy_by_cell(_predictions(study, class_index=study.images.classes))
+
+
+def accuracy_by_origin(study: ScenarioStudy) -> pd.DataFrame:
+    """Images, correct ones and accuracy by model, scenario (unchanged is one) and origin of the masks, sorted.
+
+    Of the first of the study's selections.
+    """
+    return accuracy_by(_predictions(study, origin=study.origins), ["model", "scenario", "origin"])
+
+
+def _predictions(study: ScenarioStudy, **columns: npt.NDArray[Any] | None) -> pd.DataFrame:
+    """A row for each model, scenario and image: model, scenario, correct, and the columns, which are by image."""
     images, parts = study.images, []
     for role, answers in study.answers.items():
         chosen = images.selected(images.selections[0], role)
+        given = {name: values[chosen] for name, values in columns.items() if values is not None}
         for place, name in enumerate([UNCHANGED, *study.scenarios]):
             correct = answers.unchanged if name == UNCHANGED else answers.correct[:, place - 1]
-            rows = {"model": role, "scenario": name, "class_index": images.classes[chosen], "correct": correct[chosen]}
-            parts.append(pd.DataFrame(rows))
-    return accuracy_by_cell(pd.concat(parts, ignore_index=True))
+            parts.append(pd.DataFrame({"model": role, "scenario": name, **given, "correct": correct[chosen]}))
+    return pd.concat(parts, ignore_index=True)
 
 
 def score_parts(study: ScenarioStudy) -> pd.DataFrame:
     """The parts of Score by model: accuracy, and its squared deviation from the accuracy on unchanged images.
 
     The part `external` has a row for each scenario, `internal` one for each class index, whose accuracy is the mean
-    over the scenarios. Of the first of the study's selections.
+    over the scenarios, or one for each scenario that networks were trained on. Of the first of the study's selections.
     """
     images, rows = study.images, list[tuple[str, str, str, float, float]]()
     for role, answers in study.answers.items():
@@ -159,8 +208,15 @@ def score_parts(study: ScenarioStudy) -> pd.DataFrame:
         accuracies = [
             ("external", name, each) for name, each in zip(study.scenarios, correct.mean(axis=0), strict=True)
         ]
-        accuracies += [("internal", str(each), correct[classes == each].mean()) for each in np.unique(classes)]
+        if study.inner == "classes":
+            accuracies += [("internal", str(each), correct[classes == each].mean()) for each in np.unique(classes)]
         rows += [(role, part, level, float(each), float((each - mu) ** 2)) for part, level, each in accuracies]
+        if study.inner == "trained" and role in study.trained:
+            values, inner_mu = study.trained_accuracies(role)
+            names = [name for name in study.trained[role] if name != ORIGINAL]
+            squares = squared_deviations(values, inner_mu).tolist()
+            found = zip(names, values.tolist(), squares, strict=True)
+            rows += [(role, "internal", name, accuracy, square) for name, accuracy, square in found]
     return pd.DataFrame(rows, columns=["model", "part", "level", "accuracy", "squared_deviation"])
 
 

@@ -29,10 +29,9 @@ from cleanset.studies.robustness.scenarios.changes import (
 from cleanset.studies.robustness.scenarios.image_masks import has_scenarios, read_base_regions
 from cleanset.studies.robustness.scenarios.masks import Regions
 from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM, ScenarioDefinition, Scenarios
+from cleanset.studies.robustness.scenarios.photographs import photograph_paths
 
 Pixels = NDArray[np.uint8]
-
-PHOTOGRAPH_SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
 class StoredFile(NamedTuple):
@@ -110,12 +109,10 @@ def photograph_files(
     """The photographs in a folder and the folders in it, sorted by path.
 
     `images` are the image ids of the study by file, which `read` decodes, `indexed` those of the edition by the SHA-256
-    of their pixels. Raises CleansetError for no photographs, one that cannot be read or is smaller than a base image,
-    and one with the pixels of one of these images.
+    of their pixels. Raises CleansetError as `photograph_paths`, for one that cannot be read or is smaller than a base
+    image, and for one with the pixels of one of these images.
     """
-    found = tuple(_stored(path) for path in _named(folder, PHOTOGRAPH_SUFFIXES))
-    if not found:
-        raise CleansetError(f"{folder}: no photographs; expected at least one JPEG or PNG for random_background")
+    found = tuple(map(_stored, photograph_paths(folder)))
     known = {**indexed, **{pixels_sha256(read(file)): image_id for file, image_id in images.items()}}
     check_photographs({str(each.path): decode_photograph(each) for each in found}, BASE_SIZE, BASE_SIZE, known)
     return found
@@ -139,10 +136,6 @@ def generated_files(folder: Path, image_ids: Iterable[str]) -> dict[str, StoredF
         if (width, height) != (BASE_SIZE, BASE_SIZE):
             raise CleansetError(f"{path}: {width} x {height} pixels; expected {BASE_SIZE} x {BASE_SIZE}")
     return found
-
-
-def _named(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes)
 
 
 def _stored(path: Path) -> StoredFile:

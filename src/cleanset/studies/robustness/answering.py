@@ -1,0 +1,243 @@
+"""Answers of models to the changed images of a family: what they depend on, and the way to their file."""
+
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cleanset.evaluation.user_model import NetworkError
+from cleanset.files import sha256, write_text
+from cleanset.progress import print_notice, rate_bar
+from cleanset.scoring.comparison import SEED, compare_scores, sample_size
+from cleanset.scoring.engine import Settings, score_few
+from cleanset.scoring.logits import Columns
+from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.provenance import below_float64, library_versions, scoring_code
+from cleanset.scoring.shards import Shards, fingerprint
+from cleanset.studies.robustness.answers import (
+    LOGITS,
+    NAMED_ANSWERS,
+    ReadAnswers,
+    predictions_table,
+    with_class_logit,
+    with_keys,
+)
+from cleanset.studies.robustness.changed_images import ChangeName, SetImages, StudyFile
+from cleanset.studies.robustness.digests import TakenDigests
+from cleanset.studies.robustness.families import ChangePlan
+from cleanset.studies.robustness.images import images_for
+from cleanset.studies.robustness.names import CLEAN
+from cleanset.studies.robustness.provenance import changing_code, installed_versions
+from cleanset.studies.robustness.settings import StudyParams
+from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass, squares
+from cleanset.studies.robustness.study import AnswerFiles
+from cleanset.tables import write_table
+
+CheckClean = Callable[[pd.DataFrame, pd.DataFrame], None]
+"""Takes rows of STUDY_IMAGES and the answers to them, clean, in the same order; raises CleansetError if these differ
+from stored ones."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnsweringModel:
+    """A model, how it is run, and where its answers are kept.
+
+    `classes` are the class indices that an answer may be restricted to. `check`: what clean answers are compared with,
+    where there are stored ones. `identity`: what the answers depend on beside the weights, for a model of one's own.
+    `stem`: that of the files' names, where it is not the model's name. `is_sealed`: the record has its own fingerprint
+    and the SHA-256 of the answers, too, which tell without DVC whether they are finished.
+    """
+
+    name: str
+    model: LoadedModel
+    settings: Settings
+    classes: Sequence[int]
+    answers: AnswerFiles
+    check: CheckClean | None = None
+    identity: str = ""
+    stem: str = ""
+    is_sealed: bool = False
+
+    def record(self, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
+        """Everything that the answers depend on; nothing in it depends on the machine."""
+        return {
+            "role": self.name,
+            "weights_sha256": self.model.weights_sha256,
+            "parameters": self.parameters(),
+            **({"identity": self.identity} if self.identity else {}),
+            **facts_of_every_model(self.settings, wanted, plan),
+        }
+
+    def parameters(self) -> int:
+        """The number of the network's parameters."""
+        return sum(each.numel() for each in self.model.network.parameters())
+
+    def label(self, record: Mapping[str, Any]) -> str:
+        """A digest of the record and of what else the answers depend on: what changes images, how models are run."""
+        facts = changing_code(), json.dumps(installed_versions()), below_float64(self.settings)
+        return fingerprint(json.dumps(record), *facts)
+
+
+def facts_of_every_model(settings: Settings, wanted: StudyParams, plan: ChangePlan) -> dict[str, Any]:
+    """The part of a record of answers that is the same for all models that see the same images."""
+    return {
+        "precision": settings.precision,
+        **plan.as_record(),
+        "jpeg": wanted.jpeg,
+        "seed": wanted.seed,
+        "versions": library_versions(),
+        "code": scoring_code(),
+    }
+
+
+def plan_for(plan: ChangePlan, wanted: StudyParams, name: str) -> ChangePlan:
+    """The plan of the images that a model sees: of its own classes, and with `images: own` of its own set, alone."""
+    return replace(plan, images=images_for(plan.images, wanted.images, name, wanted.classes_of(name)))
+
+
+def predict(
+    targets: Sequence[AnsweringModel],
+    wanted: StudyParams,
+    plan: ChangePlan,
+    files: Mapping[str, StudyFile],
+    digests: TakenDigests | None = None,
+    others: Callable[[], Iterable[AnsweringModel]] = lambda: (),
+) -> None:
+    """Write the answers of models to the images of a family, and what they were computed with.
+
+    `files`: where these images lie, by file. Each changed image is made once: for all of the models, for the digests,
+    and for `others`, models that lack answers, too. Their shards stay beside the answers until they are targets
+    themselves. Shards are kept until the end, so that an interrupted run is continued. Below float64 the record says
+    how far the answers are from it, on a sample. A model that fails does not stop the others: its CleansetError is
+    raised at the end, as it is, at once, where a clean image does not get the stored scores.
+    """
+    found = [_FamilyAnswers(target, wanted, plan, files) for target in targets]
+    # first, since a wrong model or preprocessing shows here within seconds
+    for each in found:
+        each.answer_clean()
+    problems = dict[str, Exception]()
+    if any(each.shards.missing for each in found):
+        beside = [_FamilyAnswers(other, wanted, plan, files) for other in others()]
+        if beside:
+            names = ", ".join(each.target.name for each in beside)
+            print_notice(f"{plan.name}: the images are shown to {names}, too, which lack answers")
+        shown = [*found, *beside]
+        problems = _answer(shown, digests)
+        for each in found:
+            # beside others a model may have had too little memory
+            if len(shown) > 1 and problems.pop(each.target.name, None) is not None:
+                each.open_shards()
+                problems |= _answer([each])
+    for each in found:
+        if each.target.name not in problems:
+            each.finish()
+    for each in found:
+        if each.target.name in problems:
+            raise problems[each.target.name]
+
+
+def _answer(shown: "Sequence[_FamilyAnswers]", digests: TakenDigests | None = None) -> dict[str, Exception]:
+    """Compute the missing shards of the models in one pass; their problems by name."""
+    first = shown[0]
+    models = {each.target.name: each.in_pass() for each in shown}
+    with rate_bar(sum(each.shards.total_images() for each in shown), f"{first.plan.name} {' '.join(models)}") as done:
+        done(sum(each.shards.finished_images() for each in shown), 0.0)
+        # the plan of all: each model's shards name its own images
+        return answer_in_one_pass(models, first.changed_of_all, first.target.settings, done, print_notice, digests)
+
+
+class _FamilyAnswers:
+    """The answers of one model to one family, on their way from shards into a table."""
+
+    def __init__(
+        self, target: AnsweringModel, wanted: StudyParams, of_all: ChangePlan, files: Mapping[str, StudyFile]
+    ) -> None:
+        self.target, self.plan = target, plan_for(of_all, wanted, target.name)
+        self.changed_of_all = of_all.changed_images(files, wanted)
+        self._class_of = dict(zip(self.plan.images["file"], self.plan.images["class_index"].tolist(), strict=True))
+        self._files = {file: files[file] for file in self.plan.images["file"]}
+        self._record, self._stem = target.record(wanted, self.plan), target.stem or target.name
+        # models whose shards are cut from one list are shown the images of a shard together
+        self._of_all = list(map(str, of_all.names()))
+        self._names = {str(name): name for name in self.plan.names()}
+        self._clean = pd.DataFrame(columns=NAMED_ANSWERS.names)
+        self.open_shards()
+
+    def open_shards(self) -> None:
+        """Find out which shards are missing."""
+        folder = self.target.answers.partial(self.plan.name, self._stem)
+        label, size = self.target.label(self._record), self.target.settings.batch_size
+        self.shards = Shards(folder, label, self._of_all, size, table=NAMED_ANSWERS, only=self._names)
+
+    def in_pass(self) -> ModelInPass:
+        """The model's part in a pass over changed images."""
+
+        def finish(names: Sequence[str], columns: Columns) -> Columns:
+            return with_class_logit(columns, [self._class_of[self._names[name].file] for name in names])
+
+        return ModelInPass(self._of_squares(), self.shards, ReadAnswers(self.target.classes, keeps_logits=True), finish)
+
+    def _of_squares(self) -> LoadedModel:
+        """The model with a preprocessing that crops nothing of a changed image."""
+        model = self.target.model
+        return replace(model, preprocessing=squares(model.preprocessing.size))
+
+    def answer_clean(self) -> None:
+        """Answer the clean images, with the model's own preprocessing, and compare with stored scores."""
+        target, files = self.target, self._files
+        if files:
+            read = SetImages(files)
+            read_off = ReadAnswers(target.classes, keeps_logits=True)
+            clean = score_few(target.model, read, target.settings, list(files), read_off=read_off)
+            logits = {LOGITS: np.stack(clean.pop(LOGITS).tolist())}
+            self._clean = clean.assign(**with_class_logit(logits, [self._class_of[file] for file in files]))
+        if target.check is not None:
+            target.check(self.plan.images, self._clean)
+
+    def finish(self) -> None:
+        """Write the answers and their record, and remove the shards."""
+        target, settings, name, record = self.target, self.target.settings, self.plan.name, self._record
+        scored, answers_file = self.shards.table(), target.answers.predictions(name, self._stem)
+        if target.is_sealed:
+            record["fingerprint"] = target.label(record)
+        if settings.precision != "float64" and self._names:
+            record["against_float64"] = self._against_float64(scored)
+            against = record["against_float64"] or "not compared, as the network does not run in it"
+            print_notice(f"{name} {target.name}: {settings.precision} against float64: {against}")
+        clean_names = [ChangeName(file, CLEAN, 0) for file in self._clean["image_id"]]
+        # shards are sorted by text, whatever order they ran in
+        scored_names = [self._names[text] for text in scored["image_id"]]
+        table = predictions_table(self.plan.family)
+        answers = with_keys(pd.concat([self._clean, scored]), [*clean_names, *scored_names], table)
+        write_table(answers_file, answers, table)
+        if target.is_sealed:
+            record["predictions_sha256"] = sha256(answers_file.read_bytes())
+        write_text(target.answers.record(name, self._stem), json.dumps(record, indent=2) + "\n")
+        self.shards.remove()
+
+    def _against_float64(self, answers: pd.DataFrame) -> dict[str, Any] | None:
+        """The differences of answers to changed images from float64, on a sample drawn with a fixed seed.
+
+        None for a network that does not run in float64, as it has a constant of float32 outside its parameters and
+        buffers.
+        """
+        names = answers["image_id"].tolist()
+        # a fixed seed, so that two precisions are compared with float64 on the same images
+        drawn = sorted(random.Random(SEED).sample(names, min(len(names), sample_size(len(names)))))
+        # in processes: the library draws from numpy's global generator, which threads would share
+        exact_settings = replace(self.target.settings, precision="float64", in_processes=True)
+        model, changed = self._of_squares(), self.changed_of_all
+        try:
+            exact = score_few(model, changed, exact_settings, drawn, read_off=ReadAnswers(self.target.classes))
+        except NetworkError:
+            return None
+        found = compare_scores(exact, answers[answers["image_id"].isin(drawn)])
+        return {
+            "images": found.images,
+            "top1_agreement": round(1 - found.top1_changed / max(1, found.images), 6),
+            "largest_difference": float(f"{found.largest_difference:.3g}"),
+        }

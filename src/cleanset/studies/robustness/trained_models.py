@@ -1,0 +1,155 @@
+"""Networks of timm and torchvision with any number of classes and any size of images, and further models of these.
+
+So studies/training builds what it trains, and the studies load what was trained.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+from torch import Tensor, nn
+from torchvision import models as torchvision_models
+
+from cleanset.dataset.ilsvrc import CLASSES, class_indices
+from cleanset.edition.params import Model
+from cleanset.errors import CleansetError, reason
+from cleanset.evaluation.run import NamedModel, load
+from cleanset.evaluation.user_model import CheckedNetwork
+from cleanset.images.preprocessing import Preprocessing, ResizeAndCrop, timm_preprocessing
+from cleanset.scoring.checkpoints import load_checkpoint
+from cleanset.scoring.engine import Settings
+from cleanset.scoring.models import LoadedModel, Normalise, preprocessing_of, sha256_of, weights_at_hand
+from cleanset.studies.robustness.further import TrainedModel, further_spec
+from cleanset.validation import shown
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""ImageNet's mean and standard deviation of each channel, in 0..1: torchvision's, and that of most of timm's."""
+CROP_SHARE = 0.875
+"""Share of the short side that the central square keeps."""
+NOT_A_CLASS = -1e4
+"""The logit of a class that a model does not have: its probability is 0, and every number stays finite."""
+
+
+def load_further(entry: Model | str, study: Path, edition: Path, role: str, settings: Settings) -> NamedModel:
+    """Load a model of `further_models`; `study` and `edition` are folders, see `further_spec`.
+
+    Raises CleansetError as `evaluation.run.load` does, and for weights of other classes than the entry's.
+    """
+    if not isinstance(entry, TrainedModel) or not entry.is_of_training:
+        return load(further_spec(entry, study, edition, role), settings)
+    loaded = load_trained(entry, edition)
+    loaded = replace(loaded, network=CheckedNetwork(role, loaded.network))
+    return NamedModel(role, loaded, f"{entry.source} {entry.name} {entry.size} {' '.join(entry.classes or [])}")
+
+
+def further_preprocessing(
+    entry: Model | str, study: Path, edition: Path, role: str, settings: Settings
+) -> Preprocessing:
+    """The preprocessing of a model of `further_models`; a module's callable is called for it."""
+    if isinstance(entry, TrainedModel) and entry.is_of_training:
+        return _preprocessing(entry)
+    if isinstance(entry, Model):
+        return preprocessing_of(entry)
+    return load(further_spec(entry, study, edition, role), settings).loaded.preprocessing
+
+
+def load_trained(entry: TrainedModel, edition: Path) -> LoadedModel:
+    """The network of an entry with its weights, and logits for all 1,000 classes.
+
+    Raises CleansetError if the weights are missing, have another SHA-256, or do not fit the network and its classes.
+    """
+    path = weights_at_hand(entry, edition)
+    if (found := sha256_of(path)) != entry.sha256:
+        raise CleansetError(
+            f"{path}: SHA-256 {found}, expected {entry.sha256} as in params.yaml: restore the weights, or correct it"
+        )
+    places = [class_indices()[wnid] for wnid in entry.classes or []]
+    network = normalised(entry.source, entry.name, len(places) or CLASSES, _preprocessing(entry).size)
+    load_checkpoint(network, path, None)
+    if places:
+        network = OnClasses(network, places)
+    return LoadedModel(network.eval().requires_grad_(False), _preprocessing(entry), found)
+
+
+def _preprocessing(entry: TrainedModel) -> ResizeAndCrop:
+    return trained_preprocessing(entry.size) if entry.size is not None else preprocessing_of(entry)
+
+
+def trained_preprocessing(size: int) -> ResizeAndCrop:
+    """The preprocessing of every network of studies/training: the central CROP_SHARE of the short side, bilinear."""
+    return timm_preprocessing(size, CROP_SHARE, "bilinear", "center")
+
+
+class OnClasses(nn.Module):
+    """A network of some classes as one of all 1,000; `classes` has the class index of each of its logits."""
+
+    places: Tensor
+
+    def __init__(self, network: nn.Module, classes: Sequence[int]) -> None:
+        super().__init__()
+        self.network = network
+        self.register_buffer("places", torch.tensor(list(classes)), persistent=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Logits of shape (n, 1000), NOT_A_CLASS for the others; gradients flow through."""
+        logits = self.network(pixels)
+        others = logits.new_full((len(logits), CLASSES), NOT_A_CLASS)
+        found: Tensor = others.scatter(1, self.places.expand(len(logits), -1), logits)
+        return found
+
+
+def normalised(source: str, name: str, classes: int, size: int, weights: Path | None = None) -> nn.Module:
+    """A network of timm or torchvision from pixels in 0..1 to logits (n, classes), behind its normalisation.
+
+    `weights`: a file of its published weights, whose classifier is replaced by a new one for other classes; without it
+    all are new, drawn from torch's global generator. Raises CleansetError for a name that the library does not have.
+    """
+    if source == "torchvision":
+        return nn.Sequential(Normalise(MEAN, STD), _of_torchvision(name, classes, size, weights))
+    if source != "timm" or ":" in name or not timm.is_model(name.partition(".")[0]):
+        raise CleansetError(f"{source}:{shown(name)}: no such network; expected a name of timm {timm.__version__}")
+    config: Any = timm.get_pretrained_cfg(name)
+    mean, std = (MEAN, STD) if config is None else (config.mean, config.std)
+    return nn.Sequential(Normalise(mean, std), _of_timm(name, classes, size, weights))
+
+
+def _of_timm(name: str, classes: int, size: int, weights: Path | None) -> nn.Module:
+    options: dict[str, Any] = {"num_classes": classes}
+    if weights is not None:
+        options |= {"pretrained": True, "pretrained_cfg_overlay": {"file": str(weights)}}
+    try:
+        try:
+            # transformers want to know the size; others do not take it
+            network: nn.Module = timm.create_model(name, **options, img_size=size)
+        except TypeError:
+            network = timm.create_model(name, **options)
+    except Exception as error:  # timm raises whatever its builders run into
+        raise CleansetError(
+            f"timm:{name}: cannot be built for {classes} classes and images of {size} x {size} ({reason(error)}); "
+            "expected another network or size"
+        ) from None
+    return network
+
+
+def _of_torchvision(text: str, classes: int, size: int, weights: Path | None) -> nn.Module:
+    from cleanset.scoring.weight_files import read_tensors
+
+    name = text.partition(".")[0]
+    if name not in torchvision_models.list_models(module=torchvision_models):
+        raise CleansetError(f"torchvision:{shown(text)}: no such network; expected the name of a classifier")
+    options: dict[str, Any] = {}
+    if name in ("googlenet", "inception_v3"):
+        # their second classifiers are no part of what is scored
+        options = {"aux_logits": False, "init_weights": weights is None}
+    if name.startswith("vit_") and weights is None:
+        options = {"image_size": size}
+    network: nn.Module = torchvision_models.get_model(name, weights=None, num_classes=classes, **options)
+    if weights is not None:
+        wanted = network.state_dict()
+        found = read_tensors(weights)
+        fitting = {key: value for key, value in found.items() if key in wanted and value.shape == wanted[key].shape}
+        network.load_state_dict(wanted | fitting)
+    return network

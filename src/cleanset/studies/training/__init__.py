@@ -1,0 +1,1 @@
+"""Training for robustness, on an edition's scenarios too: runs, their weights, histories and records."""

@@ -1,0 +1,164 @@
+"""Learning to classify: the task that the loop trains, its recipes, and tests on scenarios."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cleanset.studies.training.batches import Batch, TrainingBatches, pixel_batches
+from cleanset.studies.training.fold_data import FoldData
+from cleanset.studies.training.images import TrainingPixels, in_scenario, pixels_of
+from cleanset.studies.training.loop import LOSS, Outcome
+from cleanset.studies.training.networks import build_network
+from cleanset.studies.training.params import Run
+from cleanset.studies.training.recipes.adversarial import AdversarialTraining
+from cleanset.studies.training.recipes.augmix import AugmixTraining
+from cleanset.studies.training.recipes.base import Recipe, Standard
+from cleanset.studies.training.recipes.noise import GaussianNoise
+
+TESTED_AT_A_TIME = 64
+TEST_COLUMNS = ("scenario", "class_index", "images", "correct", "loss")
+
+
+def recipe_of(run: Run) -> Recipe:
+    """The recipe of a run with its settings."""
+    if run.recipe == "adversarial":
+        how = run.adversarial
+        step, around = how.length, (how.random_start, how.warm_up_epochs, how.evaluation_mode)
+        return AdversarialTraining(how.norm, how.eps, how.steps, step, *around)
+    if run.recipe in ("augmix", "augmix_mixing"):
+        mixing = run.augmix
+        consistency = mixing.consistency if run.recipe == "augmix" else None
+        return AugmixTraining(
+            mixing.width, mixing.depth, mixing.alpha, mixing.severity, consistency, mixing.all_ops, mixing.group
+        )
+    return GaussianNoise(run.noise.largest) if run.recipe == "noise" else Standard()
+
+
+@dataclass(eq=False)
+class Classification:
+    """A network that learns the classes of images; `left_out` are those that it is validated on, with `labels`."""
+
+    data: FoldData
+    network: nn.Module
+    training: TrainingBatches
+    left_out: TrainingPixels | None
+    labels: NDArray[np.int64]
+
+    @classmethod
+    def of_fold(cls, data: FoldData) -> Self:
+        """The task of a fold. Raises CleansetError for its network, and where no image is in its scenario."""
+        run, size = data.run, data.run.size
+        network = build_network(run.network, len(data.classes), size, data.study.edition.folder, run.seed)
+        whole = run.augmentation == "random_resized_crop"
+        sources = data.study, data.params.data
+        training = in_scenario(data.training, run.scenario)
+        batches = TrainingBatches(
+            pixels_of(*sources, training, size, run.scenario, data.params.seed, whole=whole),
+            data.labels(training),
+            recipe_of(run),
+            run.augmentation,
+            run.batch,
+            run.seed,
+            data.params.workers,
+            data.share,
+        )
+        left_out, pixels = data.left_out, None
+        if len(left_out):
+            left_out = in_scenario(left_out, run.scenario)
+            pixels = pixels_of(*sources, left_out, size, run.scenario, data.params.seed)
+        # weights in the order of channels last: half as long again on a CPU otherwise
+        network = network.to(data.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return cls(data, network, batches, pixels, data.labels(left_out))
+
+    @property
+    def name(self) -> str:
+        """Run and fold."""
+        return self.data.name
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of batches in an epoch."""
+        return self.training.count
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """The batches of an epoch."""
+        return self.training(epoch)
+
+    def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
+        """The recipe's loss, and the accuracy on what it has learnt from."""
+        images = batch.views.to(self.data.device, non_blocking=True).float() / 255
+        labels = batch.labels.to(self.data.device)
+        generator = torch.Generator(self.data.device).manual_seed(batch.seed)
+        learnt = self.training.recipe(network, images, labels, generator, epoch)
+        accuracy = (learnt.logits.argmax(dim=1) == labels).float().mean()
+        return Outcome(learnt.loss, len(labels), {"accuracy": accuracy})
+
+    def validate(self) -> Mapping[str, float]:
+        """Mean loss and accuracy on the images left out."""
+        if self.left_out is None:
+            return {}
+        losses, correct = self.answers(self.left_out, self.labels)
+        return {LOSS: float(losses.mean()), "accuracy": float(correct.mean())}
+
+    inner_name = "1"
+    """The name of the library's network in its weights, behind the normalisation."""
+
+    def test_table(self, sheets: Path) -> pd.DataFrame:
+        """The rows of test.csv; a classifier has no `sheets`."""
+        return self.test()
+
+    def test(self) -> pd.DataFrame:
+        """Rows of TEST_COLUMNS for each scenario of the run's tests, on the images left out; none without any."""
+        found = [pd.DataFrame(columns=list(TEST_COLUMNS))]
+        for scenario in self.data.run.tests if len(self.data.left_out) else []:
+            images = in_scenario(self.data.left_out, scenario)
+            sources = self.data.study, self.data.params.data
+            pixels = pixels_of(*sources, images, self.data.run.size, scenario, self.data.params.seed)
+            losses, correct = self.answers(pixels, self.data.labels(images))
+            found.append(test_rows(scenario, images["class_index"].tolist(), losses, correct))
+        return pd.concat(found[1:] or found, ignore_index=True)
+
+    def answers(self, pixels: TrainingPixels, labels: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Cross-entropy (float64) and correctness of each image, in evaluation mode."""
+        self.network.eval()
+        losses, correct, first = [], [], 0
+        for group in _groups(pixel_batches(pixels, self.training.workers), TESTED_AT_A_TIME):
+            wanted = torch.from_numpy(labels[first : first + len(group)])
+            with torch.no_grad():
+                logits = self.network(group.to(self.data.device).float() / 255).cpu().double()
+            losses.append(functional.cross_entropy(logits, wanted, reduction="none"))
+            correct.append(logits.argmax(dim=1) == wanted)
+            first += len(group)
+        return torch.cat(losses).numpy(), torch.cat(correct).numpy()
+
+
+def _groups(images: Any, size: int) -> Iterator[Tensor]:
+    group: list[Tensor] = []
+    for image in images:
+        group.append(image)
+        if len(group) == size:
+            yield torch.stack(group)
+            group = []
+    if group:
+        yield torch.stack(group)
+
+
+def test_rows(
+    scenario: str, classes: Sequence[int], losses: NDArray[np.float64], correct: NDArray[np.bool_]
+) -> pd.DataFrame:
+    """A row of TEST_COLUMNS for each class, with the mean loss, from the answers to images of these class indices."""
+    answers = pd.DataFrame({"class_index": list(classes), "correct": correct, "loss": losses})
+    table = answers.groupby("class_index").agg(
+        images=("loss", "size"), correct=("correct", "sum"), loss=("loss", "mean")
+    )
+    found = table.reset_index()
+    found.insert(0, "scenario", scenario)
+    return found[list(TEST_COLUMNS)]

@@ -1,0 +1,118 @@
+"""The commands `cleanset training …`: the stages of a training study. Each imports what it needs only when it runs."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cleanset.options import HERE, StudyFolder
+
+if TYPE_CHECKING:
+    from cleanset.studies.training.study import TrainingStudy
+
+app = typer.Typer(no_args_is_help=True, help="Train for robustness and on scenarios: the stages of a study.")
+
+INSTRUCTIONS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "AVX2"}
+"""One set of processor instructions for torch, oneDNN and MKL, so that more machines compute the same bits."""
+
+
+def _study(folder: Path) -> "TrainingStudy":
+    from cleanset.files import remove_abandoned
+    from cleanset.studies.training.study import TrainingStudy
+
+    study = TrainingStudy(folder)
+    for each in (folder, folder / "data", study.runs):
+        remove_abandoned(each)
+    return study
+
+
+@app.command()
+def data(study: StudyFolder = HERE) -> None:
+    """Read the training images and their masks, compare them with the edition's, and divide them into folds."""
+    from cleanset.studies.training.stages import data as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def train(
+    run: Annotated[str, typer.Option("--run", help="Name of the run in params.yaml.")], study: StudyFolder = HERE
+) -> None:
+    """Train every fold of a run; what was interrupted is continued."""
+    _choose_instructions()
+    from cleanset.studies.training.stages import train as stage
+
+    stage.run(_study(study), run)
+
+
+@app.command()
+def entry(
+    run: Annotated[str, typer.Option("--run", help="Name of a finished run.")],
+    role: Annotated[str, typer.Option("--role", help="Name of the model in further_models.")],
+    fold: Annotated[str | None, typer.Option("--fold", help="Fold of the run; without it: the first.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="A copy of the weights, such as one in git; without it: those of the run.")
+    ] = None,
+    study: StudyFolder = HERE,
+) -> None:
+    """Print a trained network as an entry of further_models in params.yaml of the robustness study."""
+    from cleanset.studies.training import entries
+    from cleanset.studies.training.params import read_training_params
+    from cleanset.validation import check_known
+
+    here = _study(study)
+    folds = read_training_params(here.params_yaml).run(run).fold_names()
+    check_known("fold", fold or folds[0], folds)
+    found = entries.model_entry(here, here.fold(run, fold or folds[0]), weights)
+    typer.echo(entries.as_yaml(role, found), nl=False)
+
+
+@app.command()
+def summary(study: StudyFolder = HERE) -> None:
+    """Make tables, metrics and pages of all finished runs."""
+    from cleanset.studies.training import summary as stage
+
+    stage.run(_study(study))
+
+
+@app.command()
+def masks(
+    run: Annotated[str, typer.Option("--run", help="Name of a finished run of segmentation.")],
+    folder: Annotated[str, typer.Option("--folder", help="Name of the new folder in the robustness study's masks.")],
+    fold: Annotated[str | None, typer.Option("--fold", help="Fold of the run; without it: the first.")] = None,
+    study: StudyFolder = HERE,
+) -> None:
+    """Make masks for the robustness study's images that have none, by a trained segmentation network."""
+    _choose_instructions()
+    from cleanset.studies.training.segmentation import finished_network
+    from cleanset.studies.training.segmentation.model_masks import ORIGIN
+
+    for line in finished_network.make_masks(_study(study), run, fold, folder).lines():
+        typer.echo(line)
+    typer.echo(
+        f"add to masks in params.yaml of the robustness study: {{folder: {folder}, format: png, origin: {ORIGIN}}}"
+    )
+
+
+@app.command()
+def plan(
+    grid: Annotated[str | None, typer.Argument(help="Grid of params.yaml; without it: all runs.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of each run that are timed.")] = 50,
+    start: Annotated[bool, typer.Option("--start", help="Train what is not finished, by dvc repro.")] = False,
+    study: StudyFolder = HERE,
+) -> None:
+    """List the runs of a grid with the time that some measured steps of each promise, and the sum.
+
+    Exit code 1, and no start, if the sum is more than budget_hours of params.yaml.
+    """
+    _choose_instructions()
+    from cleanset.studies.training import planning
+
+    planning.run(_study(study), grid, steps, starts=start)
+
+
+def _choose_instructions() -> None:
+    for name, value in INSTRUCTIONS.items():
+        # before torch is imported, which reads them once
+        os.environ.setdefault(name, value)

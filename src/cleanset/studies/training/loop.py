@@ -1,0 +1,229 @@
+"""The training loop: any task, optimizer and schedule of timm, early stopping, and a state that survives kills."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import torch
+from timm.optim import create_optimizer_v2
+from timm.scheduler import create_scheduler_v2
+from torch import Tensor, nn
+
+from cleanset.errors import CleansetError
+from cleanset.statistics.seeds import change_seed, image_seed
+from cleanset.studies.training.params import Optimization
+from cleanset.studies.training.state import StateFolder
+
+LOSS = "loss"
+Batch = TypeVar("Batch")
+Row = dict[str, float]
+"""A line of the history: epoch, step, train_*, validation_*, rate."""
+
+# timm's sgd is Nesterov's; its momentum is the plain one
+_OPTIMIZERS = {"sgd": "momentum", "adam": "adam", "adamw": "adamw"}
+# timm's step schedule that decays by 1 is constant, and has a warm-up
+_SCHEDULES: dict[str, dict[str, Any]] = {
+    "constant": {"sched": "step", "decay_epochs": 1, "decay_rate": 1.0},
+    "cosine": {"sched": "cosine"},
+    # timm takes poly's power from here; MMSegmentation's is .9
+    "poly": {"sched": "poly", "decay_rate": 0.9},
+}
+
+
+class Outcome(NamedTuple):
+    """The loss of a batch, a scalar with its graph; the number of images; means over the batch, such as accuracy."""
+
+    loss: Tensor
+    images: int
+    measures: Mapping[str, Tensor] = {}
+
+
+class Task(Protocol[Batch]):
+    """A network, its batches in the order of an epoch, the loss of one, and measures on images left out."""
+
+    network: nn.Module
+
+    @property
+    def name(self) -> str:
+        """The run and fold, which errors name."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of batches in an epoch."""
+
+    def batches(self, epoch: int) -> Iterable[Batch]:
+        """The batches of an epoch, counted from 1: the same for the same seed, whatever came before."""
+
+    def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
+        """The loss; `network` is the task's own, or what shares its gradients with other processes."""
+
+    def validate(self) -> Mapping[str, float]:
+        """Measures in evaluation mode on the images left out, LOSS among them; empty if there are none."""
+
+
+class Progress(NamedTuple):
+    """A step of a training: its number from 1, of `steps` in all; its loss; images per second so far."""
+
+    epoch: int
+    step: int
+    steps: int
+    loss: float
+    images: int
+    images_per_second: float
+
+
+@dataclass(slots=True, eq=False)
+class Trained:
+    """A finished training. `weights`: of `epoch`, which is the best one or the last one.
+
+    `images` and `seconds` count all that was trained, before an interruption, too.
+    """
+
+    weights: dict[str, Tensor]
+    epoch: int
+    history: list[Row] = field(default_factory=list)
+    images: int = 0
+    seconds: float = 0.0
+
+
+def train(
+    task: Task[Batch],
+    settings: Optimization,
+    state: StateFolder,
+    report: Callable[[Progress], None] = lambda _: None,
+    wrap: Callable[[nn.Module], nn.Module] = lambda network: network,
+    share: Callable[[Mapping[str, float]], Mapping[str, float]] = dict,
+    *,
+    is_first: bool = True,
+) -> Trained:
+    """Train until the settings' end, from the state if there is one.
+
+    Of several processes that share each batch all call it, with DDP as `wrap`; `share` gives all of them the first
+    one's values, and the first one alone validates and saves. Raises CleansetError for a loss that is not finite; the
+    state is then that of the epoch before. Call it within `deterministic`.
+    """
+    per_epoch = task.steps_per_epoch
+    steps = settings.steps or per_epoch * (settings.epochs or 0)
+    optimizer = create_optimizer_v2(
+        task.network,
+        opt=_OPTIMIZERS[settings.optimizer],
+        lr=settings.rate,
+        weight_decay=settings.weight_decay,
+        momentum=settings.momentum,
+    )
+    scheduler = _scheduler(optimizer, settings, steps, per_epoch)
+    trained, first, step = _restored(task.network, optimizer, settings, state)
+    network = wrap(task.network)
+    start = perf_counter() - trained.seconds
+    for epoch in range(first, math.ceil(steps / per_epoch) + 1):
+        if _is_over(trained.history, settings):
+            break
+        torch.manual_seed(epoch_seed(settings.seed, epoch))
+        totals, images = dict[str, Tensor](), 0
+        task.network.train()
+        for batch in task.batches(epoch):
+            scheduler.step_update(step)
+            with torch.autocast(_device(task.network).type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
+                outcome = task.loss(network, batch, epoch)
+            optimizer.zero_grad(set_to_none=True)
+            outcome.loss.backward()  # type: ignore[no-untyped-call]
+            step += 1
+            loss = float(outcome.loss.detach())
+            if not math.isfinite(loss):
+                kept = f"the state after epoch {epoch - 1} stays; " if epoch > 1 else ""
+                raise CleansetError(
+                    f"{task.name}: the loss is {loss} in epoch {epoch}, step {step}; expected a finite one: {kept}"
+                    "set a lower rate"
+                )
+            optimizer.step()
+            images += outcome.images
+            for name, value in {LOSS: outcome.loss, **outcome.measures}.items():
+                totals[name] = totals.get(name, torch.zeros(())) + value.detach().float().cpu() * outcome.images
+            trained.images += outcome.images
+            report(Progress(epoch, step, steps, loss, outcome.images, trained.images / (perf_counter() - start)))
+            if step == steps:
+                break
+        task.network.eval()
+        validation = share(task.validate() if is_first else {})
+        rate = float(optimizer.param_groups[0]["lr"])
+        means = {f"train_{name}": float(total) / images for name, total in totals.items()}
+        row = {"epoch": epoch, "step": step, **means, **{f"validation_{k}": v for k, v in validation.items()}}
+        trained.history.append({**row, "rate": rate})
+        if settings.keep == "last" or epoch == best_epoch(trained.history):
+            trained.weights, trained.epoch = _copy(task.network.state_dict()), epoch
+        trained.seconds = perf_counter() - start
+        if is_first:
+            state.save(_state(task.network, optimizer, trained, step))
+    return trained
+
+
+def epoch_seed(seed: int, epoch: int) -> int:
+    """The seed of what an epoch draws. Nothing of a generator has to be kept: it begins anew at every epoch."""
+    return change_seed(image_seed(seed, "training"), "epoch", "order", epoch)
+
+
+def best_epoch(history: Sequence[Row]) -> int:
+    """The first epoch with the smallest validation loss; the last one if nothing was validated."""
+    key = f"validation_{LOSS}"
+    if not history or key not in history[0]:
+        return int(history[-1]["epoch"]) if history else 0
+    return int(min(history, key=lambda row: row[key])["epoch"])
+
+
+def stops_early(history: Sequence[Row], patience: int) -> bool:
+    """Whether the last `patience` epochs brought no smaller validation loss."""
+    return bool(history) and history[-1]["epoch"] - best_epoch(history) >= patience
+
+
+def _is_over(history: Sequence[Row], settings: Optimization) -> bool:
+    return settings.early_stopping is not None and stops_early(history, settings.early_stopping)
+
+
+def _scheduler(optimizer: torch.optim.Optimizer, settings: Optimization, steps: int, per_epoch: int) -> Any:
+    scheduler, _ = create_scheduler_v2(
+        optimizer,
+        **_SCHEDULES[settings.schedule],
+        # an epoch may be longer than the whole training; timm counts in epochs
+        num_epochs=steps,
+        warmup_epochs=settings.warm_up_epochs * per_epoch,
+        warmup_lr=settings.rate / 100,
+        updates_per_epoch=1,
+        step_on_epochs=False,
+    )
+    return scheduler
+
+
+def _restored(
+    network: nn.Module, optimizer: torch.optim.Optimizer, settings: Optimization, state: StateFolder
+) -> tuple[Trained, int, int]:
+    """The training before, the epoch to begin with, and the number of finished steps."""
+    found = state.load()
+    if found is None:
+        return Trained(_copy(network.state_dict()), 0), 1, 0
+    network.load_state_dict(found["network"])
+    optimizer.load_state_dict(found["optimizer"])
+    trained = Trained(found["weights"], found["epoch"], found["history"], found["images"], found["seconds"])
+    return trained, int(found["history"][-1]["epoch"]) + 1, found["step"]
+
+
+def _state(network: nn.Module, optimizer: torch.optim.Optimizer, trained: Trained, step: int) -> dict[str, Any]:
+    return {
+        "network": network.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "weights": trained.weights,
+        "epoch": trained.epoch,
+        "history": trained.history,
+        "step": step,
+        "images": trained.images,
+        "seconds": trained.seconds,
+    }
+
+
+def _copy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().clone() for name, value in tensors.items()}
+
+
+def _device(network: nn.Module) -> torch.device:
+    return next(network.parameters()).device

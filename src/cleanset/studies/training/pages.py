@@ -1,0 +1,210 @@
+"""The report of a training study: runs, curves, and EX1 beside EX2, as pages that open without a server."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cleanset.files import replacing, write_text
+from cleanset.report.pages import page_environment
+from cleanset.studies.attacks.page import TEMPLATES as ATTACK_TEMPLATES
+from cleanset.studies.robustness.pages import TEMPLATES as ROBUSTNESS_TEMPLATES
+from cleanset.studies.training.charts import Chart, Curve, chart
+from cleanset.studies.training.experiments.accuracies import in_order
+from cleanset.studies.training.finished import FinishedRun
+from cleanset.studies.training.histories import PARTS, SMOOTHING, History, over_folds, smoothed
+from cleanset.studies.training.params import ORIGINAL
+from cleanset.studies.training.segmentation_page import Tile, copied_sheets, segmentation_context, table_records
+from cleanset.studies.training.study import TrainingStudy
+from cleanset.studies.training.summary import Summary
+from cleanset.validation import join_names
+
+TEMPLATES = Path(__file__).parent / "templates"
+PAGES = {
+    "index.html": "Runs",
+    "curves.html": "Curves",
+    "experiments.html": "EX1 beside EX2",
+    "segmentation.html": "EX3: segmentation",
+}
+"""The pages by file name, with their titles."""
+SHARES = ("accuracy", "mean_iou")
+"""Measures between 0 and 1, whose charts end at 1."""
+RUNS_IN_A_CHART = 6
+"""Runs in one chart by scenario, as many as there are kinds of lines; more of them get charts of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartGroup:
+    """Charts that belong together, with a legend of the lines in them."""
+
+    title: str
+    note: str
+    names: Sequence[str]
+    charts: Sequence[Chart]
+
+
+def run_charts(runs: Sequence[FinishedRun]) -> list[ChartGroup]:
+    """For each run, a chart of each measure: training and validation, mean over the folds, raw and smoothed."""
+    found = []
+    for run in runs:
+        histories = run.histories()
+        charts = [_run_chart(run.name, measure, histories) for measure in _measures(histories)]
+        count = len(histories)
+        note = f"{run.network}, {run.run.recipe}" + (f", mean over {count} folds" if count > 1 else "")
+        found.append(ChartGroup(run.name, note, [*PARTS], charts))
+    return found
+
+
+def _run_chart(name: str, measure: str, histories: Sequence[History]) -> Chart:
+    curves = [curve for color, part in enumerate(PARTS) for curve in _raw_and_smooth(part, color, measure, histories)]
+    label = f"{words(measure)} of {name} by epoch, training and validation"
+    return chart(words(measure), label, curves, _highest(measure))
+
+
+def _raw_and_smooth(
+    name: str, color: int, measure: str, histories: Sequence[History], part: str | None = None
+) -> list[Curve]:
+    """The mean over folds, faint, and smoothed; none for what was not measured."""
+    epochs, means = over_folds(histories, measure, name if part is None else part)
+    if not len(epochs):
+        return []
+    return [Curve(name, color, epochs, means, faint=True), Curve(name, color, epochs, smoothed(means))]
+
+
+def scenario_charts(runs: Sequence[FinishedRun]) -> list[ChartGroup]:
+    """For each task and scenario, its runs together: charts of each measure, training and validation."""
+    found = []
+    for task in dict.fromkeys(each.run.task for each in runs):
+        of_task = [each for each in runs if each.run.task == task]
+        for scenario in in_order(each.run.scenario for each in of_task):
+            of_scenario = [each for each in of_task if each.run.scenario == scenario]
+            groups = range(0, len(of_scenario), RUNS_IN_A_CHART)
+            for first in groups:
+                part = of_scenario[first : first + RUNS_IN_A_CHART]
+                number = f", {first // RUNS_IN_A_CHART + 1} of {len(groups)}" if len(groups) > 1 else ""
+                charts = _scenario_charts(scenario, part)
+                found.append(ChartGroup(f"{words(scenario)}{number}", task, [each.name for each in part], charts))
+    return found
+
+
+def _scenario_charts(scenario: str, runs: Sequence[FinishedRun]) -> list[Chart]:
+    histories = {each.name: each.histories() for each in runs}
+    measures = dict.fromkeys(name for each in histories.values() for name in _measures(each))
+    charts = []
+    for measure in measures:
+        for part in PARTS:
+            curves = [
+                curve
+                for color, (name, each) in enumerate(histories.items())
+                for curve in _raw_and_smooth(name, color, measure, each, part)
+            ]
+            if curves:
+                title = f"{words(measure)}, {'training' if part == 'train' else part}"
+                charts.append(
+                    chart(title, f"{title}, of runs on {words(scenario)} by epoch", curves, _highest(measure))
+                )
+    return charts
+
+
+def _measures(histories: Sequence[History]) -> list[str]:
+    """The measures that any of the histories has, losses last."""
+    names = dict.fromkeys(name for each in histories for name in each.measures)
+    return sorted(names, key=lambda name: name == "loss")
+
+
+def _highest(measure: str) -> float | None:
+    return 1.0 if measure in SHARES else None
+
+
+def words(name: str) -> str:
+    """A name with spaces."""
+    return name.replace("_", " ").replace("iou", "IoU")
+
+
+def report_pages(
+    runs: Sequence[FinishedRun],
+    missing: Sequence[str],
+    summary: Summary,
+    sheets: Mapping[str, Sequence[Tile]] | None = None,
+) -> dict[str, str]:
+    """The text of each page by its name, without those that nothing was found for; `sheets`: tiles by run."""
+    environment = page_environment(TEMPLATES, ROBUSTNESS_TEMPLATES, ATTACK_TEMPLATES)
+    empty = {"experiments.html": not summary.pairs, "segmentation.html": "segmentation_means" not in summary.tables}
+    pages = {name: title for name, title in PAGES.items() if not empty.get(name, False)}
+    common = {"pages": pages, "runs": runs, "original": ORIGINAL, "smoothing": SMOOTHING}
+    contexts: dict[str, dict[str, Any]] = {
+        "index.html": _index(runs, missing, summary),
+        "curves.html": {"by_run": run_charts(runs), "by_scenario": scenario_charts(runs)},
+        "experiments.html": _experiments(summary),
+        "segmentation.html": segmentation_context(summary.tables, sheets or {}),
+    }
+    return {
+        name: environment.get_template(f"training_{name}").render(common | {"page": name} | contexts[name])
+        for name in pages
+    }
+
+
+def _index(runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary) -> dict[str, Any]:
+    accuracies = _records(summary, "accuracies")
+    cells = {(row["run"], row["scenario"]): row for row in accuracies}
+    by_network: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in _records(summary, "runs"):
+        if row["task"] == "classification" and row["scenario"] == ORIGINAL:
+            key = tuple(str(row[name]) for name in ("network", "protocol", "size", "folds"))
+            by_network.setdefault(key, []).append(row)
+    return {
+        "missing": join_names(missing),
+        "rows": _records(summary, "runs"),
+        "cells": cells,
+        "recipes": {key: rows for key, rows in by_network.items() if len({row["recipe"] for row in rows}) > 1},
+        "final": _records(summary, "final_values"),
+    }
+
+
+def _records(summary: Summary, name: str) -> list[dict[str, Any]]:
+    return table_records(summary.tables, name)
+
+
+def _experiments(summary: Summary) -> dict[str, Any]:
+    if not summary.pairs:
+        return {}
+    rows, gains = _records(summary, "table_2"), _records(summary, "gains")
+    scenarios = in_order(row["scenario"] for row in rows)
+    halves: dict[str, dict[tuple[str, str, float], dict[str, Any]]] = {}
+    for row in rows:
+        key = row["network"], row["protocol"], row["parameters_in_millions"]
+        halves.setdefault(row["trained_on"], {}).setdefault(key, {})[row["scenario"]] = row
+    squares: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in _records(summary, "deviations"):
+        squares.setdefault((row["network"], row["protocol"], row["part"]), {})[row["scenario"]] = row
+    largest = max(abs(row[end]) for row in gains for end in ("low", "high", "gain"))
+    return {
+        "scenarios": scenarios,
+        "trained_scenarios": in_order(row["scenario"] for row in gains),
+        "halves": halves,
+        "gains": gains,
+        "reach": max(0.1, np.ceil(largest * 10) / 10),
+        "squares": squares,
+        "variances": _variances(squares),
+        "scores": _records(summary, "trained_scores"),
+    }
+
+
+def _variances(squares: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> dict[tuple[str, str, str], float | None]:
+    """The sum of squares over n - 1 of each row of table 3."""
+    found = {}
+    for key, cells in squares.items():
+        values = [row["squared_deviation"] for row in cells.values()]
+        found[key] = sum(values) / (len(values) - 1) if len(values) > 1 else None
+    return found
+
+
+def write_report(study: TrainingStudy, runs: Sequence[FinishedRun], missing: Sequence[str], summary: Summary) -> None:
+    """Write report/, with the sheets of predicted masks of each segmentation run's first fold."""
+    with replacing(study.report) as folder:
+        folder.mkdir()
+        sheets = {run.name: copied_sheets(study, run, folder) for run in runs if run.run.task == "segmentation"}
+        for name, text in report_pages(runs, missing, summary, sheets).items():
+            write_text(folder / name, text)

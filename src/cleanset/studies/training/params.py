@@ -1,0 +1,383 @@
+"""The params.yaml of a training study: its data and its runs, checked on reading."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from cleanset.errors import CleansetError
+from cleanset.sections import Role, Section
+from cleanset.studies.attacks.base import Fraction, Norm
+from cleanset.studies.robustness.corruptions.params import corruptions_of
+from cleanset.studies.robustness.names import check_names
+from cleanset.studies.robustness.scenarios.params import GENERATED, SCENARIOS, Baselines
+from cleanset.studies.training.operations import check_named, operations_of
+from cleanset.validation import first_problem, shown
+from cleanset.yaml_files import read_yaml
+
+ORIGINAL = "original"
+"""The scenario of images as they are."""
+
+Protocol = Literal["own", "as_written", "as_coded"]
+RecipeName = Literal["standard", "adversarial", "augmix", "augmix_mixing", "noise"]
+TaskName = Literal["classification", "segmentation"]
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Epochs = Annotated[int, Field(ge=0, le=100_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Scenario = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+NAMED_CLASSES: Mapping[str, list[str]] = {
+    "ximagenet_12": [
+        "n01689811", "n01693334", "n01985128", "n02066245", "n02085936", "n02119022",
+        "n02607072", "n02692877", "n02974003", "n02977058", "n02992211", "n07614500",
+    ],
+}  # fmt: skip
+"""Lists that `classes` takes by name: the paper's twelve, in its order."""
+NAMED_TESTS: Mapping[str, list[str]] = {
+    "table_2": [
+        ORIGINAL, "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r",
+        "random_background", "segmented_image",
+    ],
+    "table_6": [
+        ORIGINAL, "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r",
+        "segmented_image", GENERATED,
+    ],
+}  # fmt: skip
+"""Lists that `test` takes by name: originals and the eight scenarios of source 002's table 2, for EX1, and of its
+table 6, for EX3."""
+
+TRANSFORMERS = ("vit", "swin", "deit", "beit", "dpt", "test_vit")
+"""Beginnings of the names of vision transformers, which source 002 trains in another way."""
+
+AS_WRITTEN: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "epochs": 100, "batch": 16}
+AS_WRITTEN_TRANSFORMER: dict[str, Any] = {"optimizer": "adam", "rate": 1e-4, "epochs": 200, "batch": 16}
+AS_CODED: dict[str, Any] = {"optimizer": "adam", "rate": 1e-3, "epochs": 200, "batch": 128, "folds": 1}
+OF_SOURCE_002: dict[str, Any] = {"size": 224, "schedule": "constant", "augmentation": "none", "keep": "best"}
+
+# the text has the crop, the batch and the length; the rest is that of MMSegmentation's schedule of 40,000 iterations
+AS_WRITTEN_SEGMENTATION: dict[str, Any] = {
+    "size": 256, "batch": 4, "steps": 40_000, "schedule": "poly", "augmentation": "none", "keep": "last", "folds": 1,
+    "test": NAMED_TESTS["table_6"],
+}  # fmt: skip
+SEGMENTATION_CHOICES = {
+    "recipe": ("standard",),
+    "scenario": (ORIGINAL,),
+    "augmentation": ("none", "shift_and_mirror"),
+}
+CONVOLUTIONAL: dict[str, Any] = {"optimizer": "sgd", "rate": 0.01, "momentum": 0.9, "weight_decay": 5e-4}
+ATTENTION: dict[str, Any] = {"optimizer": "adamw", "rate": 6e-5, "weight_decay": 0.01, "warm_up_epochs": 3}
+
+
+class Data(Section):
+    """The training images: a folder per wnid, relative to the study.
+
+    `masks`: a folder of the same layout, with masks named like their images; it may be empty. `generated`: one with
+    images for generated_background, each of its image's size.
+    """
+
+    images: Annotated[str, Field(min_length=1)]
+    masks: Annotated[str, Field(min_length=1)] = "masks"
+    mask_format: str = "png"
+    generated: Annotated[str, Field(min_length=1)] = "generated"
+
+
+class Network(Section):
+    """A network by its name in a library, with its published weights or new ones.
+
+    `encoder`: of timm, for a network of segmentation-models-pytorch (smp) only.
+    """
+
+    source: Literal["timm", "torchvision", "smp"] = "timm"
+    name: Annotated[str, Field(min_length=1)]
+    encoder: str | None = None
+    pretrained: bool = False
+
+    @property
+    def is_transformer(self) -> bool:
+        """Whether it is a vision transformer, or has one as encoder."""
+        return (self.encoder or self.name).lower().startswith(TRANSFORMERS)
+
+
+class Adversarial(Section):
+    """Training on the images of the ball S around each image at which the loss is largest.
+
+    S: the images at a distance of at most `eps` (of pixels in 0..1) in `norm`. The largest loss is sought by `steps`
+    of projected gradient ascent of length `step` (null: 2.5 eps / steps, at most eps), from a random place in S or
+    from the image. `warm_up_epochs`: epochs on images as they are, first. `evaluation_mode`: whether batch norm uses
+    its running means while the loss is raised.
+    """
+
+    norm: Norm = "Linf"
+    eps: Fraction = 4 / 255
+    steps: Annotated[int, Field(ge=1, le=1000)] = 3
+    step: Fraction | None = None
+    random_start: bool = True
+    warm_up_epochs: Epochs = 0
+    evaluation_mode: bool = False
+
+    @property
+    def length(self) -> float:
+        """The length of a step."""
+        return min(self.eps, 2.5 * self.eps / self.steps) if self.step is None else self.step
+
+    @model_validator(mode="after")
+    def _step_within(self) -> "Adversarial":
+        if self.step is not None and self.step > self.eps:
+            raise ValueError(f"step {self.step:.6g} is larger than eps {self.eps:.6g}; expected at most eps")
+        return self
+
+
+class Augmix(Section):
+    """AugMix: `width` chains of `depth` operations (null: 1 to 3), mixed with weights of Dirichlet and Beta `alpha`.
+
+    `consistency`: the weight of the Jensen-Shannon divergence between the predictions of an image and two mixtures of
+    it. `all_ops`: also the operations that amount to test corruptions. `group`: images that share their operations; 1
+    as published.
+    """
+
+    width: Annotated[int, Field(ge=1, le=10)] = 3
+    depth: Annotated[int, Field(ge=1, le=10)] | None = None
+    alpha: Positive = 1.0
+    severity: Annotated[int, Field(ge=1, le=10)] = 3
+    consistency: NotNegative = 12.0
+    all_ops: bool = False
+    group: Annotated[int, Field(ge=1, le=65_536)] = 1
+
+
+class Noise(Section):
+    """Gaussian noise whose standard deviation, of pixels in 0..1, is drawn for each image from 0 to `largest`."""
+
+    largest: Annotated[float, Field(gt=0, le=1)] = 0.2
+
+
+class Optimization(Section):
+    """The search for weights, whatever is learnt.
+
+    `momentum`: of sgd only. `epochs` or `steps`, not both. `early_stopping`: the number of epochs without a smaller
+    validation loss after which training ends; null: never. `keep`: the weights of the epoch with the smallest
+    validation loss, or of the last one. `precision`: bfloat16 is torch's autocast. `devices`: GPUs, or processes on
+    the CPU, that share each batch.
+    """
+
+    optimizer: Literal["sgd", "adam", "adamw"] = "adamw"
+    rate: Positive = 1e-3
+    momentum: Share = 0.9
+    weight_decay: NotNegative = 0.0
+    schedule: Literal["constant", "cosine", "poly"] = "cosine"
+    warm_up_epochs: Epochs = 0
+    epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    steps: Count | None = None
+    batch: Annotated[int, Field(ge=2, le=65_536)] = 32
+    precision: Literal["float32", "bfloat16"] = "float32"
+    early_stopping: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    keep: Literal["best", "last"] = "best"
+    devices: Annotated[int, Field(ge=1, le=64)] = 1
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+
+    @model_validator(mode="after")
+    def _one_length(self) -> "Optimization":
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError("expected epochs or steps, and not both")
+        return self
+
+
+class Run(Optimization):
+    """A training run: recipe, network, data, and how weights are sought.
+
+    `protocol` gives the keys that a run leaves out: own (the defaults), or those of source 002, as its text says
+    (as_written) or as its published script does (as_coded). `folds`: 0 trains on all images and validates on none; 1
+    trains on 80 and validates on 20 of 100; n trains n times, each time without one fold. `classes`: wnids,
+    or ximagenet_12, the paper's; null: all of the data. `test`: scenarios that the kept weights are tested on, on the
+    images left out, or those of the paper's table_2 or table_6; null: that of the run.
+    `max_tested`: of the images left out, the most of each class that are validated and tested on; null: all.
+    `trained_on`: the corruptions that the run's operations amount to, which its model is then not tested on as unseen.
+    """
+
+    task: TaskName = "classification"
+    recipe: RecipeName = "standard"
+    adversarial: Adversarial = Adversarial()
+    augmix: Augmix = Augmix()
+    noise: Noise = Noise()
+    network: Network
+    scenario: Scenario = ORIGINAL
+    test: list[Scenario] | None = None
+    protocol: Protocol = "own"
+    size: Annotated[int, Field(ge=16, le=2048)] = 224
+    augmentation: Literal["none", "shift_and_mirror", "random_resized_crop"] = "shift_and_mirror"
+    classes: Annotated[list[str], Field(min_length=2)] | None = None
+    folds: Annotated[int, Field(ge=0, le=100)] = 1
+    max_tested: Count | None = None
+    trained_on: Annotated[list[str], Field(default_factory=list)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_protocol(cls, content: object) -> object:
+        return content if not isinstance(content, Mapping) else _of_protocol(content) | dict(content)
+
+    @field_validator("classes", mode="before")
+    @classmethod
+    def _named_classes(cls, found: object) -> object:
+        return _named_list(found, NAMED_CLASSES, "wnids")
+
+    @field_validator("test", mode="before")
+    @classmethod
+    def _named_tests(cls, found: object) -> object:
+        return _named_list(found, NAMED_TESTS, "scenarios")
+
+    @field_validator("scenario")
+    @classmethod
+    def _known_scenario(cls, name: str) -> str:
+        return _checked_scenario(name)
+
+    @field_validator("trained_on")
+    @classmethod
+    def _known_corruptions(cls, names: list[str]) -> list[str]:
+        return check_names(names, corruptions_of)
+
+    @field_validator("test")
+    @classmethod
+    def _known_scenarios(cls, names: list[str] | None) -> list[str] | None:
+        return names if names is None else [_checked_scenario(name) for name in names]
+
+    @model_validator(mode="after")
+    def _fits_its_task(self) -> "Run":
+        if (self.network.source == "smp") != (self.task == "segmentation"):
+            raise ValueError(
+                f"network {self.network.name} of {self.network.source} for {self.task}; expected one of smp for "
+                "segmentation, else of timm or torchvision"
+            )
+        if self.task == "segmentation":
+            for key, allowed in SEGMENTATION_CHOICES.items():
+                if getattr(self, key) not in allowed:
+                    raise ValueError(f"{key} {getattr(self, key)}; expected {' or '.join(allowed)} for segmentation")
+        return self
+
+    @model_validator(mode="after")
+    def _operations_named(self) -> "Run":
+        check_named(self.operations(), self.trained_on)
+        return self
+
+    def operations(self) -> list[str]:
+        """Everything that is done to the training images."""
+        scenario = None if self.scenario == ORIGINAL else self.scenario
+        return operations_of(self.recipe, self.augmentation, scenario, all_ops=self.augmix.all_ops)
+
+    @property
+    def tests(self) -> list[str]:
+        """The scenarios that the kept weights are tested on."""
+        return [self.scenario] if self.test is None else self.test
+
+    @property
+    def needs_masks(self) -> bool:
+        """Whether an image without a mask is of no use to the run."""
+        return self.task == "segmentation"
+
+    def fold_names(self) -> list[str]:
+        """The names of the folds that the run trains: fold_01 and so on, or all."""
+        return [f"fold_{number:02d}" for number in range(1, self.folds + 1)] or ["all"]
+
+
+def _named_list(found: object, known: Mapping[str, list[str]], what: str) -> object:
+    """The list of a name; anything but a text is left to the next validator."""
+    if not isinstance(found, str):
+        return found
+    if found not in known:
+        raise ValueError(f"unknown list {shown(found)}; expected {', '.join(known)}, or a list of {what}")
+    return known[found]
+
+
+def _checked_scenario(name: str) -> str:
+    if name not in (ORIGINAL, *SCENARIOS):
+        raise ValueError(f"unknown scenario {shown(name)}; expected one of {', '.join((ORIGINAL, *SCENARIOS))}")
+    return name
+
+
+def _of_protocol(content: Mapping[str, object]) -> dict[str, Any]:
+    """The keys that the run's protocol gives."""
+    protocol, network = content.get("protocol", "own"), content.get("network")
+    if content.get("task") == "segmentation" and protocol != "own":
+        return _of_segmentation(content)
+    if protocol == "as_written":
+        names = network if isinstance(network, Mapping) else {}
+        name = str(names.get("encoder") or names.get("name") or "").lower()
+        keys = AS_WRITTEN_TRANSFORMER if name.startswith(TRANSFORMERS) else AS_WRITTEN
+        keys = OF_SOURCE_002 | keys | {"early_stopping": 10}
+    elif protocol == "as_coded":
+        keys = OF_SOURCE_002 | AS_CODED
+    else:
+        return {}
+    return {key: value for key, value in keys.items() if key != "epochs" or "steps" not in content}
+
+
+def _of_segmentation(content: Mapping[str, object]) -> dict[str, Any]:
+    if content.get("protocol") == "as_coded":
+        raise ValueError("protocol as_coded: the published code does not segment; expected as_written or own")
+    names = content.get("network")
+    name = " ".join(map(str, names.values())).lower() if isinstance(names, Mapping) else ""
+    optimizer = ATTENTION if "vit" in name or "swin" in name else CONVOLUTIONAL
+    keys = AS_WRITTEN_SEGMENTATION | optimizer
+    return {key: value for key, value in keys.items() if key != "steps" or "epochs" not in content}
+
+
+class SegmentationMeasures(Section):
+    """The measure that the regression of segmentation explains, and the levels that it compares with.
+
+    `baselines`: run (as model), scenario and class index; those left out are the first run, original, and the first
+    class.
+    """
+
+    measure: Literal["accuracy", "iou", "boundary_iou"] = "accuracy"
+    baselines: Annotated[Baselines, Field(default_factory=lambda: Baselines())]
+
+
+class TrainingMeasures(Section):
+    """The keys that decide measures alone: a change of them trains nothing."""
+
+    segmentation: Annotated[
+        SegmentationMeasures, Field(default_factory=lambda: SegmentationMeasures.model_validate({}))
+    ]
+
+
+class TrainingParams(Section):
+    """All of a training study's params.yaml.
+
+    `folds`: into how many parts of equal classes the images are divided, for the runs that train several folds.
+    `grids`: runs by name, or patterns such as `ex2_*`. `budget_hours`: a grid that would take longer does not start.
+    `device`: auto is a GPU where there is one. `threads`: of the CPU, for each process that trains.
+    """
+
+    data: Data
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    folds: Annotated[int, Field(ge=2, le=100)] = 12
+    runs: Annotated[dict[Role, Run], Field(min_length=1)]
+    grids: dict[Role, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
+    budget_hours: Positive | None = None
+    measures: Annotated[TrainingMeasures, Field(default_factory=lambda: TrainingMeasures.model_validate({}))]
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:[0-9]{1,3})?)$")] = "auto"
+    threads: Annotated[int, Field(ge=1, le=1024)] = 1
+    workers: Annotated[int, Field(ge=0, le=1024)] = 0
+
+    @model_validator(mode="after")
+    def _enough_folds(self) -> "TrainingParams":
+        for name, run in self.runs.items():
+            if run.folds > self.folds:
+                raise ValueError(f"runs.{name}.folds: {run.folds}; expected at most folds, {self.folds}")
+        return self
+
+    def run(self, name: str) -> Run:
+        """The run of a name. Raises CleansetError for an unknown one."""
+        if name not in self.runs:
+            raise CleansetError(f"unknown run {shown(name)}; expected one of {', '.join(self.runs)}")
+        return self.runs[name]
+
+
+def read_training_params(path: Path) -> TrainingParams:
+    """Read and check a training study's params.yaml. Raises CleansetError naming the key."""
+    content = read_yaml(path, "expected the params of a training study: git checkout it")
+    try:
+        return TrainingParams.model_validate(content)
+    except ValidationError as error:
+        raise CleansetError(f"{path}: {first_problem(error)}") from None

@@ -1,0 +1,233 @@
+"""The plan of a grid: how long each of its runs would take, from some measured steps, and whether that is affordable.
+
+Steps are those of the training loop itself, on the run's own images, after some that warm up; no file of a run is read
+or written. Validation after an epoch is measured too, and stands for each test scenario.
+"""
+
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cleanset.errors import CleansetError
+from cleanset.studies.training.params import Run
+
+if TYPE_CHECKING:
+    import torch
+    from rich.table import Table
+
+    from cleanset.studies.training.params import TrainingParams
+    from cleanset.studies.training.study import TrainingStudy
+
+WARM_UP_STEPS = 5
+"""Steps before those that are timed: memory is allocated, libraries choose their algorithms."""
+STEPS = 50
+"""Steps that are timed."""
+HOUR = 3600
+
+
+class Measured(NamedTuple):
+    """Seconds of a step and of a validation, and the number of steps in an epoch."""
+
+    step: float
+    validation: float
+    steps_per_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run with the time that its measured steps promise; `measured` is None for one that is finished."""
+
+    name: str
+    network: str
+    folds: int
+    run: Run
+    measured: Measured | None
+
+    @property
+    def steps(self) -> int:
+        """Steps of a fold; early stopping may leave some out."""
+        if self.measured is None:
+            return 0
+        return self.run.steps or self.measured.steps_per_epoch * (self.run.epochs or 0)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all folds: steps, a validation after each epoch, and tests; without early stopping."""
+        if self.measured is None:
+            return 0.0
+        epochs = math.ceil(self.steps / self.measured.steps_per_epoch)
+        validations = epochs + len(self.run.tests)
+        return self.folds * (self.steps * self.measured.step + validations * self.measured.validation)
+
+    @property
+    def images_per_second(self) -> float | None:
+        """Training images a second."""
+        return None if self.measured is None else self.run.batch / self.measured.step
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The runs of a grid and what they promise; `budget_hours` is that of the params."""
+
+    grid: str
+    runs: Sequence[PlannedRun]
+    budget_hours: float | None
+
+    @property
+    def hours(self) -> float:
+        """The sum over all runs that are not finished."""
+        return sum(each.seconds for each in self.runs) / HOUR
+
+    def check_budget(self) -> None:
+        """Raise CleansetError if the grid would take more than its budget."""
+        if self.budget_hours is not None and self.hours > self.budget_hours:
+            raise CleansetError(
+                f"{self.grid}: {self.hours:.2f} hours; expected at most {self.budget_hours:g}, the budget_hours of "
+                "params.yaml: run some of it, as dvc repro train@NAME, or raise budget_hours"
+            )
+
+
+def planned(study: "TrainingStudy", params: "TrainingParams", grid: str, names: Sequence[str], steps: int) -> Plan:
+    """The plan of the named runs; those whose folder is there are finished and not measured."""
+    from cleanset.progress import tracked
+    from cleanset.studies.training.finished import network_name
+
+    found = []
+    for name in tracked(names, len(names), "measuring"):
+        run = params.run(name)
+        measured = None if study.run(name).is_dir() else measure(study, params, name, steps)
+        found.append(PlannedRun(name, network_name(run.network), len(run.fold_names()), run, measured))
+    return Plan(grid, found, params.budget_hours)
+
+
+def measure(study: "TrainingStudy", params: "TrainingParams", name: str, steps: int) -> Measured:
+    """Train the first fold of a run for some steps, and time them. Raises CleansetError as training does."""
+    from cleanset.scoring.scorer import choose_devices
+    from cleanset.studies.training.batches import Share
+    from cleanset.studies.training.fold_data import read_fold
+    from cleanset.studies.training.loop import train
+    from cleanset.studies.training.stages.train import deterministic, task_of
+    from cleanset.studies.training.state import StateFolder
+
+    run = params.run(name)
+    device = choose_devices(params.device)[0]
+    # of several devices one is measured, on its part of each batch
+    data = read_fold(study, params, name, run.fold_names()[0], device, Share(0, run.devices))
+    settings = run.model_copy(update={"steps": WARM_UP_STEPS + steps, "epochs": None, "early_stopping": None})
+    with deterministic(params.threads), tempfile.TemporaryDirectory() as folder:
+        timed = _Timed(task_of(data), device)
+        train(timed, settings, StateFolder(Path(folder), {}), timed.count)
+    return Measured(timed.step_seconds(), timed.validation_seconds(), timed.steps_per_epoch)
+
+
+class _Timed:
+    """A task that notes when its steps and validations end."""
+
+    def __init__(self, task: Any, device: "torch.device") -> None:
+        self._task, self._device = task, device
+        self.network, self.name, self.steps_per_epoch = task.network, task.name, task.steps_per_epoch
+        self._ends: list[float] = []
+        self._validations: list[float] = []
+        self._pauses: dict[int, float] = {}
+
+    def batches(self, epoch: int) -> Any:
+        return self._task.batches(epoch)
+
+    def loss(self, network: Any, batch: Any, epoch: int) -> Any:
+        return self._task.loss(network, batch, epoch)
+
+    def count(self, progress: object) -> None:
+        """Note the end of a step; the loss of each has been read, so that a GPU has finished its forward pass."""
+        self._wait()
+        self._ends.append(perf_counter())
+
+    def validate(self) -> Mapping[str, float]:
+        begin = self._wait()
+        found: Mapping[str, float] = self._task.validate()
+        self._validations.append(self._wait() - begin)
+        self._pauses[len(self._ends)] = perf_counter() - self._ends[-1]
+        return found
+
+    def step_seconds(self) -> float:
+        """The mean of a step after the warm-up, without validations between epochs."""
+        first = min(WARM_UP_STEPS, len(self._ends) - 1) - 1
+        between = sum(pause for step, pause in self._pauses.items() if first < step < len(self._ends))
+        return (self._ends[-1] - self._ends[first] - between) / (len(self._ends) - 1 - first)
+
+    def validation_seconds(self) -> float:
+        """The last validation: the first one may read its images too."""
+        return self._validations[-1] if self._validations else 0.0
+
+    def _wait(self) -> float:
+        if self._device.type == "cuda":
+            import torch
+
+            torch.cuda.synchronize(self._device)
+        return perf_counter()
+
+
+def duration(seconds: float) -> str:
+    """A time such as 3 h 8 min 27 s, 12 s or 0.4 s."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    first = next(place for place, (value, _) in enumerate(parts) if value)
+    return " ".join(f"{value} {unit}" for value, unit in parts[first:])
+
+
+def plan_table(plan: Plan) -> "Table":
+    """The plan as a table for the terminal, the sum last."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("run", overflow="fold", min_width=12)
+    table.add_column("network", overflow="fold")
+    for name in ("folds", "steps", "images/s", "ms a step", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in plan.runs:
+        if each.measured is None:
+            table.add_row(each.name, each.network, str(each.folds), "", "", "", "finished")
+            continue
+        rate = f"{each.images_per_second:,.1f}"
+        step = f"{1000 * each.measured.step:,.1f}"
+        table.add_row(each.name, each.network, str(each.folds), f"{each.steps:,}", rate, step, duration(each.seconds))
+    table.add_row(f"all: {plan.hours:,.2f} hours", "", "", "", "", "", duration(plan.hours * HOUR), style="bold")
+    return table
+
+
+def run(study: "TrainingStudy", grid: str | None, steps: int, *, starts: bool) -> None:
+    """Print the plan of a grid, of all runs without one, and start what is not finished if it is so asked.
+
+    Raises CleansetError for an unknown grid, one over budget, and if DVC fails.
+    """
+    from rich.console import Console
+
+    from cleanset.studies.training.experiments.grids import grid_runs
+    from cleanset.studies.training.params import read_training_params
+
+    params = read_training_params(study.params_yaml)
+    names = list(params.runs) if grid is None else grid_runs(params.grids, params.runs, grid)
+    plan = planned(study, params, grid or "all runs", names, steps)
+    Console().print(plan_table(plan), highlight=False)
+    plan.check_budget()
+    if starts:
+        start(study, [each.name for each in plan.runs if each.measured is not None])
+
+
+def start(study: "TrainingStudy", names: Sequence[str]) -> None:
+    """Train these runs by DVC, one after the other. Raises CleansetError if it fails."""
+    import subprocess
+    import sys
+
+    if not names:
+        print("every run is finished")
+        return
+    command = [sys.executable, "-m", "dvc", "repro", *(f"train@{name}" for name in names)]
+    if subprocess.run(command, cwd=study.folder, check=False).returncode:
+        raise CleansetError("dvc repro failed; expected every run to finish: see its messages above, then start again")

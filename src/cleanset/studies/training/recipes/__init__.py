@@ -1,0 +1,1 @@
+"""Recipes: what a classifier learns from a batch, besides or instead of the images as they are."""

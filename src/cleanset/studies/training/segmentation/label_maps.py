@@ -1,0 +1,128 @@
+"""Label maps: the class of each pixel of an image, from its mask, and random crops of both.
+
+Label 0 is the background, 1 to n are a run's classes in the order of their indices, 255 is ignored. As in
+XIMAGENET-12, an image has the object of one class, that of its folder; in a mask of the format `class_ids` every pixel
+has a class of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleanset.errors import CleansetError
+from cleanset.studies.robustness.scenarios.mask_formats import FORMATS, SUFFIXES, read_png, read_regions
+from cleanset.studies.robustness.scenarios.masks import Regions
+
+Pixels = NDArray[np.uint8]
+"""An image, uint8 of shape (height, width, 3), red first."""
+
+Labels = NDArray[np.uint8]
+"""A label map, uint8 of shape (height, width)."""
+
+BACKGROUND = 0
+IGNORED = 255
+MAX_CLASSES = IGNORED - 1
+
+CLASS_IDS = "class_ids"
+LABEL_FORMATS: tuple[str, ...] = (*FORMATS, CLASS_IDS)
+"""The formats of masks in the robustness study, and `class_ids`: a PNG of one channel whose values are 0 for
+background, 1 to n for the classes of the data in the order of their indices, and 255 for ignored pixels."""
+
+LABEL_SUFFIXES: Mapping[str, str] = {**SUFFIXES, CLASS_IDS: ".png"}
+"""The suffix of the mask files of each format."""
+
+
+class Example(NamedTuple):
+    """An image and its label map."""
+
+    image: Pixels
+    labels: Labels
+
+
+def label_of(class_index: int, classes: Sequence[int]) -> int:
+    """The label of a class among a run's classes, from 1. Raises CleansetError for another class, and for too many."""
+    if len(classes) > MAX_CLASSES:
+        raise CleansetError(f"classes: {len(classes):,}; expected at most {MAX_CLASSES} for segmentation: name fewer")
+    ordered = sorted(classes)
+    if class_index not in ordered:
+        known = ", ".join(map(str, ordered))
+        raise CleansetError(f"class {class_index}: not one of the run's classes; expected one of {known}")
+    return ordered.index(class_index) + 1
+
+
+def read_label_map(data: bytes, mask_format: str, label: int, wnid: str, where: str) -> Labels:
+    """The label map in a mask file; `label` and `wnid` are those of its image.
+
+    Raises CleansetError, naming `where`, for an unknown format, a mask that cannot be read, and one without object or
+    background.
+    """
+    regions = read_regions(data, mask_format, wnid, where)
+    labels = np.full(regions.object.shape, IGNORED, np.uint8)
+    labels[regions.background] = BACKGROUND
+    labels[regions.object] = label
+    return labels
+
+
+def read_class_ids(data: bytes, classes: int, where: str) -> Labels:
+    """The label map in a mask of the format `class_ids`, for the number of classes of the data.
+
+    Raises CleansetError, naming `where`, for a mask that cannot be read, one without objects, and a class id above
+    `classes` other than 255.
+    """
+    image = read_png(data, where)
+    if image.mode not in ("L", "P"):
+        raise CleansetError(f"{where}: PNG of mode {image.mode}; expected one byte a pixel, the id of its class")
+    labels = np.asarray(image)
+    found = np.unique(labels)
+    unknown = found[(found > classes) & (found != IGNORED)]
+    if unknown.size:
+        raise CleansetError(
+            f"{where}: class id {unknown[0]}; expected 0 for background, 1 to {classes} for the classes in order, or "
+            f"{IGNORED} for ignored pixels: draw it again, or remove the file"
+        )
+    if not ((found != BACKGROUND) & (found != IGNORED)).any():
+        raise CleansetError(f"{where}: empty mask; expected an object: draw it, or remove the file")
+    return labels
+
+
+def with_classes(labels: Labels, known: Sequence[int], wanted: Sequence[int]) -> Labels:
+    """The labels of `known` classes as those of some of them, `wanted`; all others become background."""
+    table = np.full(IGNORED + 1, BACKGROUND, np.uint8)
+    table[IGNORED] = IGNORED
+    for class_index in wanted:
+        table[label_of(class_index, known)] = label_of(class_index, wanted)
+    found: Labels = table[labels]
+    return found
+
+
+def check_size(labels: Labels, image: Pixels, where: str) -> None:
+    """Raise CleansetError, naming the mask `where`, unless it has the size of its image."""
+    if labels.shape != image.shape[:2]:
+        raise CleansetError(
+            f"{where}: mask of {labels.shape[1]} x {labels.shape[0]} pixels for an image of {image.shape[1]} x "
+            f"{image.shape[0]}; expected the image's size: draw it again, or remove the file"
+        )
+
+
+def regions_of_labels(labels: Labels) -> Regions:
+    """The objects of all classes as one, and the background; ignored pixels are in neither."""
+    background = labels == BACKGROUND
+    return Regions(~background & (labels != IGNORED), background)
+
+
+def random_crop(example: Example, size: int, generator: np.random.RandomState) -> Example:
+    """A random part of `size` x `size` pixels; what lies beyond a smaller image is black and ignored."""
+    height, width = example.labels.shape
+    top = generator.randint(max(height - size, 0) + 1)
+    left = generator.randint(max(width - size, 0) + 1)
+    image = example.image[top : top + size, left : left + size]
+    labels = example.labels[top : top + size, left : left + size]
+    below, right = size - labels.shape[0], size - labels.shape[1]
+    if not below and not right:
+        return Example(image, labels)
+    return Example(
+        np.pad(image, ((0, below), (0, right), (0, 0))),
+        np.pad(labels, ((0, below), (0, right)), constant_values=IGNORED),
+    )

@@ -1,0 +1,111 @@
+"""Measures of segmentation: accuracy and intersection over union by class, over all pixels and along boundaries.
+
+Boundary IoU compares only the pixels of both masks that lie within a distance of their own mask's boundary: Cheng et
+al., "Boundary IoU: Improving Object-Centric Image Segmentation Evaluation", arXiv:2103.16562. As in that paper the
+distance is 2 % of the image's diagonal, and a mask that the frame cuts has a boundary there.
+
+All measures follow from counts of pixels, so that images, folds and scenarios are joined by adding counts.
+"""
+
+import math
+from typing import Final
+
+import cv2
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cleanset.studies.robustness.scenarios.masks import Mask
+from cleanset.studies.training.segmentation.label_maps import IGNORED, Labels
+
+COUNTS: Final = ("pixels", "intersection", "union", "boundary_intersection", "boundary_union")
+"""The counts of a class: pixels of its label, those in both or either of label map and prediction, and the same of
+the pixels along its boundaries."""
+
+BOUNDARY_SHARE: Final = 0.02
+"""Width of the band along a boundary, as a share of the image's diagonal."""
+
+BACKGROUND_CLASS: Final = -1
+"""The `class_index` of the background in tables."""
+
+CLASS_MEASURES: Final = ("accuracy", "iou", "boundary_iou")
+"""The measures of a class."""
+
+MEANS: Final = ("pixel_accuracy", "mean_accuracy", "mean_iou", "mean_boundary_iou")
+"""The measures over all classes; the background is one of them."""
+
+Counts = NDArray[np.int64]
+"""Counts by label, int64 of shape (labels, 5); the columns are COUNTS."""
+
+
+def boundary_distance(height: int, width: int) -> int:
+    """The width of the band along boundaries in an image of that size, in pixels, at least 1."""
+    return max(1, round(BOUNDARY_SHARE * math.hypot(height, width)))
+
+
+def boundary_band(mask: Mask, distance: int) -> Mask:
+    """The pixels of a mask at most `distance` rows and columns from a pixel outside it or outside the frame."""
+    side = 2 * distance + 1
+    kernel = cv2.getStructuringElement(cv2.MORPH_RECT, (side, side))
+    inner = cv2.erode(mask.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return mask & ~inner.astype(np.bool_)
+
+
+def label_counts(truth: Labels, predicted: Labels, labels: int, *, with_boundaries: bool = True) -> Counts:
+    """The counts of one image by label, 0 to `labels` - 1; pixels that `truth` ignores count nowhere.
+
+    Without boundaries their counts are 0. Raises ValueError for label maps of two shapes.
+    """
+    if truth.shape != predicted.shape:
+        raise ValueError(f"label maps of {truth.shape} and {predicted.shape}; expected one shape")
+    seen, counts = truth != IGNORED, np.zeros((labels, len(COUNTS)), np.int64)
+    distance = boundary_distance(*truth.shape)
+    present = set(np.unique(truth).tolist()) | set(np.unique(predicted[seen]).tolist())
+    for label in sorted(present - {IGNORED}):
+        pairs = [(truth == label, predicted == label)]
+        if with_boundaries:
+            pairs.append((boundary_band(pairs[0][0], distance), boundary_band(pairs[0][1], distance)))
+        found = [np.count_nonzero(pairs[0][0])]
+        for one, other in pairs:
+            found += [np.count_nonzero(one & other & seen), np.count_nonzero((one | other) & seen)]
+        counts[label, : len(found)] = found
+    return counts
+
+
+def intersection_over_unions(counts: Counts) -> NDArray[np.float64]:
+    """The IoU of each label, 0 to 1; NaN for a label in neither label map nor prediction."""
+    with np.errstate(invalid="ignore"):
+        found: NDArray[np.float64] = counts[:, 1] / counts[:, 2]
+    return found
+
+
+def measures_by_class(counts: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the columns CLASS_MEASURES beside, 0 to 1; NaN for a class in neither label map nor prediction.
+
+    `counts` has the columns COUNTS. accuracy is the share of the class's pixels that are predicted as that class.
+    """
+    found = counts.copy()
+    # a pandas division gives NaN for 0 / 0
+    found["accuracy"] = counts["intersection"] / counts["pixels"]
+    found["iou"] = counts["intersection"] / counts["union"]
+    found["boundary_iou"] = counts["boundary_intersection"] / counts["boundary_union"]
+    return found
+
+
+def mean_measures(counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The columns MEANS by the keys, sorted; classes in neither label map nor prediction are left out of the means.
+
+    `counts` has the keys, a row for each class and the background, and the columns COUNTS.
+    """
+    grouped = measures_by_class(counts).groupby(keys, sort=True)
+    sums = grouped[["intersection", "pixels"]].sum()
+    means = grouped[list(CLASS_MEASURES)].mean()
+    found = pd.DataFrame({"pixel_accuracy": sums["intersection"] / sums["pixels"]})
+    for name in CLASS_MEASURES:
+        found[f"mean_{name}"] = means[name]
+    return found.reset_index()
+
+
+def summed_counts(counts: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Images and counts added up by the keys, sorted: of folds, for example."""
+    return counts.groupby(keys, sort=True)[["images", *COUNTS]].sum().reset_index()

@@ -1,0 +1,234 @@
+"""Segmentation as a task of the training loop: cross-entropy of every pixel, on random crops."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cleanset.dataset.ilsvrc import wnids
+from cleanset.edition.params import Model
+from cleanset.errors import CleansetError
+from cleanset.scoring.models import weights_at_hand
+from cleanset.studies.robustness.scenarios.params import GENERATED, RANDOM
+from cleanset.studies.robustness.scenarios.scenes import decode_photograph, photograph_files
+from cleanset.studies.training.batches import ALONE, Share
+from cleanset.studies.training.fold_data import FoldData
+from cleanset.studies.training.images import TRAINING_IMAGES, generated_file
+from cleanset.studies.training.loop import LOSS, Outcome, epoch_seed
+from cleanset.studies.training.params import Data, Network
+from cleanset.studies.training.segmentation.examples import (
+    Batch,
+    Crops,
+    ExampleReader,
+    SegmentedFile,
+    crop_batches,
+    image_tensor,
+)
+from cleanset.studies.training.segmentation.label_maps import IGNORED, Labels, Pixels
+from cleanset.studies.training.segmentation.measures import COUNTS, intersection_over_unions, label_counts
+from cleanset.studies.training.segmentation.networks import (
+    STRIDE,
+    SegmentationNetwork,
+    decoder_and_encoder,
+    segmentation_network,
+)
+from cleanset.studies.training.segmentation.scenes import Scenes
+from cleanset.studies.training.segmentation.sheets import write_sheets
+from cleanset.studies.training.segmentation.testing import run_test
+from cleanset.studies.training.study import TrainingStudy
+from cleanset.tables import read_table
+
+
+@dataclass(eq=False)
+class Segmentation:
+    """A network that learns label maps; a Task of the loop.
+
+    `size`: the side of crops, a multiple of 32. `mirrored`: half of the crops are mirrored. `left_out` are validated
+    on at their own size, and tested in the `scenarios`. `share`: of each batch, where several processes train.
+    """
+
+    name: str
+    network: nn.Module
+    reader: ExampleReader
+    training: Sequence[SegmentedFile]
+    left_out: Sequence[SegmentedFile]
+    size: int
+    batch: int
+    seed: int
+    mirrored: bool = False
+    workers: int = 0
+    share: Share = ALONE
+    scenarios: Sequence[str] = ()
+    scenes: Scenes = field(default_factory=Scenes)
+
+    @classmethod
+    def of_fold(cls, data: FoldData) -> Self:
+        """The task of a fold.
+
+        Raises CleansetError for its network, a size or batch that does not fit, and generated images that are missing.
+        """
+        run, study, params = data.run, data.study, data.params
+        everything = read_table(study.images, TRAINING_IMAGES, ["file", "class_index"])
+        all_classes = tuple(sorted(set(everything["class_index"].tolist())))
+        scenarios = run.tests if len(data.left_out) else []
+        left_out = segmented_files(study, params.data, data.left_out)
+        generated = study.folder / params.data.generated
+        for file in left_out if GENERATED in scenarios else []:
+            # not only after the training
+            generated_file(generated, file.file)
+        return cls(
+            data.name,
+            build_network(run.network, len(data.classes), study.edition.folder, run.seed).to(data.device),
+            ExampleReader(params.data.mask_format, tuple(data.classes), all_classes),
+            segmented_files(study, params.data, data.training),
+            left_out,
+            run.size,
+            run.batch,
+            run.seed,
+            run.augmentation == "shift_and_mirror",
+            params.workers,
+            data.share,
+            scenarios,
+            Scenes(params.seed, photographs=photographs_for(study, scenarios), generated=generated),
+        )
+
+    def __post_init__(self) -> None:
+        if self.size % STRIDE:
+            raise CleansetError(f"{self.name}: size {self.size}; expected a multiple of {STRIDE} for segmentation")
+        if len(self.training) < self.batch:
+            raise CleansetError(
+                f"{self.name}: {len(self.training)} training images for batches of {self.batch}; expected at least "
+                "one batch: add images, or set a smaller batch"
+            )
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the network."""
+        return next(self.network.parameters()).device
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of batches in an epoch; what fills no batch is left out, since batch norm needs several images."""
+        return len(self.training) // self.batch
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """The batches of an epoch, counted from 1."""
+        crops = Crops(self.training, self.reader, self.size, self.seed, epoch, self.mirrored)
+        order = np.random.RandomState(epoch_seed(self.seed, epoch)).permutation(len(self.training)).tolist()
+        starts = range(0, self.steps_per_epoch * self.batch, self.batch)
+        groups = [order[start : start + self.batch][self.share.rank :: self.share.processes] for start in starts]
+        return crop_batches(crops, groups, self.workers)
+
+    def loss(self, network: nn.Module, batch: Batch, epoch: int) -> Outcome:
+        """The mean cross-entropy of all pixels that are not ignored, and the share predicted correctly."""
+        labels = batch.labels.to(self.device)
+        logits = network(batch.images.to(self.device))
+        return Outcome(cross_entropy(logits, labels), len(labels), {"accuracy": pixel_accuracy(logits, labels)})
+
+    def validate(self) -> Mapping[str, float]:
+        """Loss, pixel accuracy and mean IoU on the images left out; empty if there are none."""
+        if not self.left_out:
+            return {}
+        counts, loss = np.zeros((self.reader.labels, len(COUNTS)), np.int64), 0.0
+        for file in self.left_out:
+            image, truth = self.reader(file)
+            logits = image_logits(self.network, image)
+            loss += float(cross_entropy(logits, torch.from_numpy(truth.astype(np.int64))[None].to(logits.device)))
+            counts += label_counts(truth, predicted_labels(logits), self.reader.labels, with_boundaries=False)
+        pixels, intersection = counts[:, 0].sum(), counts[:, 1].sum()
+        return {
+            LOSS: loss / len(self.left_out),
+            "accuracy": float(intersection / pixels),
+            "mean_iou": float(np.nanmean(intersection_over_unions(counts))),
+        }
+
+    inner_name: ClassVar = "inner"
+    """The name of the library's network in its weights, behind the normalisation."""
+
+    def test_table(self, sheets: Path) -> pd.DataFrame:
+        """The rows of test.csv, none without images left out; of the best and worst images sheets are written."""
+        found = run_test(self.predicted, self.left_out, self.reader, self.scenarios, self.scenes)
+        if len(found.images):
+            write_sheets(sheets, found.images, self.predicted, self.left_out, self.reader, self.scenes)
+        return found.counts
+
+    def predicted(self, image: Pixels) -> Labels:
+        """The label map that the network predicts for an image of any size."""
+        return predicted_labels(image_logits(self.network, image))
+
+
+def build_network(wanted: Network, classes: int, folder: Path, seed: int) -> SegmentationNetwork:
+    """The network for the classes and the background; new weights are drawn from `seed`.
+
+    Published weights of the encoder are downloaded to the edition in `folder`. Raises CleansetError as
+    `segmentation_network` does, and for weights that are missing.
+    """
+    weights = None
+    if wanted.pretrained:
+        _, encoder = decoder_and_encoder(wanted.name, wanted.encoder)
+        weights = weights_at_hand(Model(source="timm", name=encoder), folder)
+    # new weights are the same whatever was drawn before
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return segmentation_network(wanted.name, wanted.encoder, classes + 1, weights=weights)
+
+
+def segmented_files(study: TrainingStudy, data: Data, images: pd.DataFrame) -> list[SegmentedFile]:
+    """The images of rows of TRAINING_IMAGES, with their masks; without those whose mask is of other classes.
+
+    Raises CleansetError for an image without a mask.
+    """
+    found, names = [], wnids()
+    for row in images[images["left_out"] != "other_class"].to_dict("records"):
+        if row["mask"] is None:
+            raise CleansetError(f"{row['file']}: no mask; expected one in data.masks: add it, or remove the image")
+        class_index, mask = int(row["class_index"]), study.folder / data.masks / row["mask"]
+        image = study.folder / data.images, str(row["file"]), str(row["sha256"])
+        found.append(SegmentedFile(*image, class_index, names[class_index], mask, str(row["mask_sha256"])))
+    return found
+
+
+def photographs_for(study: TrainingStudy, scenarios: Sequence[str]) -> list[Pixels]:
+    """The photographs of the robustness study, where random_background is among the scenarios."""
+    if RANDOM not in scenarios:
+        return []
+    # that study has compared them with the edition's images
+    files = photograph_files(study.robustness.backgrounds, _never, {}, {})
+    return [decode_photograph(file) for file in files]
+
+
+def _never(file: str) -> Image.Image:
+    raise KeyError(file)
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean over pixels that are not ignored; logits (N, labels, height, width), labels (N, height, width)."""
+    # flat, since the loss of images is not deterministic on a GPU
+    flat = logits.float().permute(0, 2, 3, 1).flatten(0, 2)
+    return functional.cross_entropy(flat, labels.flatten(), ignore_index=IGNORED)
+
+
+def pixel_accuracy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The share of pixels that are not ignored whose label has the largest logit."""
+    seen = labels != IGNORED
+    return ((logits.detach().argmax(dim=1) == labels) & seen).sum() / seen.sum()
+
+
+def image_logits(network: nn.Module, image: Pixels) -> Tensor:
+    """The logits of one image at its own size, float of shape (1, labels, height, width), in evaluation mode."""
+    device = next(network.parameters()).device
+    with torch.inference_mode():
+        logits: Tensor = network.eval()(image_tensor(image)[None].to(device))
+    return logits
+
+
+def predicted_labels(logits: Tensor) -> Labels:
+    """The label with the largest logit of each pixel of one image."""
+    return logits[0].argmax(dim=0).to(torch.uint8).cpu().numpy()

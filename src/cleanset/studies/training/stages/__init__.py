@@ -1,0 +1,1 @@
+"""The stages of studies/training/dvc.yaml, one module each."""

@@ -1,0 +1,129 @@
+"""Stage data: the training images and their masks by digest, and the folds. No image of the edition may be there."""
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cleanset.errors import CleansetError
+from cleanset.exports.folder import read_regular_file
+from cleanset.files import sha256, write_text
+from cleanset.images.codec import decode, pixels_sha256
+from cleanset.machine import available_cores
+from cleanset.progress import tracked
+from cleanset.studies.robustness.changed_images import FORMATS
+from cleanset.studies.robustness.scenarios.image_masks import MaskedImage, MaskFile, MaskSource, mask_table
+from cleanset.studies.training.folds import folds_table
+from cleanset.studies.training.held_out import held_out_images
+from cleanset.studies.training.images import TRAINING_IMAGES, find_images
+from cleanset.studies.training.params import TrainingParams, read_training_params
+from cleanset.studies.training.segmentation.label_maps import (
+    CLASS_IDS,
+    LABEL_FORMATS,
+    LABEL_SUFFIXES,
+    check_size,
+    read_class_ids,
+)
+from cleanset.studies.training.study import TrainingStudy
+from cleanset.tables import write_table
+from cleanset.validation import check_known
+
+CHUNK = 32
+Facts = tuple[str, str, str, str | None, str | None, str | None]
+"""File, SHA-256 of bytes and pixels, mask, SHA-256 of the mask, reason why the image is in no scenario."""
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders of images and masks, the format of the masks, and the number of classes of the images."""
+
+    images: Path
+    masks: Path
+    mask_format: str
+    classes: int
+
+
+def run(study: TrainingStudy) -> None:
+    """Read every training image and its mask; write data/images.parquet and data/folds.csv.
+
+    Raises CleansetError for an image of the edition, one that cannot be read, a mask that does not fit, a mask that is
+    missing where a run segments, and a class with fewer images than folds.
+    """
+    params = read_training_params(study.params_yaml)
+    check_known("mask format", params.data.mask_format, LABEL_FORMATS)
+    held_out = held_out_images(study.edition)
+    found = find_images(study.folder / params.data.images)
+    places = study.folder / params.data.images, study.folder / params.data.masks
+    folders = Folders(*places, params.data.mask_format, len({wnid for _, wnid in found}))
+    images = training_images(found, folders)
+    held_out.check(zip(images["file"], images["sha256"], images["pixels_sha256"], strict=True))
+    check_masks(images, params, folders)
+    folds = folds_table(images["file"].tolist(), images["class_index"].tolist(), params.folds, params.seed)
+    write_table(study.images, images, TRAINING_IMAGES)
+    write_text(study.folds, folds.to_csv(index=False, lineterminator="\n"))
+
+
+def training_images(found: list[tuple[str, str]], folders: Folders) -> pd.DataFrame:
+    """The rows of TRAINING_IMAGES of files and their wnids."""
+    from cleanset.dataset.ilsvrc import class_indices
+
+    with ProcessPoolExecutor(available_cores()) as pool:
+        measured = pool.map(partial(facts, folders), found, chunksize=CHUNK)
+        rows = list(tracked(_stopping(measured, pool), len(found), "training images"))
+    indices = class_indices()
+    classes = [indices[wnid] for _, wnid in found]
+    columns = ["file", "sha256", "pixels_sha256", "mask", "mask_sha256", "left_out"]
+    table = pd.DataFrame(rows, columns=columns)
+    table.insert(1, "class_index", classes)
+    return table
+
+
+def _stopping(measured: Iterator[Facts], pool: ProcessPoolExecutor) -> Iterator[Facts]:
+    try:
+        yield from measured
+    except BaseException:
+        # hours of reading would follow the first damaged image otherwise
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
+def facts(folders: Folders, image: tuple[str, str]) -> Facts:
+    """The facts of an image, given by file and wnid. Raises CleansetError as `run` does."""
+    file, wnid = image
+    path = folders.images / file
+    data = read_regular_file(path)
+    try:
+        decoded = decode(data, FORMATS)
+    except ValueError as error:
+        raise CleansetError(f"{path}: cannot be read ({error}); expected a whole JPEG or PNG: remove it") from None
+    digests = sha256(data), pixels_sha256(decoded)
+    name = Path(file).with_suffix(LABEL_SUFFIXES[folders.mask_format]).as_posix()
+    if not (folders.masks / name).is_file():
+        return (file, *digests, None, None, "no_mask")
+    if folders.mask_format == CLASS_IDS:
+        mask = read_regular_file(folders.masks / name)
+        labels = read_class_ids(mask, folders.classes, str(folders.masks / name))
+        check_size(labels, np.asarray(decoded.convert("RGB")), str(folders.masks / name))
+        # scenarios of classification ask for one object and its background
+        return (file, *digests, name, sha256(mask), CLASS_IDS)
+    source = MaskSource("", folders.mask_format, "generator")
+    masked = MaskedImage(file, file, wnid, decoded.size, None)
+    row = mask_table([masked], {file: MaskFile(folders.masks / name, name, source)}, is_placed=False).iloc[0]
+    return (file, *digests, name, row["mask_sha256"], row["left_out"])
+
+
+def check_masks(images: pd.DataFrame, params: TrainingParams, folders: Folders) -> None:
+    """Raise CleansetError for an image without a mask, where a run segments."""
+    needing = [name for name, each in params.runs.items() if each.needs_masks]
+    without = images[images["mask"].isna()]
+    if needing and len(without):
+        name = Path(without["file"].iloc[0]).with_suffix(LABEL_SUFFIXES[folders.mask_format])
+        others = f", and {len(without) - 1:,} others" if len(without) > 1 else ""
+        raise CleansetError(
+            f"{folders.masks / name}: missing{others}; expected a mask of each training "
+            f"image, since run {needing[0]} segments"
+        )

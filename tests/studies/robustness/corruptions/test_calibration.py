@@ -1,0 +1,147 @@
+"""ECE and NLL against sums in plain Python; effective robustness against a fitted line."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleanset.statistics.bootstrap import Bootstrap
+from cleanset.studies.robustness.corruptions.calibration import BINS, UNIT, sampled_ece, sampled_nll
+from cleanset.studies.robustness.corruptions.effective import effective_robustness
+from cleanset.studies.robustness.corruptions.params import CORRUPTIONS, SEVERITIES
+from cleanset.studies.robustness.corruptions.results import Certainty, CorruptionAnswers
+from cleanset.studies.robustness.names import CLEAN, UNCHANGED
+from cleanset.studies.robustness.sampled import Sampled
+from tests.properties import examples
+from tests.studies.robustness.corruptions.test_results import SETS, answers, line, study
+
+RESAMPLES = Bootstrap(resamples=50).resample([0, 0, 1, 1, 1, 2, 2, 0])
+
+
+def ece_by_hand(confidences: list[float], correct: list[bool]) -> float:
+    """Bin by bin, as the paper defines it: the bins (0, 1/15], (1/15, 2/15] and so on."""
+    total = 0.0
+    for place in range(BINS):
+        inside = [i for i, each in enumerate(confidences) if place / BINS < each <= (place + 1) / BINS]
+        if inside:
+            accuracy = sum(correct[i] for i in inside) / len(inside)
+            confidence = sum(confidences[i] for i in inside) / len(inside)
+            total += len(inside) / len(confidences) * abs(accuracy - confidence)
+    return total
+
+
+@given(st.lists(st.tuples(st.floats(0.001, 1), st.booleans()), min_size=8, max_size=8))
+@examples(50)
+def test_ece_by_hand(cells: list[tuple[float, bool]]) -> None:
+    confidences, correct = (np.array(each)[:, np.newaxis] for each in zip(*cells, strict=True))
+    found = sampled_ece(confidences, correct, RESAMPLES)
+    assert found.value == pytest.approx(ece_by_hand(*map(list, zip(*cells, strict=True))), abs=2 * UNIT)
+    assert found.draws.shape == (50,)
+
+
+def test_a_resample_has_the_ece_of_its_images() -> None:
+    generator = np.random.default_rng(3)
+    confidences, correct = generator.random((8, 5)), generator.random((8, 5)) < 0.5
+    same = Bootstrap(resamples=20, draws="as_many").resample(np.zeros(8, np.int64))
+    found = sampled_ece(confidences, correct, same)
+    for draw, counts in zip(found.draws, same.counts, strict=True):
+        chosen = np.repeat(np.arange(8), counts)
+        expected = ece_by_hand(confidences[chosen].ravel().tolist(), correct[chosen].ravel().tolist())
+        assert draw == pytest.approx(max(0, 2 * found.value - expected), abs=4 * UNIT)
+
+
+def test_no_draw_is_below_0() -> None:
+    """Where the ECE of every resample is larger; and an interval contains the value."""
+    confidences, correct = np.full((40, 1), 0.5), np.arange(40)[:, np.newaxis] % 2 == 0
+    found = sampled_ece(confidences, correct, Bootstrap(resamples=200).resample(np.zeros(40, np.int64)))
+    assert found.value == 0
+    assert (found.draws == 0).all()
+    sure = sampled_ece(np.full((8, 1), 0.75), np.arange(8)[:, np.newaxis] % 2 == 0, RESAMPLES)
+    assert sure.value == pytest.approx(0.25)
+    assert 0 <= sure.interval().low <= sure.value <= sure.interval().high
+
+
+def test_the_literal_cases() -> None:
+    sure = np.ones((8, 2))
+    assert sampled_ece(sure, np.ones((8, 2), np.bool_), RESAMPLES).value == 0
+    assert sampled_ece(sure, np.zeros((8, 2), np.bool_), RESAMPLES).value == 1
+    nll = sampled_nll(np.array([[math.log(2), 0.0]] * 8), RESAMPLES)
+    assert nll.value == pytest.approx(math.log(2) / 2, abs=UNIT)
+    assert nll.by_image is not None
+    assert nll.by_image.tolist() == pytest.approx([math.log(2) / 2] * 8, abs=UNIT)
+
+
+def test_measures_of_a_study() -> None:
+    generator = np.random.default_rng(7)
+    shape = (len(SETS), len(CORRUPTIONS), len(SEVERITIES))
+
+    def certainty(largest: float) -> Certainty:
+        nulls = {name: largest * generator.random(len(SETS)) for name in (CLEAN, UNCHANGED)}
+        return Certainty(largest * generator.random(shape), nulls)
+
+    given = {
+        name: CorruptionAnswers(each.corrupted, each.nulls, certainty(1), certainty(9))
+        for name, each in (("a", answers(1, 0.4)), ("b", answers(2, 0.6)))
+    }
+    whole = study(answers=given)
+    lines = list(whole.lines())
+    one = given["b"]
+    assert one.confidences is not None
+    assert one.losses is not None
+    place = CORRUPTIONS.index("fog")
+    expected = ece_by_hand(
+        one.confidences.corrupted[:, place].ravel().tolist(), (~one.corrupted[:, place]).ravel().tolist()
+    )
+    assert line(lines, "union", "b", "ece", "fog").value == pytest.approx(expected, abs=2 * UNIT)
+    assert line(lines, "union", "b", "nll", "fog").value == pytest.approx(
+        one.losses.corrupted[:, place].mean(), abs=UNIT
+    )
+    each = [line(lines, "union", "b", "ece", name).value for name in CORRUPTIONS]
+    assert line(lines, "union", "b", "mean_ece").value == pytest.approx(sum(each) / 15)
+    assert line(lines, "union", "b", "nll_clean").value == pytest.approx(one.losses.nulls[CLEAN].mean(), abs=UNIT)
+    chosen = [0, 1, 3, 4, 6, 7]
+    mean = given["a"].losses.corrupted[chosen].mean()  # type: ignore[union-attr]
+    assert line(lines, "own", "a", "mean_nll").value == pytest.approx(mean, abs=UNIT)
+    assert {"mean_ece", "mean_nll"} <= {each.measure for each in whole.differences()}
+
+
+def sampled(value: float) -> Sampled:
+    return Sampled(value, np.full(3, value))
+
+
+def test_effective_robustness_is_what_lies_above_the_line() -> None:
+    """Against a fit of numpy; a model on the line has none."""
+    accuracies = [(0.6, 0.3), (0.7, 0.45), (0.8, 0.5)]
+    logits = np.log([[a / (1 - a) for a in pair] for pair in accuracies])
+    slope, offset = np.polyfit(logits[:, 0], logits[:, 1], 1)
+    points = [(sampled(1 - clean), sampled(1 - shifted)) for clean, shifted in accuracies]
+    expected = 1 / (1 + np.exp(-(offset + slope * np.log(0.75 / 0.25))))
+    found = effective_robustness(sampled(0.25), sampled(1 - expected - 0.1), points, (1000, 9000))
+    assert found.value == pytest.approx(0.1, abs=1e-8)
+    np.testing.assert_allclose(found.draws, 0.1, atol=1e-8)
+    on_line = effective_robustness(*points[0], points[:2], (1000, 9000))
+    assert on_line.value == pytest.approx(0, abs=1e-8)
+
+
+def test_a_line_of_one_clean_accuracy_is_none() -> None:
+    for points in ([(sampled(0.2), sampled(0.5))] * 2, [(sampled(0.2), sampled(0.5))]):
+        found = effective_robustness(sampled(0.25), sampled(0.4), points, (10, 10))
+        assert np.isnan(found.value)
+        assert np.isnan(found.draws).all()
+
+
+def test_accuracies_of_one_are_moved_by_half_an_answer() -> None:
+    points = [(sampled(0.0), sampled(0.2)), (sampled(0.4), sampled(0.6))]
+    found = effective_robustness(sampled(0.0), sampled(0.2), points, (20, 100))
+    assert found.value == pytest.approx(0, abs=1e-8)
+
+
+def test_effective_robustness_of_a_study() -> None:
+    lines = list(study(line=("a", "b")).lines())
+    assert line(lines, "union", "a", "effective_robustness").value == pytest.approx(0, abs=1e-8)
+    alone = study(line=("a", "a"))
+    (problem,) = {each.problem for each in alone.lines() if each.measure == "effective_robustness"}
+    assert problem == "the models of the line (a, a) give none"
+    assert not [each for each in study().lines() if each.measure == "effective_robustness"]

@@ -1,0 +1,107 @@
+"""Tables for papers: LaTeX and CSV of the measures in a folder."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from cleanset.cli import app
+from cleanset.errors import CleansetError
+from cleanset.studies.robustness.paper_tables import escape, formatted, paper_table
+from cleanset.studies.robustness.results import MeasureDifference
+
+LINES = [
+    ("union", "norm_robust", "mean_error", None, 71, 0.367, 0.3, 0.45),
+    ("union", "norm_robust", "mce", None, 71, float("nan"), float("nan"), float("nan")),
+    ("union", "norm_robust", "mean_nll", None, 71, 1.25, 1.0, 1.5),
+    ("union", "norm_robust", "error", "fog", 71, 0.5, 0.4, 0.6),
+    ("union", "norm_robust", "error", "frost", 71, 1, float("nan"), float("nan")),
+    ("union", "a&b", "mean_error", None, 71, 0.42, 0.3, 0.5),
+    ("union", "a&b", "mce", None, 71, 0.522, 0.5, 0.6),
+    ("union", "a&b", "error", "fog", 71, 0.25, 0.2, 0.3),
+    ("own", "a&b", "mean_error", None, 34, 0.1, 0.05, 0.2),
+]
+NAMES = ("selection", "model", "measure", "change", "images", "value", "low", "high")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What `robustness evaluate` writes, as far as a table needs it."""
+    measures = tmp_path / "measures"
+    measures.mkdir()
+    table = pd.DataFrame(LINES, columns=NAMES).assign(problem="", official="no")
+    table.to_csv(measures / "corruptions.csv", index=False)
+    pd.DataFrame([("a&b", 5), ("norm_robust", 7)], columns=["model", "parameters"]).to_csv(
+        measures / "models.csv", index=False
+    )
+    empty = {
+        "corruption_differences": MeasureDifference._fields,
+        "corruption_errors": ("model", "change", "severity", "class_index", "images", "errors"),
+        "errors_by_severity": ("model", "change", "severity", "error"),
+    }
+    for stem, columns in empty.items():
+        pd.DataFrame(columns=[*columns, "official"]).to_csv(measures / f"{stem}.csv", index=False)
+    return tmp_path
+
+
+LATEX = r"""\begin{tabular}{lrrr}
+\toprule
+model & mean error & mCE & mean NLL, in nats \\
+\midrule
+norm\_robust & 36.7 {\scriptsize [30.0, 45.0]} & -- & 1.250 {\scriptsize [1.000, 1.500]} \\
+a\&b & 42.0 {\scriptsize [30.0, 50.0]} & 52.2 {\scriptsize [50.0, 60.0]} & -- \\
+\bottomrule
+\end{tabular}
+"""
+
+
+def test_models_in_latex(folder: Path) -> None:
+    caption, _, tabular = formatted(paper_table(folder, "corruptions", None, None), "latex").partition("\n")
+    assert caption == "% corruptions, 71 images (union), percent except nll and mean_nll; 95 % intervals"
+    assert tabular == LATEX
+
+
+def test_changes_as_csv(folder: Path) -> None:
+    assert formatted(paper_table(folder, "corruptions", "error", "union"), "csv") == (
+        'change,norm_robust,"norm_robust, low","norm_robust, high",a&b,"a&b, low","a&b, high"\n'
+        "fog,50.0,40.0,60.0,25.0,20.0,30.0\n"
+        "frost,100.0,,,,,\n"
+    )
+
+
+def test_another_selection(folder: Path) -> None:
+    table = paper_table(folder, "corruptions", None, "own")
+    assert [label for label, _ in table.rows] == ["a&b"]
+    assert table.caption.startswith("corruptions, 34 images (own)")
+
+
+def test_what_latex_escapes() -> None:
+    assert escape(r"a_b & 5 % {x} \ ~^$#") == (
+        r"a\_b \& 5 \% \{x\} \textbackslash{} \textasciitilde{}\textasciicircum{}\$\#"
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "measure", "selection", "form", "message"),
+    [
+        ("perturbations", None, None, "csv", "unknown family 'perturbations'; expected one of corruptions"),
+        ("corruptions", "fp", None, "csv", "unknown measure 'fp'; expected one of error"),
+        ("corruptions", None, "all", "csv", "unknown selection 'all'; expected one of union, own"),
+        ("corruptions", None, None, "word", "unknown format 'word'; expected one of latex, csv"),
+    ],
+)
+def test_what_is_not_there_is_named(
+    folder: Path, family: str, measure: str | None, selection: str | None, form: str, message: str
+) -> None:
+    with pytest.raises(CleansetError, match=message):
+        formatted(paper_table(folder, family, measure, selection), form)
+
+
+def test_the_command(folder: Path, tmp_path: Path) -> None:
+    runner, out = CliRunner(), tmp_path / "table.csv"
+    done = runner.invoke(app, ["robustness", "table", str(folder), "--format", "csv", "--out", str(out)])
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert out.read_text().startswith("model,mean error,")
+    with pytest.raises(CleansetError, match="no measures; expected the folder of a study whose stage measure has run"):
+        paper_table(tmp_path / "nowhere", "corruptions", None, None)

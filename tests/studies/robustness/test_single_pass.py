@@ -1,0 +1,144 @@
+"""One pass of several models over changed images: each image made once, and the answers of each model alone."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.evaluation.predictions import NAMED_SCORES
+from cleanset.scoring.engine import Settings, score_shards
+from cleanset.scoring.logits import top5
+from cleanset.scoring.models import LoadedModel
+from cleanset.scoring.shards import Shards
+from cleanset.studies.robustness.digests import NAMED_DIGESTS, TakenDigests
+from cleanset.studies.robustness.single_pass import ModelInPass, answer_in_one_pass, squares
+from tests.scoring.networks import CPU, Linear, linear
+
+pytestmark = pytest.mark.slow
+
+NAMES = [f"{number:02}.png fog 01" for number in range(53)]
+ROW = np.arange(224)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Makes an image by its name in a worker process, and writes the name into a file."""
+
+    log: Path
+    broken: str = ""
+
+    def __call__(self, name: str) -> Image.Image:
+        if name == self.broken:
+            raise CleansetError(f"{name}: cannot be made")
+        with self.log.open("a") as file:
+            file.write(f"{name}\n")
+        return Image.fromarray(drawn(name))
+
+    def made(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+def drawn(name: str) -> np.ndarray:
+    number = int(name[:2])
+    values = (ROW[:, None, None] * (number + 1) + ROW[None, :, None] * 3 + np.arange(3) * 40 * number) % 251
+    return values.astype(np.uint8)
+
+
+def sized(side: int, seed: int = 4) -> LoadedModel:
+    model = linear()
+    torch.manual_seed(seed)
+    model.network.weight.data = torch.randn(1000, 48)
+    return replace(model, preprocessing=squares(side))
+
+
+def settings(devices: int = 1, batch_size: int = 4) -> Settings:
+    return Settings([CPU] * devices, "float64", batch_size, devices)
+
+
+def shards_in(folder: Path, batch_size: int = 4, only: Sequence[str] | None = None) -> Shards:
+    return Shards(folder, "f", NAMES, batch_size, 8, NAMED_SCORES, only)
+
+
+def alone(folder: Path, model: LoadedModel, log: Path) -> pd.DataFrame:
+    """The answers of one model by the engine that scores the images of archives."""
+    shards = shards_in(folder)
+    score_shards(model, Drawn(log), settings(), shards, lambda *_: None)
+    return shards.table()
+
+
+@pytest.mark.parametrize(("devices", "batch_size"), [(1, 4), (2, 3)])
+def test_each_image_is_made_once(tmp_path: Path, devices: int, batch_size: int) -> None:
+    """The answers are those of each model alone, bit for bit; the digests those of the pixels."""
+    networks = {"small": sized(32), "large": sized(224, 5), "again": sized(32, 6)}
+    models = {
+        name: ModelInPass(model, shards_in(tmp_path / name, batch_size), top5) for name, model in networks.items()
+    }
+    taken = Shards(tmp_path / "taken", "f", NAMES, 20, 20, NAMED_DIGESTS)
+    images, counted, digests = Drawn(tmp_path / "log"), list[int](), TakenDigests(taken)
+    problems = answer_in_one_pass(
+        models, images, settings(devices, batch_size), lambda count, _: counted.append(count), print, digests
+    )
+    assert problems == {}
+    assert sorted(images.made()) == NAMES
+    assert sum(counted) == 3 * len(NAMES)
+    for name, model in networks.items():
+        expected = alone(tmp_path / f"{name} alone", model, tmp_path / "others")
+        pd.testing.assert_frame_equal(models[name].shards.table(), expected, check_exact=True)
+    found = dict(taken.table().itertuples(index=False, name=None))
+    assert found == {name: hashlib.sha256(drawn(name).tobytes()).hexdigest() for name in NAMES}
+
+
+def test_a_model_is_shown_what_it_lacks(tmp_path: Path) -> None:
+    """Shards that are finished are left alone; a model of few images gets these."""
+    whole = alone(tmp_path / "whole", sized(32), tmp_path / "others")
+    few = NAMES[3:11] + NAMES[50:]
+    begun = shards_in(tmp_path / "begun")
+    for number in (0, 2):
+        begun.keep(number, whole[whole["image_id"].isin(begun.image_ids(number))])
+    models = {
+        "begun": ModelInPass(sized(32), shards_in(tmp_path / "begun"), top5),
+        "few": ModelInPass(sized(32), shards_in(tmp_path / "few", only=few), top5),
+    }
+    assert models["few"].shards.missing == [0, 1, 6]
+    assert models["few"].shards.total_images() == len(few)
+    images = Drawn(tmp_path / "log")
+    assert answer_in_one_pass(models, images, settings()) == {}
+    assert sorted(images.made()) == sorted({*NAMES[8:16], *NAMES[24:], *few})
+    pd.testing.assert_frame_equal(models["begun"].shards.table(), whole, check_exact=True)
+    rows = whole[whole["image_id"].isin(few)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(models["few"].shards.table(), rows, check_exact=True)
+    assert shards_in(tmp_path / "few", only=few).missing == []
+
+
+class Infinite(Linear):
+    """An infinite logit for the last images."""
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        logits = super().forward(pixels)
+        return logits / 0 if sum(self.seen) > 30 else logits
+
+
+def test_a_model_that_fails_stops_no_other(tmp_path: Path) -> None:
+    broken = LoadedModel(Infinite().requires_grad_(False), squares(32), "0" * 64)
+    models = {
+        "broken": ModelInPass(broken, shards_in(tmp_path / "broken"), top5),
+        "whole": ModelInPass(sized(32), shards_in(tmp_path / "whole"), top5),
+    }
+    problems = answer_in_one_pass(models, Drawn(tmp_path / "log"), settings())
+    assert list(problems) == ["broken"]
+    assert "a logit is NaN or infinite" in str(problems["broken"])
+    assert shards_in(tmp_path / "whole").missing == []
+    assert shards_in(tmp_path / "broken").missing == [3, 4, 5, 6]
+
+
+def test_an_image_that_cannot_be_made(tmp_path: Path) -> None:
+    models = {"one": ModelInPass(sized(32), shards_in(tmp_path / "one"), top5)}
+    with pytest.raises(CleansetError, match=r"^30\.png fog 01: cannot be made$"):
+        answer_in_one_pass(models, Drawn(tmp_path / "log", "30.png fog 01"), settings())

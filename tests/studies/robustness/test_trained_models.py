@@ -1,0 +1,140 @@
+"""Further models of other classes or another size: logits for all 1,000, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+import yaml
+from pydantic import ValidationError
+from safetensors.torch import save_file
+
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.scoring.engine import Settings
+from cleanset.statistics.bootstrap import Bootstrap, Resamples
+from cleanset.studies.robustness.further import TrainedModel
+from cleanset.studies.robustness.images import STUDY_IMAGES, images_for
+from cleanset.studies.robustness.results import Chosen, SampledMeasure, StudiedImages
+from cleanset.studies.robustness.sampled import sampled_means
+from cleanset.studies.robustness.settings import read_study_params
+from cleanset.studies.robustness.trained_models import further_preprocessing, load_further, load_trained
+
+pytestmark = pytest.mark.slow
+WNIDS = ["n02165456", "n01443537", "n07753592"]
+INDICES = [301, 1, 954]
+NAME = "test_efficientnet"
+CPU = Settings(devices=[torch.device("cpu")], precision="float64", batch_size=4, workers=1)
+
+
+def entry(folder: Path, outputs: int = 3, **keys: Any) -> TrainedModel:
+    torch.manual_seed(0)
+    path = folder / "weights.safetensors"
+    save_file(timm.create_model(NAME, num_classes=outputs).state_dict(), path)
+    content = {"source": "timm", "name": NAME, "weights": path.name, "sha256": sha256(path.read_bytes())}
+    return TrainedModel.model_validate(content | {"classes": WNIDS, "size": 48} | keys)
+
+
+def pixels() -> torch.Tensor:
+    return torch.rand(2, 3, 48, 48, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def test_logits_of_all_classes(tmp_path: Path) -> None:
+    found = load_trained(entry(tmp_path), tmp_path)
+    network = found.network.double()
+    logits = network(pixels())
+    own = network.network(pixels())  # type: ignore[operator]
+    assert logits.shape == (2, 1000)
+    assert torch.equal(logits[:, INDICES], own)
+    assert (logits.softmax(dim=1).sum(dim=1) - logits.softmax(dim=1)[:, INDICES].sum(dim=1)).abs().max() < 1e-12
+    assert (found.preprocessing.size, found.preprocessing.name) == (48, "timm-bilinear-54-48")
+
+
+def test_gradients_reach_the_pixels(tmp_path: Path) -> None:
+    network, images = load_trained(entry(tmp_path), tmp_path).network.double(), pixels().requires_grad_()
+    loss = torch.nn.functional.cross_entropy(network(images), torch.tensor(INDICES[:2]))
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert images.grad is not None
+    assert float(images.grad.abs().max()) > 0
+
+
+def test_it_is_loaded_as_further_model(tmp_path: Path) -> None:
+    wanted = entry(tmp_path)
+    found = load_further(wanted, tmp_path, tmp_path, "trained", CPU)
+    assert found.loaded.weights_sha256 == wanted.sha256
+    assert further_preprocessing(wanted, tmp_path, tmp_path, "trained", CPU) == found.loaded.preprocessing
+
+
+def test_weights_of_other_classes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=r"does not fit the model: .*shape mismatch \['classifier.bias', "):
+        load_trained(entry(tmp_path, outputs=4), tmp_path)
+
+
+def test_other_weights_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=f"expected {'0' * 64} as in params.yaml"):
+        load_trained(entry(tmp_path, sha256="0" * 64), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"classes": ["n02165456", "n1"]}, "unknown wnid 'n1'"),
+        ({"classes": ["n02165456", "n02165456"]}, "a wnid comes twice"),
+        ({"weights": None, "sha256": None}, "classes and size go with weights of a network of timm or torchvision"),
+    ],
+)
+def test_entries_that_are_refused(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        entry(tmp_path, **keys)
+
+
+def test_images_of_other_classes_are_not_seen() -> None:
+    rows = [(f"{index}.png", "ILSVRC2012_val_00000001", index, None, "0" * 64, ["a"]) for index in (1, 5, 301, 5)]
+    images = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
+    assert images_for(images, "union", "b", {1, 301})["class_index"].tolist() == [1, 301]
+    with pytest.raises(CleansetError, match=r"further_models\.b\.classes: none of the study's 4 images is"):
+        images_for(images, "union", "b", {7})
+
+
+def test_models_are_compared_on_the_images_of_both() -> None:
+    classes = np.array([1, 1, 1, 5, 5, 301, 301, 301])
+    of_classes = np.isin(classes, (1, 301))
+    studied = StudiedImages(
+        classes, [["a"]] * 8, ["a", "b"], Bootstrap(resamples=20), ("union",), ["a"], {"b": of_classes}
+    )
+    answers = {"a": np.arange(8) < 4, "b": np.arange(8) < 1}
+
+    def measured(role: str, chosen: Chosen, resamples: Resamples) -> Any:
+        values = answers[role][chosen][:, np.newaxis]
+        yield SampledMeasure("accuracy", "", sampled_means(values, ["x"], resamples, role)["x"])
+
+    lines = {line.model: line for line in studied.lines(measured)}
+    assert (lines["a"].images, lines["a"].value) == (8, 0.5)
+    assert (lines["b"].images, lines["b"].value) == (6, 1 / 6)
+    (difference,) = studied.differences(measured, ["accuracy"])
+    assert difference.value == pytest.approx(3 / 6 - 1 / 6)
+
+
+def test_trained_on_of_an_entry_is_that_of_the_measures(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    text = "further_models: {b: {source: timm, name: resnet50.a1_in1k, trained_on: [fog, noise]}}\n"
+    path.write_text(text + "measures: {corruptions: {trained_on: {a: [snow], b: [fog, frost]}}}\n")
+    params = read_study_params(path, ["a"])
+    assert params.measures.corruptions.trained_on == {"a": ["snow"], "b": ["fog", "frost", "noise"]}  # type: ignore[attr-defined]
+    path.write_text(text.replace("fog", "mist"))
+    with pytest.raises(CleansetError, match=r"further_models.b.trained_on: unknown corruption 'mist'"):
+        read_study_params(path, ["a"])
+
+
+def test_a_reference_has_all_classes(tmp_path: Path) -> None:
+    path, model = tmp_path / "params.yaml", entry(tmp_path)
+    content = {
+        "further_models": {"b": model.model_dump(exclude_none=True)},
+        "measures": {"corruptions": {"reference": "b"}},
+    }
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(CleansetError, match=r"measures\.corruptions\.reference: b has some classes only"):
+        read_study_params(path, ["a"])

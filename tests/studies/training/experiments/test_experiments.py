@@ -1,0 +1,175 @@
+"""EX1 beside EX2, tables 2 and 3 and grids, of counts that are written down."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cleanset.errors import CleansetError
+from cleanset.studies.training.experiments.accuracies import fold_accuracies, in_order, mean_accuracies
+from cleanset.studies.training.experiments.deviations import deviations, inner_section, trained_scores
+from cleanset.studies.training.experiments.grids import grid_runs
+from cleanset.studies.training.experiments.pairs import gains, pairs, table_2
+from tests.studies.training.counted import counted, run_of
+
+RUNS = [run_of("one", "original"), run_of("two", "blur_object"), run_of("three", "random_background")]
+COUNTS = {
+    ("one", "original"): (9, 9, 9),
+    ("one", "blur_object"): (6, 7, 8),
+    ("one", "random_background"): (1, 2, 3),
+    ("two", "blur_object"): (8, 8, 8),
+    ("three", "random_background"): (6, 6, 6),
+}
+BY_FOLD = fold_accuracies(counted(COUNTS))
+
+
+def test_accuracies_over_folds() -> None:
+    found = {(row["run"], row["scenario"]): row for row in mean_accuracies(BY_FOLD).to_dict("records")}
+    cell = found["one", "blur_object"]
+    assert [cell[name] for name in ("folds", "images", "correct")] == [3, 60, 42]
+    assert [cell[name] for name in ("accuracy", "spread")] == pytest.approx([0.7, 0.1])
+    # over folds it is .7 +- 4.3027 * sqrt(.01 * 5 / 6) and wider than over images
+    assert [cell[name] for name in ("low", "high")] == pytest.approx([0.3072236, 1.0])
+    # folds that agree have Wilson's interval of the images: 54 of 60
+    assert [found["one", "original"][name] for name in ("low", "high")] == pytest.approx([0.7985, 0.9534], abs=1e-4)
+
+
+def test_one_fold_has_no_spread() -> None:
+    (cell,) = mean_accuracies(fold_accuracies(counted({("one", "original"): (9,)}))).to_dict("records")
+    assert math.isnan(cell["spread"])
+    assert (cell["low"], cell["high"]) == pytest.approx((0.6990, 0.9721), abs=1e-4)
+
+
+def test_loss_is_weighted_by_images() -> None:
+    tests = counted({("one", "original"): (9,)}).assign(images=[10, 30], loss=[1.0, 2.0])
+    assert fold_accuracies(tests)["loss"].tolist() == [1.75]
+
+
+def test_pairs_differ_in_the_scenario_alone() -> None:
+    others = [run_of("slow", "blur_object", settings={"rate": 0.2}), run_of("hard", "original", recipe="adversarial")]
+    (pair,) = pairs([*RUNS, *others])
+    assert pair.ex1.name == "one"
+    assert {name: run.name for name, run in pair.ex2.items()} == {"blur_object": "two", "random_background": "three"}
+
+
+def test_a_run_that_is_there_twice() -> None:
+    with pytest.raises(CleansetError, match="runs two and again: the same settings; expected one of them"):
+        pairs([*RUNS, run_of("again", "blur_object")])
+
+
+def test_gains_over_folds() -> None:
+    """.2, .1, .0 of blurred objects: mean .1, s .1, so the half width is 4.3027 * sqrt(.01 * 5 / 6)."""
+    blurred, random = gains(pairs(RUNS), BY_FOLD).to_dict("records")
+    assert (blurred["gain"], random["gain"]) == pytest.approx((0.1, 0.4))
+    assert (blurred["low"], blurred["high"]) == pytest.approx((0.1 - 0.3927764, 0.1 + 0.3927764))
+    assert [blurred[name] for name in ("ex1", "ex2", "folds", "interval")] == ["one", "two", 3, "folds"]
+
+
+def test_the_gain_of_one_fold_is_over_images() -> None:
+    counts = {("one", "blur_object"): (6,), ("two", "blur_object"): (9,)}
+    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts))).to_dict("records")
+    # 18 of 20 minus 12 of 20: Wilson's ends are .6990 .9721 and .3866 .7812
+    assert row["gain"] == pytest.approx(0.3)
+    low = 0.3 - math.hypot(0.9 - 0.69896, 0.78123 - 0.6)
+    assert (row["low"], row["interval"]) == (pytest.approx(low, abs=1e-4), "images")
+
+
+def test_only_common_folds_are_compared() -> None:
+    counts = {("one", "blur_object"): (6, 7, 8), ("two", "blur_object"): (8, 8)}
+    assert gains(pairs(RUNS[:2]), fold_accuracies(counted(counts)))["folds"].tolist() == [2]
+    with pytest.raises(CleansetError, match="runs one and two: no fold in common that is tested on blur_object"):
+        gains(pairs(RUNS[:2]), fold_accuracies(counted({("one", "blur_object"): (6,)})))
+
+
+def test_table_2() -> None:
+    table = table_2(pairs(RUNS), BY_FOLD)
+    assert table["trained_on"].tolist() == ["original"] * 2 + ["scenario"] * 2
+    assert table["run"].tolist() == ["one", "one", "two", "three"]
+    assert table["accuracy"].tolist() == pytest.approx([0.7, 0.2, 0.8, 0.6])
+
+
+def test_table_3() -> None:
+    """From .9 on originals: .04 and .49 external, .01 and .09 internal; over n - 1, and the root over n."""
+    found = pairs(RUNS)
+    table = deviations(found, BY_FOLD)
+    assert table["squared_deviation"].tolist() == pytest.approx([0.04, 0.49, 0.01, 0.09])
+    published, written = trained_scores(found, table)
+    assert published[5:8] == pytest.approx((0.53, 0.1, 0.37))
+    external, internal = math.sqrt(0.53 / 2), math.sqrt(0.1 / 2)
+    assert written[5:8] == pytest.approx((external, internal, 1 - external - internal))
+
+
+def test_table_3_of_the_paper() -> None:
+    """DenseNet121's rows follow from table 2, mu 97.40 and 86.23, and n - 1, up to rounding."""
+    names = (
+        "blur_background", "blur_object", "image_g", "image_b", "image_grey", "image_r", "random_background",
+        "segmented_image",
+    )  # fmt: skip
+    upper = dict(zip(names, (9377, 8892, 8739, 8733, 9323, 8821, 2641, 6967), strict=True))
+    lower = dict(zip(names, (9079, 8657, 8892, 8996, 9044, 8737, 6958, 9160), strict=True))
+    for mu, accuracies, variance in ((9740, upper, 0.0885), (8623, lower, 0.0052)):
+        counts = {("one", "original"): (mu,)} | {("one", name): (correct,) for name, correct in accuracies.items()}
+        counts |= {(name, name): (correct,) for name, correct in accuracies.items()}
+        runs = [run_of("one", "original"), *(run_of(name, name) for name in names)]
+        by_fold = fold_accuracies(counted(counts, images=10_000))
+        score, _ = trained_scores(pairs(runs), deviations(pairs(runs), by_fold))
+        assert score.external == pytest.approx(variance, abs=1e-4)
+        assert score.internal == pytest.approx(score.external)
+
+
+def test_one_scenario_has_no_score() -> None:
+    score, _ = trained_scores(pairs(RUNS[:2]), deviations(pairs(RUNS[:2]), BY_FOLD))
+    assert (math.isnan(score.score), score.problem) == (True, "1 scenario; a variance needs 2 or more")
+
+
+def test_what_the_robustness_study_takes() -> None:
+    section = inner_section(pairs(RUNS), BY_FOLD)
+    assert section == {"one": {"original": 0.9, "blur_object": 0.8, "random_background": 0.6}}
+
+
+def test_order_of_scenarios() -> None:
+    assert in_order(["other", "segmented_image", "image_r", "original"]) == [
+        "original", "image_r", "segmented_image", "other",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"correct": [11, 9]}, "run one, fold_01, original, class 3: 11 of 10 images correct; expected a share"),
+        ({"images": [0, 10]}, "run one, fold_01, original, class 3: 9 of 0 images correct"),
+        ({"class_index": [8, 8]}, "run one, fold_01, original, class 8: counted twice; expected one row"),
+    ],
+)
+def test_counts_that_cannot_be(changed: dict[str, list[int]], message: str) -> None:
+    with pytest.raises(CleansetError, match=message):
+        fold_accuracies(counted({("one", "original"): (9,)}).assign(**changed))
+
+
+def test_grids() -> None:
+    runs = ["ex1_a", "ex2_a_blur", "ex2_b_blur", "other"]
+    grids = {"ex2": ["ex2_b_*", "ex2_a_blur"], "none": ["ex3_*"]}
+    assert grid_runs(grids, runs, "ex2") == ["ex2_a_blur", "ex2_b_blur"]
+    with pytest.raises(
+        CleansetError, match=r"grids\.none: 'ex3_\*' fits no run; expected names or patterns of ex1_a, "
+    ):
+        grid_runs(grids, runs, "none")
+    with pytest.raises(CleansetError, match="unknown grid 'ex9'; expected one of ex2, none"):
+        grid_runs(grids, runs, "ex9")
+    with pytest.raises(CleansetError, match="grids: found none"):
+        grid_runs({}, runs, "ex1")
+
+
+def test_rows_in_another_order_give_the_same() -> None:
+    tests = counted(COUNTS)
+    mixed = tests.iloc[np.random.default_rng(0).permutation(len(tests))]
+    pd.testing.assert_frame_equal(gains(pairs(RUNS), fold_accuracies(mixed)), gains(pairs(RUNS), BY_FOLD))
+
+
+def test_folds_that_agree_have_an_interval_over_images() -> None:
+    """24 of 30 minus 21 of 30 twice over: Newcombe's for 48 and 42 of 60."""
+    counts = {("one", "blur_object"): (7, 7, 7), ("two", "blur_object"): (8, 8, 8)}
+    (row,) = gains(pairs(RUNS[:2]), fold_accuracies(counted(counts))).to_dict("records")
+    assert row["interval"] == "images"
+    assert row["low"] < 0 < 0.1 < row["high"]

@@ -1,0 +1,119 @@
+"""Masks that a finished run's network makes for the images of a robustness study, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.studies.robustness.images import MASKS, STUDY_IMAGES
+from cleanset.studies.robustness.scenarios.mask_formats import png_mask
+from cleanset.studies.training.networks import write_weights
+from cleanset.studies.training.params import Network
+from cleanset.studies.training.segmentation.finished_network import FinishedNetwork, make_masks, unmasked_images
+from cleanset.studies.training.segmentation.model_masks import MADE_WITH
+from cleanset.studies.training.segmentation.task import build_network
+from cleanset.studies.training.study import TrainingStudy
+from cleanset.tables import write_table
+from tests.studies.training.segmentation.drawn import CLASSES, WNIDS, draw
+
+NETWORK = {"source": "smp", "name": "deeplabv3plus", "encoder": "test_efficientnet", "pretrained": False}
+SETTINGS = {"task": "segmentation", "network": NETWORK, "epochs": 1, "size": 32, "seed": 5}
+PARAMS = {"data": {"images": "images"}, "runs": {"small": SETTINGS}}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> TrainingStudy:
+    """A study with a finished run, beside a robustness study of two images without masks and one with."""
+    edition = tmp_path_factory.mktemp("edition")
+    study = TrainingStudy(edition / "studies" / "training")
+    files = study.fold("small", "fold_01")
+    files.folder.mkdir(parents=True)
+    network = build_network(Network.model_validate(NETWORK), len(CLASSES), edition, 3)
+    # else an untrained network may find no object at all
+    torch.nn.init.normal_(network.get_parameter("inner.segmentation_head.0.weight"), std=1)
+    write_weights(files.weights, dict(network.state_dict()), "inner")
+    record = {"settings": SETTINGS, "classes": WNIDS, "weights_sha256": sha256(files.weights.read_bytes())}
+    files.record.write_text(json.dumps(record))
+    study.params_yaml.write_text(json.dumps(PARAMS))
+    rows, masks = [], []
+    for number, (class_index, left_out) in enumerate([(CLASSES[0], "no_mask"), (CLASSES[1], "no_mask"), (5, None)], 1):
+        file, image_id = f"n{class_index}/{number}.png", f"ILSVRC2012_val_{number:08d}"
+        path = study.edition.export("standard") / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(draw("disc", number)[0]).save(path)
+        rows.append((file, image_id, class_index, None, sha256(path.read_bytes()), ["standard"]))
+        mask = (None,) * 4 if left_out else ("drawn/1.png", "0" * 64, "png", "person")
+        masks.append((file, *mask, left_out))
+    write_table(study.robustness.images, pd.DataFrame(rows, columns=STUDY_IMAGES.names), STUDY_IMAGES)
+    write_table(study.robustness.masks_table, pd.DataFrame(masks, columns=MASKS.names), MASKS)
+    return study
+
+
+def test_only_images_without_a_mask_get_one(finished: TrainingStudy) -> None:
+    assert [each.image_id[-1] for each in unmasked_images(finished)] == ["1", "2"]
+
+
+def test_masks_are_those_of_the_networks_weights(finished: TrainingStudy) -> None:
+    counts = make_masks(finished, "small", None, "predicted")
+    folder = finished.robustness.masks / "predicted"
+    assert counts.written == len(list(folder.glob("*.png"))) > 0
+    assert json.loads((folder / MADE_WITH).read_text())["fold"] == "fold_01"
+    network = build_network(Network.model_validate(NETWORK), len(CLASSES), finished.folder, 9).eval()
+    network.inner.load_state_dict(load_file(finished.fold("small", "fold_01").weights))
+    for path in folder.glob("*.png"):
+        number = int(path.stem[-1])
+        image = torch.from_numpy(draw("disc", number)[0].transpose(2, 0, 1).copy())[None] / 255
+        with torch.no_grad():
+            logits = network(image)[0]
+        expected = (logits[number] > logits[0]).numpy()
+        assert (png_mask(path.read_bytes(), "mask") == expected).all()
+
+
+def test_masks_are_not_written_twice(finished: TrainingStudy) -> None:
+    make_masks(finished, "small", "fold_01", "again")
+    with pytest.raises(CleansetError, match="again: there is something already"):
+        make_masks(finished, "small", "fold_01", "again")
+
+
+@pytest.mark.parametrize(
+    ("run", "fold", "folder", "message"),
+    [
+        ("large", None, "new", "unknown run 'large'; expected one of small"),
+        ("small", "fold_02", "new", "unknown fold 'fold_02'; expected one of fold_01"),
+        ("small", None, "../new", "folder '../new'; expected the name of a folder"),
+    ],
+)
+def test_unknown_runs_folds_and_folders_are_refused(
+    finished: TrainingStudy, run: str, fold: str | None, folder: str, message: str
+) -> None:
+    with pytest.raises(CleansetError, match=message):
+        make_masks(finished, run, fold, folder)
+
+
+def test_a_run_that_is_not_finished_or_damaged_is_refused(finished: TrainingStudy, tmp_path: Path) -> None:
+    copy = TrainingStudy(tmp_path / "studies" / "training")
+    shutil.copytree(finished.folder, copy.folder)
+    files = copy.fold("small", "fold_01")
+    files.weights.write_bytes(files.weights.read_bytes()[:-1])
+    with pytest.raises(CleansetError, match=r"weights.safetensors: not the weights of record.json; expected them: run"):
+        FinishedNetwork.read(copy, "small", "fold_01")
+    record = json.loads(files.record.read_text())
+    classifying = {**SETTINGS, "task": "classification", "network": {"name": "test_efficientnet"}}
+    files.record.write_text(json.dumps({**record, "settings": classifying}))
+    with pytest.raises(CleansetError, match="run small: classification; expected a run of segmentation"):
+        FinishedNetwork.read(copy, "small", "fold_01")
+    files.record.unlink()
+    with pytest.raises(CleansetError, match="run cleanset training train --run small"):
+        FinishedNetwork.read(copy, "small", "fold_01")
+
+
+def test_a_robustness_study_without_its_list_of_images_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CleansetError, match=r"masks.parquet: missing; expected what cleanset robustness images writes"):
+        unmasked_images(TrainingStudy(tmp_path / "studies" / "training"))

@@ -1,0 +1,111 @@
+"""Label maps from masks, with what is refused, and random crops."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from cleanset.errors import CleansetError
+from cleanset.studies.training.segmentation.label_maps import (
+    Example,
+    Labels,
+    check_size,
+    label_of,
+    random_crop,
+    read_class_ids,
+    read_label_map,
+    regions_of_labels,
+    with_classes,
+)
+
+
+def png(values: list[list[int]] | Labels) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(np.array(values, np.uint8)).save(out, "PNG")
+    return out.getvalue()
+
+
+def test_an_object_has_the_label_of_its_images_class() -> None:
+    labels = read_label_map(png([[0, 9, 255], [0, 0, 1]]), "png", 3, "n01443537", "mask")
+    assert labels.tolist() == [[0, 3, 3], [0, 0, 3]]
+
+
+def test_pixels_that_imagenet_s_ignores_are_ignored() -> None:
+    numbers = np.zeros((2, 3, 3), np.uint8)
+    numbers[0, 1, 0] = 2  # the second class of ImageNet-S, n01443537
+    numbers[0, 2] = (1000 % 256, 1000 // 256, 0)
+    labels = read_label_map(png(numbers), "imagenet_s", 1, "n01443537", "mask")
+    assert labels.tolist() == [[0, 1, 255], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([[0, 0]], "mask: empty mask; expected an object"),
+        ([[5, 5]], "mask: full mask, no background"),
+    ],
+)
+def test_masks_without_object_or_background_are_refused(values: list[list[int]], message: str) -> None:
+    with pytest.raises(CleansetError, match=message):
+        read_label_map(png(values), "png", 1, "n01443537", "mask")
+
+
+def test_class_ids_are_labels() -> None:
+    assert read_class_ids(png([[0, 1, 12], [255, 0, 0]]), 12, "mask").tolist() == [[0, 1, 12], [255, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([[0, 13]], "mask: class id 13; expected 0 for background, 1 to 12 for the classes in order, or 255"),
+        ([[254, 1]], "mask: class id 254; expected"),
+        ([[0, 255]], "mask: empty mask; expected an object"),
+    ],
+)
+def test_class_ids_out_of_range_are_refused(values: list[list[int]], message: str) -> None:
+    with pytest.raises(CleansetError, match=message):
+        read_class_ids(png(values), 12, "mask")
+
+
+def test_a_color_png_has_no_class_ids() -> None:
+    with pytest.raises(CleansetError, match="mask: PNG of mode RGB; expected one byte a pixel"):
+        read_class_ids(png(np.zeros((2, 2, 3), np.uint8)), 12, "mask")
+
+
+def test_a_mask_of_another_size_is_refused() -> None:
+    with pytest.raises(CleansetError, match="mask: mask of 3 x 2 pixels for an image of 4 x 2; expected the image's"):
+        check_size(np.zeros((2, 3), np.uint8), np.zeros((2, 4, 3), np.uint8), "mask")
+
+
+def test_labels_follow_class_indices() -> None:
+    assert [label_of(each, [7, 1, 30]) for each in (1, 7, 30)] == [1, 2, 3]
+    with pytest.raises(CleansetError, match="class 8: not one of the run's classes; expected one of 1, 7, 30"):
+        label_of(8, [7, 1, 30])
+
+
+def test_classes_that_a_run_leaves_out_become_background() -> None:
+    labels = np.array([[0, 1, 2, 3, 255]], np.uint8)
+    assert with_classes(labels, [10, 20, 30], [30, 10]).tolist() == [[0, 1, 0, 2, 255]]
+
+
+def test_ignored_pixels_are_in_neither_region() -> None:
+    regions = regions_of_labels(np.array([[0, 4, 255]], np.uint8))
+    assert regions.object.tolist() == [[False, True, False]]
+    assert regions.background.tolist() == [[True, False, False]]
+
+
+def test_a_crop_takes_the_same_part_of_image_and_labels() -> None:
+    image = np.arange(5 * 7, dtype=np.uint8).reshape(5, 7)
+    for seed in range(20):
+        crop = random_crop(Example(np.dstack([image] * 3), image), 4, np.random.RandomState(seed))
+        assert crop.image.shape == (4, 4, 3)
+        assert (crop.image[..., 0] == crop.labels).all()
+        top, left = divmod(int(crop.labels[0, 0]), 7)
+        assert (crop.labels == image[top : top + 4, left : left + 4]).all()
+
+
+def test_beyond_a_small_image_all_is_black_and_ignored() -> None:
+    crop = random_crop(Example(np.full((2, 3, 3), 9, np.uint8), np.ones((2, 3), np.uint8)), 4, np.random.RandomState(0))
+    assert crop.labels.tolist() == [[1, 1, 1, 255]] * 2 + [[255] * 4] * 2
+    assert crop.image[..., 0].tolist() == [[9, 9, 9, 0]] * 2 + [[0] * 4] * 2

@@ -1,0 +1,179 @@
+"""Counts, IoU and boundary IoU against masks drawn by hand, and against distances computed by another library."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy import ndimage
+
+from cleanset.studies.robustness.scenarios.masks import Mask
+from cleanset.studies.training.segmentation.label_maps import Labels
+from cleanset.studies.training.segmentation.measures import (
+    boundary_band,
+    boundary_distance,
+    intersection_over_unions,
+    label_counts,
+    mean_measures,
+    measures_by_class,
+    summed_counts,
+)
+from tests.properties import examples
+
+_DIGITS = {".": 0, "?": 255}
+
+
+def labels_of(*rows: str) -> Labels:
+    """A label map: a point is background, a question mark ignored, a digit a label."""
+    return np.array([[_DIGITS.get(each) if each in _DIGITS else int(each) for each in row] for row in rows], np.uint8)
+
+
+def mask_of(*rows: str) -> Mask:
+    return np.array([[each == "#" for each in row] for row in rows])
+
+
+TRUTH = labels_of(
+    "......",
+    ".1111.",
+    ".1111.",
+    ".1111.",
+    ".1111.",
+    "......",
+)
+PREDICTED = labels_of(
+    "......",
+    "..1111",
+    "..1111",
+    "..1111",
+    "..1122",
+    "......",
+)
+
+
+def test_counts_of_two_hand_drawn_label_maps() -> None:
+    # a diagonal of 8.5 pixels: the band is 1 pixel wide
+    counts = label_counts(TRUTH, PREDICTED, 3)
+    truth_band = mask_of("......", ".####.", ".#..#.", ".#..#.", ".####.", "......")
+    predicted_band = mask_of("......", "..####", "..#..#", "..####", "..##..", "......")
+    assert (boundary_band(TRUTH == 1, 1) == truth_band).all()
+    assert (boundary_band(PREDICTED == 1, 1) == predicted_band).all()
+    # 12 pixels each, 6 of them in both
+    assert counts[1].tolist() == [16, 11, 19, 6, 18]
+    assert counts[2].tolist() == [0, 0, 2, 0, 2]
+    assert counts[0, :3].tolist() == [20, 16, 24]
+
+
+def test_a_perfect_prediction_has_iou_1_everywhere() -> None:
+    counts = label_counts(TRUTH, TRUTH, 3)
+    np.testing.assert_array_equal(intersection_over_unions(counts), [1, 1, np.nan])
+    assert (counts[:, 3] == counts[:, 4]).all()
+
+
+def test_ignored_pixels_count_nowhere() -> None:
+    truth = labels_of("11?", "...")
+    predicted = labels_of("112", ".2.")
+    counts = label_counts(truth, predicted, 3)
+    assert counts[:, :3].tolist() == [[3, 2, 3], [2, 2, 2], [0, 0, 1]]
+
+
+def test_without_boundaries_only_their_counts_are_0() -> None:
+    whole = label_counts(TRUTH, PREDICTED, 3)
+    without = label_counts(TRUTH, PREDICTED, 3, with_boundaries=False)
+    assert (without[:, :3] == whole[:, :3]).all()
+    assert not without[:, 3:].any()
+
+
+def test_label_maps_of_two_sizes_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected one shape"):
+        label_counts(TRUTH, PREDICTED[:, :5], 3)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "expected"), [(480, 640, 16), (224, 224, 6), (1, 1, 1), (30, 40, 1), (375, 500, 12)]
+)
+def test_the_band_is_two_hundredths_of_the_diagonal(height: int, width: int, expected: int) -> None:
+    assert boundary_distance(height, width) == expected
+
+
+def test_a_band_of_a_square_is_a_ring_also_along_the_frame() -> None:
+    square = mask_of("#####.", "#####.", "#####.", "#####.", "#####.", "......")
+    ring = mask_of("#####.", "#...#.", "#...#.", "#...#.", "#####.", "......")
+    assert (boundary_band(square, 1) == ring).all()
+    full = np.ones((5, 7), np.bool_)
+    assert (
+        boundary_band(full, 2).tolist() == [[True] * 7] * 2 + [[True] * 2 + [False] * 3 + [True] * 2] + [[True] * 7] * 2
+    )
+
+
+@examples(60)
+@given(
+    mask=arrays.arrays(np.bool_, st.tuples(st.integers(1, 20), st.integers(1, 20))),
+    distance=st.integers(1, 6),
+)
+def test_the_band_is_what_scipy_measures_as_near(mask: Mask, distance: int) -> None:
+    """The chessboard distance of each pixel to the nearest one outside, the frame's outside included."""
+    away = ndimage.distance_transform_cdt(np.pad(mask, 1), metric="chessboard")[1:-1, 1:-1]
+    assert (boundary_band(mask, distance) == (mask & (away <= distance))).all()
+
+
+@examples(60)
+@given(
+    pair=st.tuples(st.integers(1, 12), st.integers(1, 12)).flatmap(
+        lambda shape: st.tuples(
+            arrays.arrays(np.uint8, shape, elements=st.sampled_from([0, 1, 2, 255])),
+            arrays.arrays(np.uint8, shape, elements=st.integers(0, 2)),
+        )
+    )
+)
+def test_counts_are_those_of_a_loop_over_pixels(pair: tuple[Labels, Labels]) -> None:
+    truth, predicted = pair
+    counts = label_counts(truth, predicted, 3)
+    expected = [[0] * 3 for _ in range(3)]
+    for one, other in zip(truth.ravel().tolist(), predicted.ravel().tolist(), strict=True):
+        if one == 255:
+            continue
+        expected[one][0] += 1
+        expected[one][1] += one == other
+        for label in {one, other}:
+            expected[label][2] += 1
+    assert counts[:, :3].tolist() == expected
+    # both bands are parts of their masks
+    assert (counts[:, 3] <= counts[:, 1]).all()
+    assert (counts[:, 4] <= counts[:, 2]).all()
+
+
+def table(*rows: tuple[str, int, int, int, int, int, int, int]) -> pd.DataFrame:
+    names = ["scenario", "class_index", "images", "pixels", "intersection", "union"]
+    return pd.DataFrame(rows, columns=[*names, "boundary_intersection", "boundary_union"])
+
+
+COUNTED = table(
+    ("image_r", -1, 2, 60, 50, 80, 5, 10),
+    ("image_r", 7, 2, 40, 10, 40, 1, 4),
+    ("original", -1, 2, 60, 60, 60, 10, 10),
+    ("original", 7, 2, 40, 30, 40, 2, 4),
+    ("original", 9, 0, 0, 0, 0, 0, 0),
+)
+
+
+def test_measures_by_class() -> None:
+    found = measures_by_class(COUNTED)
+    assert found["accuracy"].tolist()[:4] == pytest.approx([50 / 60, 0.25, 1, 0.75])
+    assert found["iou"].tolist()[:4] == pytest.approx([0.625, 0.25, 1, 0.75])
+    assert found["boundary_iou"].tolist()[:4] == pytest.approx([0.5, 0.25, 1, 0.5])
+    assert all(math.isnan(found[name].iloc[4]) for name in ("accuracy", "iou", "boundary_iou"))
+
+
+def test_means_leave_out_classes_that_are_nowhere() -> None:
+    found = mean_measures(COUNTED, ["scenario"]).set_index("scenario")
+    expected = [[0.6, (50 / 60 + 0.25) / 2, 0.4375, 0.375], [0.9, 0.875, 0.875, 0.75]]
+    np.testing.assert_allclose(found.loc[["image_r", "original"]].to_numpy("float64"), expected)
+
+
+def test_folds_are_joined_by_adding_their_counts() -> None:
+    twice = summed_counts(pd.concat([COUNTED, COUNTED]), ["scenario", "class_index"])
+    pd.testing.assert_frame_equal(measures_by_class(twice)[["iou"]], measures_by_class(COUNTED)[["iou"]])
+    assert twice["images"].tolist() == [4, 4, 4, 4, 0]

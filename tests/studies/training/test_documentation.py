@@ -1,0 +1,45 @@
+"""The examples of docs/training.md, and of docs/robustness.md on Score, are valid and do what the text says."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import yaml
+from pydantic import TypeAdapter
+
+from cleanset.edition.params import Model
+from cleanset.studies.robustness.further import FurtherModel
+from cleanset.studies.robustness.scenarios.params import ScenarioMeasures
+from cleanset.studies.training.experiments.pairs import pairs
+from cleanset.studies.training.finished import FinishedFold, FinishedRun
+from cleanset.studies.training.params import Run, TrainingParams
+from tests.documents import blocks
+
+SHA256 = "0123456789abcdef" * 4
+PAGE = "docs/training.md"
+
+
+def test_the_run_of_the_page(repository: Path) -> None:
+    content = yaml.safe_load(blocks(repository, "yaml", PAGE)[0])
+    run = TrainingParams.model_validate({"data": {"images": "images"}, **content}).run("mine")
+    assert (run.recipe, run.adversarial.eps, run.fold_names()) == ("adversarial", 4 / 255, ["fold_01"])
+
+
+def test_ex1_and_ex2_of_the_page_are_a_pair(repository: Path) -> None:
+    runs = yaml.safe_load(blocks(repository, "yaml", PAGE)[1])
+    fold = FinishedFold("fold_01", {"parameters_in_millions": 1.0}, pd.DataFrame(), pd.DataFrame())
+    finished = [FinishedRun(name, Run.model_validate(each), [fold]) for name, each in runs.items()]
+    (pair,) = pairs(each.compared() for each in finished)
+    assert (pair.ex1.name, list(pair.ex2)) == ("ex1", ["random_background"])
+
+
+def test_the_further_model_of_the_page(repository: Path) -> None:
+    content = yaml.safe_load(re.sub(r"[0-9a-f]{6}…", SHA256, blocks(repository, "yaml", PAGE)[-1]))
+    model = TypeAdapter(FurtherModel).validate_python(content["further_models"]["mine"])
+    assert isinstance(model, Model)
+    assert model.is_pinned
+
+
+def test_score_over_trained_networks_of_the_page(repository: Path) -> None:
+    (text,) = (each for each in blocks(repository, "yaml", "docs/robustness.md") if each.startswith("inner"))
+    assert ScenarioMeasures.model_validate(yaml.safe_load(text)).inner == "trained"

@@ -1,0 +1,63 @@
+"""Folds of equal classes, from literal classes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleanset.errors import CleansetError
+from cleanset.studies.training.folds import fold_numbers, folds_table, rows_of_fold, split_names
+from tests.properties import examples
+
+CLASSES = [1, 1, 1, 1, 1, 301, 301, 301, 301, 301, 301]
+
+
+def test_literal_folds() -> None:
+    assert fold_numbers(CLASSES, 3, 0).tolist() == [1, 3, 1, 2, 2, 3, 2, 1, 2, 3, 1]
+
+
+def test_literal_split() -> None:
+    names = split_names(CLASSES, 0)
+    assert [place for place, name in enumerate(names) if name == "test"] == [4, 5]
+
+
+def test_another_seed_divides_otherwise() -> None:
+    assert fold_numbers(CLASSES, 3, 1).tolist() != fold_numbers(CLASSES, 3, 0).tolist()
+
+
+def test_a_class_with_fewer_images_than_folds_is_named() -> None:
+    with pytest.raises(CleansetError, match=r"^n01443537: 5 training images; expected at least 6, one for each fold"):
+        fold_numbers(CLASSES, 6, 0)
+
+
+def test_a_class_of_one_image_cannot_be_split() -> None:
+    with pytest.raises(CleansetError, match="n02165456: one training image; expected at least two"):
+        split_names([1, 1, 301], 0)
+
+
+@examples(100)
+@given(st.lists(st.integers(4, 30), min_size=1, max_size=5), st.integers(2, 4), st.integers(0, 99))
+def test_every_fold_has_its_share_of_every_class(sizes: list[int], folds: int, seed: int) -> None:
+    classes = [index for index, size in enumerate(sizes) for _ in range(size)]
+    table = pd.crosstab(classes, fold_numbers(classes, folds, seed))
+    assert table.shape == (len(sizes), folds)
+    assert (table.max(axis=1) - table.min(axis=1)).max() <= 1
+    assert table.sum().max() - table.sum().min() <= 1
+    tests = pd.Series(split_names(classes, seed)).groupby(classes).apply(lambda names: (names == "test").sum())
+    assert np.abs(tests.to_numpy() - 0.2 * np.array(sizes)).max() <= 0.8
+
+
+def test_the_order_of_files_does_not_matter() -> None:
+    files = [f"{number:02d}.jpg" for number in range(len(CLASSES))]
+    there = folds_table(files, CLASSES, 3, 0)
+    assert there.equals(folds_table(files[::-1], CLASSES[::-1], 3, 0))
+
+
+def test_rows() -> None:
+    table = folds_table([f"{number:02d}.jpg" for number in range(len(CLASSES))], CLASSES, 3, 0)
+    training, left_out = rows_of_fold(table, 3, "fold_02")
+    assert left_out.tolist() == [3, 4, 6, 8]
+    assert sorted([*training, *left_out]) == list(range(11))
+    assert rows_of_fold(table, 1, "fold_01")[1].tolist() == [4, 5]
+    assert [len(rows) for rows in rows_of_fold(table, 0, "all")] == [11, 0]

@@ -1,0 +1,171 @@
+"""The loop: early stopping on literal losses, a loss that is not finite, and a training that was interrupted."""
+
+import resource
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from cleanset.errors import CleansetError
+from cleanset.studies.training import state as state_module
+from cleanset.studies.training.loop import Progress, best_epoch, stops_early, train
+from cleanset.studies.training.state import StateFolder
+from tests.studies.training.toy_task import STEPS, ToyTask, settings, trained
+
+pytestmark = pytest.mark.slow
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def history(*losses: float) -> list[dict[str, float]]:
+    return [{"epoch": epoch, "validation_loss": loss} for epoch, loss in enumerate(losses, 1)]
+
+
+@pytest.mark.parametrize(
+    ("losses", "best", "patience", "stops"),
+    [
+        ((3.0,), 1, 1, False),
+        ((3.0, 2.0, 2.5), 2, 1, True),
+        ((3.0, 2.0, 2.5), 2, 2, False),
+        ((3.0, 2.0, 2.0, 2.0), 2, 2, True),
+        ((3.0, 2.0, 2.5, 1.0, 1.1), 4, 2, False),
+        ((1.0, 2.0, 0.5, 2.0, 3.0, 4.0), 3, 3, True),
+    ],
+)
+def test_early_stopping(losses: tuple[float, ...], best: int, patience: int, stops: bool) -> None:
+    assert best_epoch(history(*losses)) == best
+    assert stops_early(history(*losses), patience) is stops
+
+
+def test_nothing_validated_never_stops_early() -> None:
+    rows = [{"epoch": 1.0}, {"epoch": 2.0}]
+    assert best_epoch(rows) == 2
+    assert not stops_early(rows, 1)
+    assert not stops_early([], 1)
+
+
+def test_training_stops_and_keeps_the_best_epoch(tmp_path: Path) -> None:
+    losses = [3.0, 1.0, 2.0, 2.0, 0.5, 0.1]
+    found = trained(ToyTask(losses), tmp_path / "a", epochs=6, early_stopping=2)
+    assert [row["epoch"] for row in found.history] == [1, 2, 3, 4]
+    assert found.epoch == 2
+    # as long as the schedule is the same, two epochs have the weights of the second
+    again = trained(ToyTask(losses), tmp_path / "b", epochs=6, early_stopping=2, keep="last")
+    assert again.epoch == 4
+    assert not same(found.weights, again.weights)
+
+
+def test_the_history_has_means_and_rates(tmp_path: Path) -> None:
+    reports: list[Progress] = []
+    task = ToyTask([2.0, 1.0])
+    wanted = settings(epochs=2, schedule="constant")
+    found = train(task, wanted, StateFolder(tmp_path, {}), reports.append)
+    assert [row["step"] for row in found.history] == [3, 6]
+    assert [row["rate"] for row in found.history] == [0.1, 0.1]
+    assert found.history[0]["train_loss"] == pytest.approx(sum(each.loss for each in reports[:3]) / 3, rel=1e-6)
+    assert 0 < found.history[0]["train_accuracy"] <= 1
+    assert [(each.epoch, each.step, each.steps) for each in reports] == [
+        (1, 1, 6), (1, 2, 6), (1, 3, 6), (2, 4, 6), (2, 5, 6), (2, 6, 6),
+    ]  # fmt: skip
+
+
+def test_steps_may_end_within_an_epoch(tmp_path: Path) -> None:
+    found = trained(ToyTask(), tmp_path, epochs=None, steps=STEPS + 1)
+    assert [row["step"] for row in found.history] == [3, 4]
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine", "poly"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+def test_the_same_seed_gives_the_same_weights(tmp_path: Path, optimizer: str, schedule: str) -> None:
+    one = trained(ToyTask(), tmp_path / "a", optimizer=optimizer, schedule=schedule, warm_up_epochs=1)
+    torch.manual_seed(99)
+    other = trained(ToyTask(), tmp_path / "b", optimizer=optimizer, schedule=schedule, warm_up_epochs=1)
+    assert same(one.weights, other.weights)
+    assert one.history == other.history
+    if schedule != "constant":
+        assert one.history[-1]["rate"] < one.history[1]["rate"]
+
+
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path, keep: str) -> None:
+    losses = [3.0, 1.0, 2.0, 2.5]
+    whole = trained(ToyTask(losses), tmp_path / "a", keep=keep)
+
+    class StoppedError(Exception):
+        pass
+
+    class Stopping(ToyTask):
+        def validate(self) -> dict[str, float]:
+            if self.begun[-1] == 3:
+                raise StoppedError
+            return dict(super().validate())
+
+    with pytest.raises(StoppedError):
+        trained(Stopping(losses), tmp_path / "b", keep=keep)
+    resumed_task = ToyTask(losses)
+    resumed = trained(resumed_task, tmp_path / "b", keep=keep)
+    assert resumed_task.begun == [3, 4]
+    assert same(whole.weights, resumed.weights)
+    assert whole.history == resumed.history
+    assert (resumed.epoch, resumed.images) == (whole.epoch, whole.images)
+
+
+def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
+    whole = trained(ToyTask(), tmp_path)
+    task = ToyTask()
+    again = trained(task, tmp_path)
+    assert not task.begun
+    assert same(whole.weights, again.weights)
+    assert again.seconds == pytest.approx(whole.seconds)
+
+
+def test_a_loss_that_is_nan_stops_and_leaves_the_last_good_state(tmp_path: Path) -> None:
+    message = "toy, all: the loss is nan in epoch 3, step 7; expected a finite one: the state after epoch 2 stays"
+    with pytest.raises(CleansetError, match=message):
+        trained(ToyTask(nan_in=3), tmp_path)
+    task = ToyTask()
+    found = trained(task, tmp_path)
+    assert task.begun == [3, 4]
+    assert all(bool(value.isfinite().all()) for value in found.weights.values())
+
+
+def test_other_settings_are_refused(tmp_path: Path) -> None:
+    trained(ToyTask(), tmp_path)
+    with pytest.raises(CleansetError, match=r"begun with rate 0.1, now 0.2; expected the same settings: put it back"):
+        trained(ToyTask(), tmp_path, rate=0.2)
+
+
+def test_inner_settings_are_named() -> None:
+    folder = StateFolder(Path("state"), {"settings": {"network": {"name": "a"}}, "seed": 0})
+    other = {"settings": {"network": {"name": "b"}}, "seed": 0}
+    assert state_module._first_difference(folder._settings, other) == ("network.name", "a", "b")
+
+
+def test_a_damaged_state_is_named(tmp_path: Path) -> None:
+    trained(ToyTask(), tmp_path)
+    (tmp_path / "state.pt").write_bytes(b"PK\x03\x04")
+    with pytest.raises(CleansetError, match=r"state.pt: not the state of a training; remove the folder"):
+        trained(ToyTask(), tmp_path)
+
+
+def test_a_full_disk_leaves_the_state_before(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    class Filling(ToyTask):
+        def validate(self) -> dict[str, float]:
+            if self.begun[-1] == 3:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+            return {}
+
+    try:
+        with pytest.raises(OSError, match=r"state\.pt"):
+            trained(Filling(), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.iterdir()] == ["state.pt"]
+    task = ToyTask()
+    trained(task, tmp_path)
+    assert task.begun == [3, 4]

@@ -1,0 +1,144 @@
+"""The plan of a grid from measured steps that are written down, the budget, and the ImageNet edition's grids."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from torchvision import models
+
+from cleanset.errors import CleansetError
+from cleanset.studies.training.experiments.grids import grid_runs
+from cleanset.studies.training.experiments.pairs import pairs
+from cleanset.studies.training.finished import FinishedFold, FinishedRun
+from cleanset.studies.training.params import NAMED_CLASSES, NAMED_TESTS, Run, TrainingParams, read_training_params
+from cleanset.studies.training.planning import Measured, Plan, PlannedRun
+
+pytestmark = pytest.mark.slow
+
+
+MEASURED = Measured(0.5, 4.0, 10)
+
+
+def planned(measured: Measured | None = MEASURED, **settings: Any) -> PlannedRun:
+    """A run on three folds."""
+    given = {"network": {"name": "a"}, "epochs": 5, "batch": 8, "folds": 3} | settings
+    return PlannedRun("one", "timm:a", 3, Run.model_validate(given), measured)
+
+
+def test_seconds_of_epochs() -> None:
+    """50 steps of .5 s, 5 validations and one test of 4 s, three times."""
+    assert planned().steps == 50
+    assert planned().seconds == 3 * (50 * 0.5 + 6 * 4)
+    assert planned().images_per_second == 16
+
+
+def test_seconds_of_steps() -> None:
+    """25 steps are two and a half epochs: three validations, and two tests."""
+    found = planned(epochs=None, steps=25, test=["original", "image_r"])
+    assert found.seconds == 3 * (25 * 0.5 + 5 * 4)
+
+
+def test_a_finished_run_costs_nothing() -> None:
+    assert (planned(None).seconds, planned(None).images_per_second) == (0, None)
+
+
+def test_the_budget() -> None:
+    """Two runs of 147 s are .0817 hours."""
+    runs = [planned(), planned()]
+    assert Plan("ex2", runs, None).hours == pytest.approx(294 / 3600)
+    Plan("ex2", runs, None).check_budget()
+    Plan("ex2", runs, 0.09).check_budget()
+    with pytest.raises(CleansetError, match=r"^ex2: 0\.08 hours; expected at most 0\.08, the budget_hours of params"):
+        Plan("ex2", runs, 0.08).check_budget()
+
+
+@pytest.fixture(scope="session")
+def imagenet(repository: Path) -> TrainingParams:
+    """The params of the ImageNet edition."""
+    return read_training_params(repository / "imagenet" / "studies" / "training" / "params.yaml")
+
+
+def test_the_grids_of_the_papers(imagenet: TrainingParams) -> None:
+    counts = {name: len(grid_runs(imagenet.grids, imagenet.runs, name)) for name in imagenet.grids}
+    assert counts == {
+        "ex1": 12, "ex2": 12 + 7 * 8, "ex1_as_coded": 12, "ex2_as_coded": 12 + 7 * 8, "ex3": 7, "adversarial": 6,
+        "augmix": 3,
+    }  # fmt: skip
+    covered = {run for name in imagenet.grids for run in grid_runs(imagenet.grids, imagenet.runs, name)}
+    assert set(imagenet.runs) - covered == {"noise_resnet50"}
+
+
+def test_each_network_and_its_weights_exist(imagenet: TrainingParams) -> None:
+    networks = {
+        (run.network.name, run.network.pretrained)
+        for run in imagenet.runs.values()
+        if run.network.source == "torchvision"
+    }
+    assert len({name.partition(".")[0] for name, _ in networks}) == 12
+    for network, pretrained in networks:
+        name, _, weights = network.partition(".")
+        assert name in models.list_models(module=models)
+        assert pretrained == bool(weights)
+        if weights:
+            assert weights in models.get_model_weights(name).__members__
+
+
+def test_protocols(imagenet: TrainingParams) -> None:
+    """As the paper's section 3.1 has it, and as its script."""
+    written, coded = imagenet.runs["ex1_resnet50"], imagenet.runs["coded_ex1_resnet50"]
+    transformer = imagenet.runs["ex2_vit_b_16_image_r"]
+    names = ("optimizer", "rate", "epochs", "batch", "size", "augmentation", "folds")
+    assert [getattr(written, name) for name in names] == ["sgd", 0.01, 100, 16, 224, "none", 12]
+    assert [getattr(transformer, name) for name in names] == ["adam", 1e-4, 200, 16, 224, "none", 12]
+    assert [getattr(coded, name) for name in names] == ["adam", 1e-3, 200, 128, 224, "none", 1]
+    assert (written.momentum, written.early_stopping is None, coded.early_stopping, coded.keep) == (
+        0.9,
+        False,
+        None,
+        "best",
+    )
+    assert (written.network.pretrained, coded.network.pretrained) == (True, False)
+    assert written.tests == NAMED_TESTS["table_2"]
+    assert written.classes == NAMED_CLASSES["ximagenet_12"]
+
+
+def test_each_ex2_is_paired_with_its_ex1(imagenet: TrainingParams) -> None:
+    """Runs of the grids differ from those on originals in the scenario alone."""
+    for grid, tested in (("ex2", 8), ("ex2_as_coded", 8)):
+        runs = [_unfinished(name, imagenet) for name in grid_runs(imagenet.grids, imagenet.runs, grid)]
+        found = pairs(each.compared() for each in runs)
+        assert len(found) == 7
+        assert {len(pair.ex2) for pair in found} == {tested}
+        assert all("ex1_" in pair.ex1.name for pair in found)
+
+
+def _unfinished(name: str, params: TrainingParams) -> FinishedRun:
+    fold = FinishedFold("fold_01", {"parameters_in_millions": 1.0}, pd.DataFrame(), pd.DataFrame())
+    return FinishedRun(name, params.runs[name], [fold])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"classes": "imagenet_9"}, r"unknown list 'imagenet_9'; expected ximagenet_12, or a list of wnids"),
+        ({"test": "table_9"}, r"unknown list 'table_9'; expected table_2, table_6, or a list of scenarios"),
+    ],
+)
+def test_lists_that_there_are_not(changed: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Run.model_validate({"network": {"name": "a"}, "epochs": 1} | changed)
+
+
+@pytest.mark.parametrize("edition", [".", "imagenet"])
+def test_every_name_in_the_pipeline_is_a_key_of_the_params(repository: Path, edition: str) -> None:
+    """DVC stops at a name that it cannot resolve, whichever stage is asked for."""
+    study = repository / edition / "studies" / "training"
+    text = (study / "dvc.yaml").read_text()
+    params = yaml.safe_load((study / "params.yaml").read_text())
+    sections = re.findall(r"\$\{data\.(\w+)\}", text)
+    assert {"images", "masks"} <= set(sections) <= set(params["data"])
+    keys = [key for line in re.findall(r"- params\.yaml: \[(.*)\]", text) for key in re.findall(r"\w+", line)]
+    assert {"data", "runs", "measures"} <= set(keys) - {"item", "run"} <= set(params)

@@ -1,0 +1,96 @@
+"""The sample's training study as a DVC project, in miniature: the commands of docs/training.md."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cleanset.studies.training.study import TrainingStudy
+from tests.checkouts import Checkout
+from tests.documents import block, shell
+
+pytestmark = pytest.mark.long
+
+VARY = "cd studies/training\ndvc exp run -S runs.standard.rate=0.01 train@standard"
+PLAN = "cd studies/training\ncleanset training plan recipes"
+SEVERAL = "cd studies/training\nCUDA_VISIBLE_DEVICES=0 dvc repro --single-item train@standard & first=$!"
+KEPT = ("standard", "ex1", "ex2_random_background")
+SMALL = {"size": 32, "batch": 8, "epochs": 1, "folds": 1}
+
+
+@pytest.fixture(scope="module")
+def checkout(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A clone with six training images of each class, and three runs of one epoch; what it trains is committed."""
+    made = built.clone_with_data(tmp_path_factory.mktemp("training") / "cleanset").with_environment()
+    made.run("python", "training_images.py", "--per-class", "6", cwd="sample")
+    study = TrainingStudy(made.folder / "studies" / "training")
+    params = yaml.safe_load(study.params_yaml.read_text())
+    params["runs"] = {name: {**params["runs"][name], **SMALL} for name in KEPT}
+    params["runs"]["ex1"]["test"] = ["original", "random_background"]
+    params["grids"] = {"recipes": ["standard"], "ex2": ["ex1", "ex2_*"]}
+    study.params_yaml.write_text(yaml.safe_dump(params, sort_keys=False))
+    made.commit("Train in miniature")
+    return made
+
+
+def study_of(checkout: Checkout) -> TrainingStudy:
+    return TrainingStudy(checkout.folder / "studies" / "training")
+
+
+def test_runs_beside_each_other(checkout: Checkout, repository: Path) -> None:
+    """Two processes of DVC in one project; then the rest, and nothing is left to do."""
+    checkout.run("dvc", "repro", "--quiet", "data", cwd="studies/training")
+    done = shell(checkout, block(repository, SEVERAL))
+    assert done.returncode == 0, done.stderr
+    study = study_of(checkout)
+    assert sorted(path.name for path in study.runs.iterdir() if path.is_dir()) == ["ex1", "standard"]
+    checkout.run("dvc", "repro", "--quiet", cwd="studies/training")
+    checkout.commit("Train")
+    assert "Data and pipelines are up to date" in checkout.run("dvc", "status", cwd="studies/training").stdout
+    metrics = json.loads(checkout.run("dvc", "metrics", "show", "--json", cwd="studies/training").stdout)
+    found = metrics[""]["data"]["metrics/accuracy/random_background.json"]["data"]
+    assert sorted(found) == ["ex1", "ex2_random_background"]
+    assert (study.report / "experiments.html").is_file()
+    assert (study.costs / "index.html").is_file()
+    assert not list(study.runs.glob("*.partial"))
+
+
+def test_a_plan(checkout: Checkout, repository: Path) -> None:
+    """Finished runs are not measured; others are, and a budget stops what would start."""
+    text = block(repository, PLAN)
+    done = shell(checkout, text)
+    assert (done.returncode, "finished" in done.stdout) == (0, True), done.stderr
+    study = study_of(checkout)
+    aside = study.runs.rename(study.folder / "aside")
+    done = shell(checkout, text.replace("recipes", "ex2 --steps 6"), COLUMNS="100")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[0] for line in lines] == ["run", "ex1", "ex2_random_background", "all:"]
+    # 48 of 72 images, eight at a time
+    assert all(line[2:4] == ["1", "7"] for line in lines[1:3])
+    before = study.params_yaml.read_text()
+    study.params_yaml.write_text(re.sub("budget_hours: .*", "budget_hours: 0.00001", before))
+    done = shell(checkout, text.replace("recipes", "ex2 --steps 2 --start"))
+    assert done.returncode == 1
+    assert re.search(r"ex2: 0\.\d\d hours; expected at most 1e-05, the budget_hours of params\.yaml", done.stderr)
+    study.params_yaml.write_text(before)
+    assert not study.runs.exists()
+    aside.rename(study.runs)
+
+
+def test_a_varied_run(checkout: Checkout, repository: Path) -> None:
+    """Another rate is an experiment with weights of its own; the histories of both are drawn."""
+    study = study_of(checkout)
+    before = (study.run("standard") / "fold_01" / "weights.safetensors").read_bytes()
+    done = shell(checkout, block(repository, VARY))
+    assert done.returncode == 0, done.stderr
+    assert "runs.standard.rate" in done.stdout
+    record = json.loads((study.run("standard") / "fold_01" / "record.json").read_text())
+    assert record["settings"]["rate"] == 0.01
+    assert (study.run("standard") / "fold_01" / "weights.safetensors").read_bytes() != before
+    checkout.run("dvc", "repro", "--quiet", cwd="studies/training")
+    checkout.run("dvc", "plots", "diff", "HEAD", cwd="studies/training")
+    page = (study.folder / "dvc_plots" / "index.html").read_text()
+    assert all(name in page for name in ('"workspace"', '"HEAD"', '"ex2_random_background"', '"validation"'))

@@ -1,0 +1,180 @@
+"""Stage train: the files of a run, the same weights twice, after a kill, with workers, and in two processes."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from cleanset.errors import CleansetError
+from cleanset.files import sha256
+from cleanset.studies.training.stages import data, train
+from cleanset.studies.training.study import TrainingStudy
+from tests.checkouts import Checkout
+from tests.studies.training.coloured_study import coloured_study, write_params
+
+pytestmark = pytest.mark.slow
+FOLD = "fold_01"
+
+
+@pytest.fixture
+def study(small: Checkout, tmp_path: Path) -> TrainingStudy:
+    found = coloured_study(small.folder, tmp_path)
+    data.run(found)
+    return found
+
+
+def weights(study: TrainingStudy, run: str = "one", fold: str = FOLD) -> bytes:
+    train.run(study, run)
+    return study.fold(run, fold).weights.read_bytes()
+
+
+def test_the_files_of_a_run(study: TrainingStudy) -> None:
+    first = weights(study)
+    files = study.fold("one", FOLD)
+    assert sorted(path.name for path in study.run("one").iterdir()) == [FOLD]
+    assert sorted(path.name for path in files.folder.iterdir()) == [
+        "history.csv", "record.json", "test.csv", "weights.safetensors",
+    ]  # fmt: skip
+    assert not study.partial("one").exists()
+    history = pd.read_csv(files.history)
+    assert history.columns.tolist() == [
+        "epoch", "step", "train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "rate",
+    ]  # fmt: skip
+    # 18 images to train on, in batches of 8
+    assert history["step"].tolist() == [2, 4, 6]
+    record = json.loads(files.record.read_text())
+    assert record["weights_sha256"] == sha256(first)
+    assert record["data_sha256"] == sha256(study.images.read_bytes())
+    assert record["settings"]["network"]["name"] == "test_efficientnet"
+    assert (record["training_images"], record["device"]) == (18, "cpu")
+    tests = pd.read_csv(files.test)
+    assert tests.columns.tolist() == ["scenario", "class_index", "images", "correct", "loss"]
+    assert tests.groupby("scenario")["images"].sum().to_dict() == {"original": 6, "image_grey": 6}
+    costs = json.loads(study.cost("one", FOLD).read_text())
+    assert costs["images"] == 48
+    assert costs["peak_memory_bytes"] > 10**7
+    again = {path.name: path.read_bytes() for path in files.folder.iterdir()}
+    train.run(study, "one")
+    assert again == {path.name: path.read_bytes() for path in files.folder.iterdir()}
+
+
+@pytest.mark.parametrize("recipe", ["adversarial", "augmix", "augmix_mixing", "noise"])
+def test_every_recipe_runs(study: TrainingStudy, recipe: str) -> None:
+    named = {"trained_on": ["noise", "speckle_noise"]} if recipe == "noise" else {}
+    write_params(study, one={"recipe": recipe, "epochs": 1, "folds": 0, "test": None, **named})
+    assert weights(study, fold="all")
+    assert pd.read_csv(study.fold("one", "all").test).empty
+    assert "validation_loss" not in pd.read_csv(study.fold("one", "all").history)
+
+
+def test_training_on_a_scenario_in_folds(study: TrainingStudy) -> None:
+    write_params(study, one={"scenario": "segmented_image", "folds": 2, "epochs": 1, "test": None})
+    train.run(study, "one")
+    tests = {fold: pd.read_csv(study.fold("one", fold).test) for fold in ("fold_01", "fold_02")}
+    assert set(tests["fold_01"]["scenario"]) == {"segmented_image"}
+    assert [table["images"].sum() for table in tests.values()] == [8, 8]
+
+
+def test_workers_change_no_weights(study: TrainingStudy) -> None:
+    alone = weights(study)
+    write_params(study, {"workers": 2}, one={})
+    assert weights(study) == alone
+
+
+def test_random_crops_with_workers(study: TrainingStudy) -> None:
+    """Decoded anew in every epoch, by the workers."""
+    write_params(study, one={"augmentation": "random_resized_crop"})
+    alone = weights(study)
+    write_params(study, {"workers": 2}, one={"augmentation": "random_resized_crop"})
+    assert weights(study) == alone
+
+
+def killed_after_an_epoch(study: TrainingStudy) -> None:
+    """Train in a process that is killed as soon as there is a state."""
+    state = study.partial("one") / FOLD / "state.pt"
+    child = os.fork()
+    if child == 0:
+        train.run(study, "one")
+        os._exit(0)
+    deadline = time.monotonic() + 60
+    while not state.is_file() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert state.is_file()
+
+
+def test_a_killed_training_ends_with_the_same_weights(study: TrainingStudy) -> None:
+    write_params(study, one={"epochs": 12})
+    whole = weights(study)
+    killed_after_an_epoch(study)
+    assert weights(study) == whole
+
+
+def test_a_resumed_run_with_other_settings_is_refused(study: TrainingStudy) -> None:
+    write_params(study, one={"epochs": 12})
+    killed_after_an_epoch(study)
+    write_params(study, one={"epochs": 12, "rate": 0.01})
+    with pytest.raises(CleansetError, match=r"begun with rate 0.003, now 0.01; expected the same settings"):
+        train.run(study, "one")
+    assert not study.run("one").exists()
+
+
+def test_a_loss_that_is_nan(study: TrainingStudy) -> None:
+    write_params(study, one={"rate": 999999999999.5, "schedule": "constant", "optimizer": "sgd"})
+    with pytest.raises(
+        CleansetError, match=r"one, fold_01: the loss is (nan|inf) in epoch 1, step 2; expected a finite one: set"
+    ):
+        train.run(study, "one")
+    assert not study.run("one").exists()
+
+
+def test_bfloat16(study: TrainingStudy) -> None:
+    exact = weights(study)
+    write_params(study, one={"precision": "bfloat16"})
+    lower = weights(study)
+    assert lower != exact
+    assert all(bool(each.isfinite().all()) for each in load_file(study.fold("one", FOLD).weights).values())
+
+
+@pytest.mark.long
+def test_two_processes_share_each_batch(study: TrainingStudy) -> None:
+    """The mean of the gradients of two halves is that of the whole batch, where nothing depends on the batch."""
+    keys: dict[str, Any] = {"network": {"source": "timm", "name": "test_vit"}, "augmentation": "none", "test": None}
+    write_params(study, one=keys)
+    train.run(study, "one")
+    alone = load_file(study.fold("one", FOLD).weights)
+    write_params(study, one=keys | {"devices": 2})
+    train.run(study, "one")
+    both = load_file(study.fold("one", FOLD).weights)
+    assert all(torch.allclose(alone[name], both[name], atol=2e-3) for name in alone)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"network": {"name": "resnet5"}}, "timm:'resnet5': no such network; expected a name of timm"),
+        ({"network": {"source": "torchvision", "name": "resnet5"}}, "torchvision:'resnet5': no such network"),
+        ({"network": {"source": "torchvision", "name": "alexnet"}}, "alexnet: takes no images of 32 x 32"),
+        ({"classes": ["n01443537", "n04254680"]}, "runs.one.classes: no training images of n04254680"),
+    ],
+)
+def test_networks_and_classes_that_do_not_fit(study: TrainingStudy, keys: dict[str, Any], message: str) -> None:
+    write_params(study, one=keys)
+    with pytest.raises(CleansetError, match=message) as raised:
+        train.run(study, "one")
+    assert "\n" not in str(raised.value)
+
+
+def test_an_image_that_has_changed_since(study: TrainingStudy) -> None:
+    path = study.folder / "images" / "n01443537" / "00.jpg"
+    path.write_bytes((study.folder / "images" / "n01443537" / "01.jpg").read_bytes())
+    with pytest.raises(CleansetError, match=r"00.jpg: SHA-256 .*, expected"):
+        train.run(study, "one")
