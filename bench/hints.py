@@ -33,6 +33,8 @@ FLAW_OF = {"text": ("text", "watermark")}
 KINDS = ("border", "collage", "filter", "blur", "noise", "text", "artificial_background", "watermark", "duplicate")
 LABELLED = ("text", "border", "collage", "filter", "drawing", "artificial_background", "too_small", "blur", "noise")
 """Reasons that the photographs are labelled with, or that a hint may name."""
+HINT_AT = {"too_small": "few_pixels"}
+"""The kind of hint that was measured on a reason, where it is not the reason's own."""
 REAL = Path(os.environ.get("CLEANSET_REAL") or PROJECT.parent / "shared" / "real")
 MILLISECONDS = 15.0
 TEXT_MILLISECONDS = 600.0
@@ -140,7 +142,8 @@ def print_labelled(
     names = list(photographs)
     halves = {"even": names[::2], "odd": names[1::2]} if labels.parent != REAL else {"all": names}
     for title, some in halves.items():
-        rows = [row(kind, (kind,), {name: (flaws[name], found[name]) for name in some}) for kind in LABELLED]
+        images = {name: (flaws[name], found[name]) for name in some}
+        rows = [row(HINT_AT.get(reason, reason), (reason,), images) for reason in LABELLED]
         print_table(f"Photographs of {labels.name}, {title}: {len(some)}", HEADER, rows)
     return list(found.values())
 

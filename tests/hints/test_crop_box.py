@@ -1,5 +1,6 @@
 """The largest box without obstacles, against every box of a small image; and what is proposed for crops."""
 
+import io
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -7,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image, ImageFilter
 
 from cleanset.hints.crop_box import CropProposal, crop_proposal, largest_box_without
-from cleanset.hints.measures import Measures
+from cleanset.hints.hints import hints_of_image
+from cleanset.hints.measures import Measures, measure
 from cleanset.hints.text import TextLine
 from cleanset.images.boxes import Box
 from tests.properties import examples
@@ -97,28 +100,70 @@ def test_lettering_elsewhere_is_left_out_only_where_no_line_was_added() -> None:
     assert proposed(PLAIN, replace(SIGN, box=(180, 140, 220, 156))) is None  # 59 % would be left at most
 
 
-def test_margins_are_left_out_with_two_pixels_of_their_soft_edge() -> None:
+def test_margins_are_left_out_and_no_more() -> None:
     framed = replace(PLAIN, margins=(0.1, 0, 0.05, 0.02))
-    assert proposed(framed) == ((42, 0, 378, 292), "border", "the plain margins", 0.818)
-    assert proposed(framed, replace(STAMP, box=(0, 100, 40, 110))) == (
-        (42, 0, 378, 292),
-        "border",
-        "the plain margins",
-        0.818,
-    )
-    assert proposed(framed, STAMP) == ((42, 0, 378, 265), "watermark", "the plain margins, “stock.com”", 0.742)
+    assert proposed(framed) == ((40, 0, 380, 294), "border", "the plain margins", 0.833)
+    assert proposed(framed, SIGN) == ((40, 0, 380, 294), "border", "the plain margins", 0.833)
+    assert proposed(framed, STAMP) == ((40, 0, 380, 265), "watermark", "the plain margins, “stock.com”", 0.751)
     assert proposed(replace(PLAIN, margins=(0.2, 0.1, 0.2, 0.1))) is None  # 48 %
 
 
-def test_in_a_large_image_the_soft_edge_is_as_wide_as_it_was_measured() -> None:
+def test_in_a_large_image_margins_end_where_they_were_measured() -> None:
     large = replace(PLAIN, margins=(0.1, 0, 0.1, 0), size=(1200, 900))  # measured at 400 × 300
-    assert proposed(large) == ((126, 0, 1074, 900), "border", "the plain margins", 0.79)
+    assert proposed(large) == ((120, 0, 1080, 900), "border", "the plain margins", 0.8)
+    odd = replace(PLAIN, margins=(0.1, 0, 0.1, 0), size=(1199, 900))  # measured at 400 × 300: the last of two pixels
+    assert proposed(odd) == ((120, 0, 1080, 900), "border", "the plain margins", 0.801)
+
+
+def bars(left: int, top: int, right: int, bottom: int, softness: float = 0.0, level: int = 0) -> Image.Image:
+    """A texture of 64 × 64 pixels between plain bars, softened, and read back from a JPEG file."""
+    coarse = np.random.default_rng(3).integers(90, 230, (17, 17), np.uint8)
+    image = Image.fromarray(coarse).resize((64, 64), Image.Resampling.BICUBIC)
+    inner = image.crop((left, top, 64 - right, 64 - bottom))
+    image.paste(level, (0, 0, 64, 64))
+    image.paste(inner, (left, top))
+    out = io.BytesIO()
+    image.filter(ImageFilter.GaussianBlur(softness)).save(out, "JPEG", quality=92)
+    return Image.open(out).convert("RGB")
+
+
+@pytest.mark.parametrize(
+    ("widths", "box"),
+    [
+        ((0, 2, 0, 1), (0, 2, 64, 63)),
+        ((2, 0, 1, 0), (2, 0, 63, 64)),
+        ((0, 1, 0, 3), (0, 1, 64, 61)),
+        ((8, 0, 9, 0), (8, 0, 55, 64)),
+        ((3, 1, 3, 1), (3, 1, 61, 63)),
+        ((1, 3, 2, 4), (1, 3, 62, 60)),
+    ],
+)
+def test_margins_of_a_few_pixels_are_left_out_on_every_side(widths: Box, box: Box) -> None:
+    measures, _ = measure(bars(*widths))
+    assert proposed(measures)[:3] == (box, "border", "the plain margins")  # type: ignore[index]
+    assert measure(bars(*widths).crop(box))[0].margins == (0, 0, 0, 0)
+
+
+def test_the_rows_that_a_soft_edge_mixes_are_left_out() -> None:
+    soft = bars(4, 0, 4, 0, softness=0.7)
+    found = proposed(measure(soft)[0])
+    assert found is not None
+    assert found[0] == (5, 0, 59, 64)
+    assert measure(soft.crop(found[0]))[0].margins == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("widths", [(0, 12, 0, 0), (0, 0, 5, 0), (3, 3, 0, 0), (0, 1, 0, 1), (0, 0, 0, 0)])
+def test_without_a_hint_at_a_border_no_margin_is_left_out(widths: Box) -> None:
+    """One strip may be a floor or a sky."""
+    measures, _ = measure(bars(*widths))
+    assert "border" not in {hint.kind for hint in hints_of_image(measures)}
+    assert proposed(measures) is None
 
 
 def test_a_proposal_has_the_smallest_side_of_a_crop() -> None:
     small = replace(PLAIN, margins=(0, 0.1, 0, 0.1), size=(60, 40))
-    assert proposed(small, min_side=28) == ((0, 6, 60, 34), "border", "the plain margins", 0.7)
-    assert proposed(small, min_side=29) is None
+    assert proposed(small, min_side=32) == ((0, 4, 60, 36), "border", "the plain margins", 0.8)
+    assert proposed(small, min_side=33) is None
 
 
 def test_the_longest_of_several_lines_is_named() -> None:

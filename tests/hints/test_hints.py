@@ -47,6 +47,8 @@ def test_margins() -> None:
     assert measured(texture(200, 160)).margins == (0, 0, 0, 0)
     assert measured(framed(20, 16, 10, 8)).margins == (0.1, 0.1, 0.05, 0.05)
     assert measured(framed(2, 0, 59, 40, 0)).margins == (0.01, 0, 0.295, 0.25)
+    assert measured(framed(1, 0, 2, 0, 0)).margins == (0.005, 0, 0.01, 0)
+    assert measured(framed(20, 16, 0, 0)).margins == (0, 0, 0, 0)
 
 
 def test_a_frame_with_a_line_in_it_is_one_margin() -> None:
@@ -203,7 +205,7 @@ PLAIN = Measures(
         (replace(PLAIN, background=0.49, plain_levels=0.54), []),
         (replace(PLAIN, sharpness=0.4), [Hint("blur", "no sharp edge anywhere")]),
         (replace(PLAIN, noise=15.4), [Hint("noise", "noise of 15 grey levels")]),
-        (replace(PLAIN, size=(149, 500)), [Hint("too_small", "149 × 500 pixels")]),
+        (replace(PLAIN, size=(149, 500)), [Hint("few_pixels", "149 × 500 pixels")]),
         (
             replace(PLAIN, sharpness=0.1, noise=20),
             [Hint("blur", "no sharp edge anywhere"), Hint("noise", "noise of 20 grey levels")],

@@ -128,8 +128,6 @@ class Reviewing(Tab):
         mouse = self.page.mouse
         mouse.move(left + box[0] * scale + 0.01, top + box[1] * scale + 0.01)
         mouse.down()
-        # Cropper.js begins the box with the first move, and counts from there: a person's is as short
-        mouse.move(left + box[0] * scale + 1, top + box[1] * scale + 1)
         mouse.move(left + box[2] * scale, top + box[3] * scale, steps=3)
         self.page.wait_for_function(
             "end => { const edges = document.querySelector('#crop-size').dataset.box.split(',').map(Number);"

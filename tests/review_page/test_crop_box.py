@@ -1,5 +1,6 @@
 """The crop box lies in pixels of the image: what changes it, and what does not."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,31 @@ def test_the_box_is_drawn_where_it_lies(at: Reviewing) -> None:
     found = [(drawn["x"] - left) / scale, (drawn["y"] - top) / scale]
     found += [found[0] + drawn["width"] / scale, found[1] + drawn["height"] / scale]
     assert [round(edge) for edge in found] == at.box()
+
+
+MOVES = ([(0.7, 0.8)], [(0.5, 0.15), (0.7, 0.8)], [(0.4, 0.3), (0.6, 0.7), (0.7, 0.8)])
+"""Few and long movements, as shares of the image; the first maybe along one axis."""
+
+
+def test_a_new_box_follows_the_mouse_from_its_first_movement(at: Reviewing) -> None:
+    """Each box is drawn in place of the one before, from outside of it, forwards or backwards."""
+    left, top, width, height = shown_image(at)
+    for number, (moves, is_backwards) in enumerate(product(MOVES, (False, True))):
+        way = [(0.28 - 0.03 * number, 0.15), *moves]
+        points = [(left + abs(is_backwards - x) * width, top + abs(is_backwards - y) * height) for x, y in way]
+        at.page.mouse.move(*points[0])
+        at.page.mouse.down()
+        for point in points[1:]:
+            at.page.mouse.move(*point)
+        (low_x, high_x), (low_y, high_y) = (sorted(axis) for axis in zip(points[0], points[-1], strict=True))
+        edges = [low_x - left, low_y - top, high_x - left, high_y - top]
+        expected = pytest.approx([edge * 407 / width for edge in edges], abs=1)
+        assert at.box() == expected, (moves, is_backwards)
+        at.page.mouse.up()
+        assert at.box() == expected
+        drawn = at.page.locator(".cropper-crop-box").bounding_box()
+        assert drawn is not None
+        assert (drawn["x"] + drawn["width"], drawn["y"] + drawn["height"]) == pytest.approx((high_x, high_y), abs=2)
 
 
 def test_a_saved_crop_is_not_changed_by_looking(edition: Path, at: Reviewing) -> None:

@@ -176,10 +176,17 @@ def test_in_the_browser(
     at.page.wait_for_function("document.querySelector('#crop-size').dataset.box !== ''", timeout=PATIENCE)
     proposed = at.box()
     assert proposed == [int(edge) for edge in (at.page.get_attribute("#panel", "data-proposal") or "").split(",")]
+    without = "#panel .proposal [data-without]"
+    assert at.page.inner_text(without).startswith("without “")
     at.page.keyboard.press("Shift+ArrowUp")
     assert at.box() != proposed
+    assert not at.page.is_visible(without)
+    at.press("t")  # the panel is drawn anew
+    assert not at.page.is_visible(without)
     at.page.keyboard.press("p")
     assert at.box() == proposed
+    assert at.page.is_visible(without)
+    at.press("w")
     at.press("v", "Enter")
     (entry,) = reviews(edition)[STAMPED[0]].values()
     assert (entry["crop"], entry["reason"]) == (proposed, "watermark")

@@ -190,6 +190,8 @@ def test_the_likeliest_reason() -> None:
     assert likeliest_reason(["text"], none, none) == "watermark"  # a line near an edge
     assert likeliest_reason(["text"], Counter({"blur": 5}), overall) == "text"
     assert likeliest_reason(["border", "text"], none, Counter({"border": 1})) == "border"
+    assert likeliest_reason(["few_pixels"], none, Counter({"too_small": 1, "blur": 2})) == "blur"
+    assert likeliest_reason(["few_pixels", "border"], Counter({"too_small": 9}), none) == "border"
 
 
 def test_notices_stay_until_they_could_be_read() -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cleanset.hints.measures import Measures, size_of_measured
+from cleanset.hints.measures import Measures, reduction, size_of_measured
 from cleanset.hints.text import TextLine, is_added, is_legible
 from cleanset.images.boxes import Box, has_area
 from cleanset.vocabulary import Reason
@@ -64,25 +64,26 @@ def _in_words(left_out: Sequence[TextLine], has_margins: bool) -> str:
     return ", ".join(parts)
 
 
-_SOFT_EDGE_PIXELS = 2
-"""Pixels beyond a margin and around a line of text, as they were measured: JPEG softens edges."""
-
-
 def _inside_margins(measures: Measures) -> Box:
     """The part of the image inside its plain margins, in stored pixels."""
-    edges = []
-    for share, side, measured in zip(
-        measures.margins, measures.size * 2, size_of_measured(measures.size) * 2, strict=True
-    ):
-        edges.append(-(-round(share * measured + _SOFT_EDGE_PIXELS) * side // measured) if share else 0)
-    width, height = measures.size
-    return edges[0], edges[1], width - edges[2], height - edges[3]
+    width, height = size_of_measured(measures.size)
+    left, top, right, bottom = (
+        round(share * side) for share, side in zip(measures.margins, (width, height) * 2, strict=True)
+    )
+    factor = reduction(measures.size)
+    # the last pixel measured may be of fewer stored ones
+    end, lower_end = ((width - right) * factor, (height - bottom) * factor)
+    return left * factor, top * factor, min(end, measures.size[0]), min(lower_end, measures.size[1])
+
+
+_MIN_ROOM_PIXELS = 2
+"""Room around a line of text at least: JPEG softens edges."""
 
 
 def _around(line: TextLine) -> Box:
     """The box of a line with room for shadows and for strokes that its own box cuts."""
     left, top, right, bottom = line.box
-    room = max(_SOFT_EDGE_PIXELS, (bottom - top) // 4)
+    room = max(_MIN_ROOM_PIXELS, (bottom - top) // 4)
     return left - room, top - room, right + room, bottom + room
 
 

@@ -7,6 +7,7 @@ written upwards, a wordless watermark that only one image has, or a filter that 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,18 @@ from cleanset.hints.measures import Fingerprint, Measures
 from cleanset.hints.text import TextLine, added_line
 from cleanset.vocabulary import Reason
 
+Kind = Reason | Literal["few_pixels"]
+"""Few pixels are no flaw by themselves: the object may be large in a small image."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A possible reason to reject an image, and the sign of it in words. `others`: the images that it compares with."""
+    """A sign of a flaw, and the sign in words. `others`: the images that it compares with.
 
-    kind: Reason
+    `kind`: the reason to reject the image that the sign speaks for, or few_pixels.
+    """
+
+    kind: Kind
     text: str
     others: tuple[str, ...] = ()
 
@@ -55,14 +62,13 @@ def hints_of_image(
     if line is not None:
         found.append(Hint("text", f"“{_shortened(line.text)}”, {_position(line, measures.size)}"))
     if min(measures.size) < thresholds.short_side:
-        found.append(Hint("too_small", f"{measures.size[0]} × {measures.size[1]} pixels"))
+        found.append(Hint("few_pixels", f"{measures.size[0]} × {measures.size[1]} pixels"))
     return found
 
 
 def _hints(measures: Measures, limits: Thresholds) -> Iterator[Hint]:
     margins = dict(zip(("left", "top", "right", "bottom"), measures.margins, strict=True))
-    # one plain strip with a straight edge is as often a floor or a sky
-    if (margins["left"] and margins["right"]) or (margins["top"] and margins["bottom"]):
+    if any(measures.margins):
         widths = ", ".join(f"{side} {max(round(100 * share), 1)} %" for side, share in margins.items() if share)
         yield Hint("border", f"plain margins: {widths}")
     for seam, course in zip(measures.seams, ("from top to bottom", "from left to right"), strict=True):

@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 from scipy import ndimage
 
+from cleanset.hints.margins import Grey, border, straight_shares
 from cleanset.images.codec import decode
 
 MAX_SIDE_PIXELS = 512
 CORNER_WIDTH, CORNER_HEIGHT = 120, 48
 """Pixels of each corner that are compared between images."""
 
-_Grey = NDArray[np.int16]
-
 
 @dataclass(frozen=True, slots=True)
 class Measures:
     """The measures of one image.
 
-    `margins`: left, top, right, bottom: share of the width or height that is plain and ends in a straight edge.
+    `margins`: of a border, left, top, right, bottom: share of the width or height that is plain and ends in a straight
+    edge, with the rows that are soft there; all 0 without a border.
     `seams`: the straightest edge from top to bottom and from left to right, away from the outer tenths:
     the share of its length that is an edge.
     `saturation`: the 95th of 100 pixels' difference between its strongest and weakest colour, in grey levels.
@@ -63,14 +63,14 @@ class Fingerprint:
 
 def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
     """Measure a decoded image of any mode and size."""
-    factor = _reduction(image.size)
+    factor = reduction(image.size)
     image = image.convert("RGB")
     small = image.reduce(factor) if factor > 1 else image
     luma = small.convert("L")
-    # signed, so that differences of neighbours do not wrap around
     grey = np.asarray(luma).astype(np.int16)
     saturation, tint = _colours(small)
-    margins = _margins(grey)
+    left, top, right, bottom = border(grey)
+    margins = left / small.width, top / small.height, right / small.width, bottom / small.height
     measures = Measures(
         margins=margins,
         seams=_seams(grey),
@@ -87,11 +87,12 @@ def measure(image: Image.Image) -> tuple[Measures, Fingerprint]:
 
 def size_of_measured(size: tuple[int, int]) -> tuple[int, int]:
     """Width and height at which an image of this size is measured."""
-    factor = _reduction(size)
+    factor = reduction(size)
     return -(-size[0] // factor), -(-size[1] // factor)
 
 
-def _reduction(size: tuple[int, int]) -> int:
+def reduction(size: tuple[int, int]) -> int:
+    """The factor by which an image of this size is reduced before it is measured."""
     return -(-max(size) // MAX_SIDE_PIXELS)
 
 
@@ -102,42 +103,10 @@ def measure_jpeg(data: bytes) -> tuple[Measures, Fingerprint]:
 
 # Straight edges
 
-_MIN_STEP = 16
-"""Grey levels between pixels two apart that make an edge."""
-_MAX_PLAIN_DEVIATION = 6.0
-"""Largest standard deviation of a plain row; JPEG leaves some noise."""
-_MAX_MARGIN_SHARE = 0.3
-"""Share of the width or height within which margins are looked for."""
-_MIN_STRAIGHT_SHARE = 0.6
-"""Share of a row's pixels that must step for a margin to end there."""
 
-
-def _edges(grey: _Grey) -> NDArray[np.float64]:
-    """The share of pixels where the brightness steps across a row, for each row but the first and last."""
-    return np.asarray((np.abs(grey[2:] - grey[:-2]) >= _MIN_STEP).mean(axis=1))
-
-
-def _margins(grey: _Grey) -> tuple[float, float, float, float]:
-    height, width = grey.shape
-    # only the middle of each row: the other two margins would make none plain
-    rows, columns = grey[:, width // 5 : width - width // 5], grey[height // 5 : height - height // 5].T
-    return _margin(columns), _margin(rows), _margin(columns[::-1]), _margin(rows[::-1])
-
-
-def _margin(rows: _Grey) -> float:
-    """Share of the rows before the innermost straight edge that ends a plain row; most before it are plain too."""
-    count = int(len(rows) * _MAX_MARGIN_SHARE)
-    plain = rows[:count].std(axis=1) <= _MAX_PLAIN_DEVIATION
-    edges = _edges(rows[: count + 1])
-    for end in range(len(edges), 1, -1):
-        if edges[end - 1] >= _MIN_STRAIGHT_SHARE and plain[end - 1] and plain[:end].mean() >= 0.8:
-            return end / len(rows)
-    return 0.0
-
-
-def _seams(grey: _Grey) -> tuple[float, float]:
-    def straightest(rows: _Grey) -> float:
-        inner = _edges(rows)[len(rows) // 10 : -(len(rows) // 10) or None]
+def _seams(grey: Grey) -> tuple[float, float]:
+    def straightest(rows: Grey) -> float:
+        inner = straight_shares(rows)[len(rows) // 10 : -(len(rows) // 10) or None]
         return float(inner.max(initial=0))
 
     return straightest(grey.T), straightest(grey)
@@ -172,8 +141,7 @@ _MAX_PLAIN_STEP = 3
 def _background(small: Image.Image, margins: tuple[float, float, float, float]) -> float:
     """`background`, of the image reduced by two more: without the noise of JPEG."""
     left, top, right, bottom = (round(share * side) for share, side in zip(margins, small.size * 2, strict=True))
-    if (left and right) or (top and bottom):
-        small = small.crop((left, top, small.width - right, small.height - bottom))
+    small = small.crop((left, top, small.width - right, small.height - bottom))
     pixels = np.asarray(small.reduce(2)).astype(np.int16)
     if min(pixels.shape[:2]) < 4:
         return 0.0
@@ -198,7 +166,7 @@ _EDGE_SHARE = 0.0005
 """Share of the steps between neighbours that count as edges. (Steps over four pixels find each edge four times.)"""
 
 
-def _sharpness(grey: _Grey) -> float:
+def _sharpness(grey: Grey) -> float:
     def steepest(reach: int) -> float:
         steps = [np.abs(way[reach:] - way[:-reach])[:, ::2] for way in (grey, grey.T)]
         counts = np.cumsum(sum(np.bincount(step.ravel(), minlength=256) for step in steps))
@@ -207,7 +175,7 @@ def _sharpness(grey: _Grey) -> float:
     return steepest(1) / max(steepest(4), 1.0)
 
 
-def _noise(grey: _Grey) -> float:
+def _noise(grey: Grey) -> float:
     across = grey[:, 2:] - 2 * grey[:, 1:-1] + grey[:, :-2]
     both = across[2:] - 2 * across[1:-1] + across[:-2]
     # 6 is the norm of this kernel, 0.6745 the median of |x| for a standard normal x

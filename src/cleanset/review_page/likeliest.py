@@ -16,7 +16,8 @@ def likeliest_reason(hinted: Collection[str], in_class: Counter[str], overall: C
     `hinted`: kinds of hints at the image; `in_class`, `overall`: how often each reason was given. Ties go to the one
     that is more frequent overall, then to the first of REASONS.
     """
-    known = {reason for kind in hinted for reason in (kind, *ALSO_HINTED.get(kind, ()))}
+    # few pixels are no reason: in an edition of small images they would hide all others
+    known = {reason for kind in hinted for reason in (kind, *ALSO_HINTED.get(kind, ())) if reason in REASONS}
     among = known or in_class.keys() or REASONS
     return min(among, key=lambda reason: (-in_class[reason], -overall[reason], REASONS.index(reason)))
 

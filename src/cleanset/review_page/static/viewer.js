@@ -16,6 +16,7 @@ let kept = null; // the zoom that the next image is shown with: ratio, and the m
 export function showViewer(next) {
   if (next === image) {
     takeProposal();
+    showProposal();
     return;
   }
   if (cropper !== null && image.dataset.ready && image.dataset.look === "zoom") rememberZoom();
@@ -68,17 +69,42 @@ function startCropping(element) {
       takeProposal();
       done(element);
     },
-    cropstart({ detail: { action } }) {
-      drag = { action, edges, from: cropper.cropped ? drawn() : null };
+    cropstart({ detail: { action, originalEvent } }) {
+      const start = action === "crop" ? place(originalEvent) : null; // until the box is begun there
+      drag = { action, edges, from: cropper.cropped ? drawn() : null, start, isDrawn: false };
     },
-    crop: () => drag && follow(),
-    cropmove: () => queueMicrotask(showBox),
+    crop() {
+      if (!drag) return;
+      drag.isDrawn = true;
+      follow();
+    },
+    cropmove: ({ detail: { originalEvent } }) => queueMicrotask(() => (beginBox(originalEvent), showBox())),
     cropend() {
       drag = null;
       showBox();
     },
     zoom: () => queueMicrotask(showBox),
   });
+}
+
+// Where the mouse is, in pixels of the screen from the corner of Cropper.js.
+function place({ clientX, clientY }) {
+  const { left, top } = document.querySelector("#overlay .cropper-container").getBoundingClientRect();
+  return [clientX - left, clientY - top];
+}
+
+// Let a new box reach from where the mouse went down to where it is: Cropper.js begins it, as small as can be, with the
+// first move along both axes, and loses what came before.
+function beginBox(event) {
+  if (!drag?.start || !drag.isDrawn) return;
+  const [from, to] = [drag.start, place(event)];
+  drag.start = null;
+  const canvas = cropper.getCanvasData();
+  const [lows, highs] = [[canvas.left, canvas.top], [canvas.left + canvas.width, canvas.top + canvas.height]];
+  const [near, far] = [Math.min, Math.max].map((choose) =>
+    [0, 1].map((axis) => Math.min(highs[axis], Math.max(lows[axis], choose(from[axis], to[axis])))),
+  );
+  cropper.setCropBoxData({ left: near[0], top: near[1], width: far[0] - near[0], height: far[1] - near[1] });
 }
 
 // The box on the screen, in pixels of the image.
@@ -166,14 +192,23 @@ export function moveBox({ name, shift, ctrl, repeat }) {
   setBox(next);
 }
 
+const keptPercent = () => Math.round((100 * (edges[2] - edges[0]) * (edges[3] - edges[1])) / (sizes()[0] * sizes()[1]));
+
+// The page says what was proposed only while that is what is drawn; `p` brings it back.
+function showProposal() {
+  const shown = document.querySelector("#panel .proposal [data-without]");
+  if (shown) shown.hidden = (edges ?? []).join(",") !== document.querySelector("#panel").dataset.proposal;
+}
+
 let later = 0;
 function boxChanged() {
+  showProposal();
   const size = document.querySelector("#crop-size");
   if (size) {
     const [width, height] = sizes();
     size.dataset.box = edges ? edges.join(",") : "";
     size.textContent = edges
-      ? `${edges[2] - edges[0]} × ${edges[3] - edges[1]} of ${width} × ${height} pixels`
+      ? `${edges[2] - edges[0]} × ${edges[3] - edges[1]} of ${width} × ${height} pixels; ${keptPercent()} % is kept`
       : `nothing drawn yet, of ${width} × ${height} pixels`;
   }
   clearTimeout(later);
