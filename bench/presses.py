@@ -53,7 +53,7 @@ TODAY = {("norm_robust",): 5.06, simulation.ROLES: 11.0}
 SAMPLE_GOAL, SAMPLE_TODAY = 12, 70
 RECALL = {
     "watermark": ("text", 32 / 41), "text": ("text", 32 / 41), "border": ("border", 18 / 25),
-    "filter": ("filter", 12 / 18), "collage": ("collage", 3 / 4), "too_small": ("too_small", 1.0),
+    "filter": ("filter", 12 / 18), "collage": ("collage", 3 / 4), "too_small": ("few_pixels", 1.0),
     "artificial_background": ("artificial_background", 8 / 21),
 }  # fmt: skip
 """By reason: the kind of hint, and its recall on the photographs that set no threshold. Others are never hinted at."""

@@ -17,7 +17,7 @@ from cleanset.hints.text import TextLine, added_line
 from cleanset.vocabulary import Reason
 
 Kind = Reason | Literal["few_pixels"]
-"""Few pixels are no flaw by themselves: the object may be large in a small image."""
+"""An image of few pixels need not have a flaw: its object may fill it."""
 
 
 @dataclass(frozen=True, slots=True)
