@@ -17,7 +17,7 @@ from cleanset.files import sha256
 from cleanset.sections import Section
 from cleanset.statistics.bootstrap import Resamples
 from cleanset.studies.robustness import families
-from cleanset.studies.robustness.answers import ReadAnswers, predictions_table, with_keys
+from cleanset.studies.robustness.answers import ReadAnswers, predictions_table, with_class_logit, with_keys
 from cleanset.studies.robustness.changed_images import ChangeName, StudyFile, base_pixels
 from cleanset.studies.robustness.common_params import CommonParams
 from cleanset.studies.robustness.families import FAMILIES, change_plan, families_in, notice
@@ -137,7 +137,8 @@ def test_a_new_family_runs_through_images_answers_and_measures(tmp_path: Path, m
 
     logits = np.full((4, 1000), -9.0)
     logits[[0, 1, 2, 3], [0, 1, 0, 5]] = 9.0  # the last is misclassified
-    read = pd.DataFrame({name: list(values) for name, values in ReadAnswers([0, 1, 5])(logits).items()})
+    read_off = with_class_logit(ReadAnswers([0, 1, 5], keeps_logits=True)(logits), images["class_index"].tolist())
+    read = pd.DataFrame({name: list(values) for name, values in read_off.items()})
     table = predictions_table(FADES)
     assert table.key == ("file", "change")
     parts = [

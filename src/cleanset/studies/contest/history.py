@@ -10,13 +10,13 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import yaml
+from typing import Any
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
 from cleanset.studies.contest.files import Submission
 from cleanset.studies.contest.reading import MANIFEST_YAML, SUBMISSION
+from cleanset.yaml_files import parse_yaml
 
 ENTRIES = ("answers", "board", "results/runs")
 COMMIT_DAYS = 1
@@ -120,13 +120,13 @@ def check_entries(contest: Path) -> None:
 def _entries(path: str, content: bytes) -> dict[str, datetime.date]:
     """The dated entries of a file, as JSON with sorted keys; empty for what cannot be read."""
     try:
-        found = json.loads(content) if path.endswith(".json") else yaml.load(content, yaml.CSafeLoader)
+        found: Any = json.loads(content) if path.endswith(".json") else parse_yaml(content.decode(), path)
         if path.startswith("answers/"):
             pairs = [([key, value], value["date"]) for key, value in found["answers"].items()]
         else:
             pairs = [(each, each["date"]) for each in (found if isinstance(found, list) else [found])]
         return {json.dumps(entry, sort_keys=True, default=str): parse_day(date) for entry, date in pairs}
-    except (ValueError, yaml.YAMLError, TypeError, KeyError, AttributeError):
+    except (CleansetError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 

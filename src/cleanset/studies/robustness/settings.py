@@ -80,7 +80,8 @@ def _with_trained_on(path: Path, params: StudyParams) -> StudyParams:
             except CleansetError as error:
                 raise CleansetError(f"{path}: further_models.{role}.trained_on: {error}") from None
             trained_on[role] = list(dict.fromkeys([*trained_on.get(role, []), *entry.trained_on]))
-    measures = params.measures.model_copy(update={"corruptions": section.model_copy(update={"trained_on": trained_on})})
+    name = next(family.name for family in FAMILIES if family.measures_section is CorruptionMeasures)
+    measures = params.measures.model_copy(update={name: section.model_copy(update={"trained_on": trained_on})})
     return params.model_copy(update={"measures": measures})
 
 
