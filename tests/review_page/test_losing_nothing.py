@@ -12,7 +12,7 @@ from tests.browser_tab import PATIENCE, SOURCE, Server
 from tests.forked_commands import forking
 
 from .conftest import Open, Serve
-from .reviewing import reviews
+from .reviewing import LOOK_SECONDS, reviews
 
 GOLDFISH, LADYBUG = "n01443537", "n02165456"
 CLEAN = {"verdict": "clean"}
@@ -35,6 +35,7 @@ def test_kill_9_of_the_server_and_resume(edition: Path, start: Serve, visit: Ope
     at.page.wait_for_function("old => performance.timeOrigin > old", arg=opened, timeout=PATIENCE)
     at.ready()
     assert (at.page.url.startswith(again.address), at.wnid, at.focus) == (True, GOLDFISH, third)
+    at.page.wait_for_timeout(1000 * LOOK_SECONDS)  # the class has appeared anew
     at.press("c")
     assert set(reviews(edition)[GOLDFISH]) == {first, second, third}
 
