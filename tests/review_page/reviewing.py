@@ -119,20 +119,30 @@ class Reviewing(Tab):
         self.press(REASONS[reason], "v", "Enter")
 
     def draw(self, box: Sequence[int]) -> None:
-        """Draw a box with the mouse, as near as the screen's pixels allow."""
+        """Draw a box with the mouse, or drag the corners of the one that is there, as near as the pixels allow."""
         self.page.wait_for_selector("[data-look=crop][data-ready]", state="attached", timeout=PATIENCE)
+        there = self.box()
+        if there:
+            self.drag(there[:2], box[:2], corner=0)
+        self.drag(there[2:] or box[:2], box[2:], corner=2)
+
+    def drag(self, start: Sequence[int], end: Sequence[int], corner: int) -> None:
+        """Drag the mouse between two pixels of the image, until a corner of the box has followed it."""
+        if start == end:
+            return
         left, top, scale = self.page.evaluate(
             "() => { const image = document.querySelector('.cropper-canvas img');"
             " const at = image.getBoundingClientRect(); return [at.left, at.top, at.width / image.naturalWidth] }"
         )
         mouse = self.page.mouse
-        mouse.move(left + box[0] * scale + 0.01, top + box[1] * scale + 0.01)
+        mouse.move(left + start[0] * scale + 0.01, top + start[1] * scale + 0.01)
         mouse.down()
-        mouse.move(left + box[2] * scale, top + box[3] * scale, steps=3)
+        mouse.move(left + end[0] * scale, top + end[1] * scale, steps=3)
         self.page.wait_for_function(
-            "end => { const edges = document.querySelector('#crop-size').dataset.box.split(',').map(Number);"
-            " return Math.abs(edges[2] - end[0]) <= 1 && Math.abs(edges[3] - end[1]) <= 1 }",
-            arg=[box[2], box[3]], timeout=PATIENCE,
+            "([corner, x, y]) => {"
+            " const edges = document.querySelector('#crop-size').dataset.box.split(',').map(Number);"
+            " return Math.abs(edges[corner] - x) <= 1 && Math.abs(edges[corner + 1] - y) <= 1 }",
+            arg=[corner, *end], timeout=PATIENCE,
         )  # fmt: skip
         mouse.up()
 
