@@ -38,6 +38,8 @@ from tests.report.pages import opened, soup, tables, violations
 NAMES = [family.name for family in FAMILIES]
 STUDY, ATTACKS = "studies/robustness", "studies/attacks"
 ROLES = ("standard", "norm_robust", "corruption_robust")
+MEASURED = (*ROLES, "trained_standard", "trained_adversarial", "trained_augmix")
+"""The edition's models and the further ones, in the order of the pages' columns."""
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +64,9 @@ def studied(shown: tuple[Checkout, str]) -> Checkout:
     return shown[0]
 
 
-def metric(checkout: Checkout, name: str, family: str = "corruptions") -> list[float]:
+def metric(checkout: Checkout, name: str, family: str = "corruptions", roles: tuple[str, ...] = ROLES) -> list[float]:
     values = json.loads((checkout.folder / STUDY / "metrics" / family / f"{name}.json").read_text())
-    return [values[role] for role in ROLES]
+    return [values[role] for role in roles]
 
 
 def test_it_is_the_committed_one(studied: Checkout) -> None:
@@ -140,12 +142,14 @@ def attack_metric(checkout: Checkout, attack: str, measure: str) -> list[float]:
 
 
 def test_metrics_fit_a_terminal(shown: tuple[Checkout, str]) -> None:
+    """With the edition's three models; each further one takes a column more."""
     lines = []
-    for part in shown[1].split("Path ")[1:]:
-        table = part.partition("\n\n")[0].splitlines()
-        assert table[0].split() == sorted(ROLES)
-        lines += table[1:]
-    assert max(len(line.rstrip()) for line in lines) <= 120
+    for part, roles in zip(shown[1].split("Path ")[1:], (MEASURED, ROLES), strict=True):
+        head, *rows = part.partition("\n\n")[0].splitlines()
+        assert head.split() == sorted(roles)
+        further = sum(len(role) + 4 for role in set(roles) - set(ROLES))
+        assert max(len(row.rstrip()) for row in rows) - further <= 120
+        lines += rows
     assert {
         "attack_metrics/pgd/error_low.json",
         "metrics/corruptions/error/fog.json", "metrics/corruptions/mce.json", "metrics/perturbations/fp/tilt.json",
@@ -157,8 +161,8 @@ def test_every_selection_has_its_lines(studied: Checkout) -> None:
     with (studied.folder / STUDY / "data" / "measures" / "corruptions.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["measure"] == "mean_error"]
     assert {(row["selection"], row["model"]): int(row["images"]) for row in rows} == {
-        **{("union", role): 71 for role in ROLES},
-        **{("common", role): 9 for role in ROLES},
+        **{("union", role): 71 for role in MEASURED},
+        **{("common", role): 9 for role in MEASURED},
         ("own", "standard"): 34, ("own", "norm_robust"): 34, ("own", "corruption_robust"): 33,
     }  # fmt: skip
     assert all(float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in rows)
@@ -227,7 +231,11 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
         "notices.csv", "models.csv", "errors_by_severity.csv", "flips_by_frame.csv",
     }  # fmt: skip
     columns = {f"measures/{path.name}": path.read_text("utf-8").partition("\n")[0] for path in folder.iterdir()}
-    assert columns == {name: ",".join(of) for name, of in MEASURE_FILES.items() if name.startswith("measures/")}
+    # the sample's masks are all of one origin
+    absent = "measures/scenario_origins.csv"
+    assert columns == {
+        name: ",".join(of) for name, of in MEASURE_FILES.items() if name.startswith("measures/") and name != absent
+    }
     assert set(MEASURE_COLUMNS) == {column for of in MEASURE_FILES.values() for column in of}
     for family in NAMES:
         for path in folder.glob(f"{family.removesuffix('s')}*.csv"):
@@ -245,7 +253,7 @@ def test_what_the_sample_shows_of_perturbations_and_scenarios(studied: Checkout)
     few = {(row["selection"], row["model"], row["problem"]) for row in missing if int(row["images"]) < 2}
     assert few == {
         *(("own", role, "1 image; intervals need 2 or more") for role in ("standard", "corruption_robust")),
-        *(("common", role, "0 images; intervals need 2 or more") for role in ROLES),
+        *(("common", role, "0 images; intervals need 2 or more") for role in MEASURED),
     }
     assert {row["selection"] for row in missing if int(row["images"]) > 1} == {"union", "own"}
 
@@ -300,24 +308,27 @@ def test_the_pages_show_the_measures(studied: Checkout) -> None:
     page = soup(studied.folder / STUDY / "report" / "index.html")
     rows = {row[0]: row[1:] for row in reversed(tables(page, "models")[0])}  # the first of a name: of all sets
     for title, name in (("mean error", "mean_error"), ("mCE", "mce"), ("mCE, unseen", "mce_unseen")):
-        assert [cell.split()[0] for cell in rows[title]] == [f"{100 * value:.1f}" for value in metric(studied, name)]
+        values = metric(studied, name, roles=MEASURED)
+        assert [cell.split()[0] for cell in rows[title]] == [f"{100 * value:.1f}" for value in values]
     heat = tables(page, "errors")
-    assert len(heat) == 3
-    for role, table in zip(ROLES, heat, strict=True):
+    for table, error in zip(heat, metric(studied, "mean_error", roles=MEASURED), strict=True):
         assert [row[0] for row in table[1:4]] == ["gaussian noise", "shot noise", "impulse noise"]
         mean = np.mean([[float(cell) for cell in row[1:]] for row in table[1:]])
-        assert mean == pytest.approx(100 * metric(studied, "mean_error")[ROLES.index(role)], abs=0.5)
+        assert mean == pytest.approx(100 * error, abs=0.5)
     bars = page.select("#published svg rect")
     lengths = [float(str(bar["width"])) for bar in bars]
-    assert len(bars) == 3 + 12
-    values = [*(100 * value for value in metric(studied, "mce")), *(mce for _, mce in PUBLISHED_MODELS.values())]
+    assert len(bars) == len(MEASURED) + 12
+    values = [
+        *(100 * value for value in metric(studied, "mce", roles=MEASURED)),
+        *(mce for _, mce in PUBLISHED_MODELS.values()),
+    ]
     np.testing.assert_allclose(
         np.array(lengths) / lengths[-1], np.array(values) / 100, atol=2e-3
     )  # the last is AlexNet
     ends = [(line["x1"], line["x2"]) for line in page.select("#published svg g line")]
     low, high = (np.array([float(str(end)) for end in side]) - 190 for side in zip(*ends, strict=True))
-    np.testing.assert_allclose(low / lengths[-1], metric(studied, "mce_low"), atol=2e-3)
-    np.testing.assert_allclose(high / lengths[-1], metric(studied, "mce_high"), atol=2e-3)
+    np.testing.assert_allclose(low / lengths[-1], metric(studied, "mce_low", roles=MEASURED), atol=2e-3)
+    np.testing.assert_allclose(high / lengths[-1], metric(studied, "mce_high", roles=MEASURED), atol=2e-3)
     assert len(page.select("#errors td.seen")) == 25
     assert "No official ImageNet-C numbers" in page.select_one(".notice").get_text()  # type: ignore[union-attr]
 
@@ -326,15 +337,15 @@ def test_the_scenarios_page_has_the_size_of_the_models_and_of_the_images(studied
     folder = studied.folder / STUDY
     page = soup(folder / "report" / "scenarios.html")
     sizes = next(row[1:] for row in tables(page, "accuracy")[0] if row[0] == "parameters, millions")
-    records = [json.loads((folder / "data" / "scenarios" / f"{role}.json").read_text()) for role in ROLES]
+    records = [json.loads((folder / "data" / "scenarios" / f"{role}.json").read_text()) for role in MEASURED]
     assert sizes == [f"{record['parameters'] / 1e6:.2f}" for record in records]
     assert "the same 71 images of 12 classes" in page.select_one("#cells").get_text()  # type: ignore[union-attr]
-    assert "it is absent here" in page.select_one("#models").get_text()  # type: ignore[union-attr]
+    assert "The inner spread is over the classes" in page.select_one("#models").get_text()  # type: ignore[union-attr]
     rows = {row[0]: row[1:] for row in tables(page, "score")[0]}
     variances = zip(rows["variance over scenarios"], rows["variance over classes"], strict=True)
     for role, pair in enumerate(variances):
         expected = 1 - sum(map(float, pair)) / 100
-        assert metric(studied, "score_as_published", "scenarios")[role] == pytest.approx(expected, abs=2e-4)
+        assert metric(studied, "score_as_published", "scenarios", MEASURED)[role] == pytest.approx(expected, abs=2e-4)
 
 
 def test_a_published_top1_stands_beside_score(studied: Checkout, tmp_path: Path) -> None:
@@ -345,7 +356,7 @@ def test_a_published_top1_stands_beside_score(studied: Checkout, tmp_path: Path)
     params.write_text(params.read_text().replace("published_top1: {}", "published_top1: {norm_robust: 64.02}"))
     clone.run("cleanset", "robustness", "pages", cwd=STUDY)
     rows = tables(soup(clone.folder / STUDY / "report" / "scenarios.html"), "score")[0]
-    assert ["top-1 on ImageNet, published", "–", "64.02", "–"] in rows
+    assert ["top-1 on ImageNet, published", "–", "64.02", "–", "–", "–", "–"] in rows
 
 
 def test_what_is_drawn_by_dvc_plots(studied: Checkout) -> None:
@@ -354,10 +365,13 @@ def test_what_is_drawn_by_dvc_plots(studied: Checkout) -> None:
     points = {name: chart["content"]["data"]["values"] for name, (chart,) in drawn.items()}
     assert set(points) == {"data/measures/errors_by_severity.csv", "data/measures/flips_by_frame.csv"}
     errors, flips = (pd.DataFrame(points[name]) for name in sorted(points))
-    assert len(errors) == 3 * 15 * 5
-    assert len(flips) == 3 * (9 * 30 + 40)
+    assert len(errors) == len(MEASURED) * 15 * 5
+    assert len(flips) == len(MEASURED) * (9 * 30 + 40)
     for role, error, flipped in zip(
-        ROLES, metric(studied, "mean_error"), metric(studied, "mean_fp", "perturbations"), strict=True
+        MEASURED,
+        metric(studied, "mean_error", roles=MEASURED),
+        metric(studied, "mean_fp", "perturbations", MEASURED),
+        strict=True,
     ):
         mean = errors[errors["model"] == role]["error"].astype(float).mean()
         assert mean == pytest.approx(error, abs=1e-5)
@@ -369,7 +383,7 @@ def test_the_pages_show_the_attacks(studied: Checkout) -> None:
     """Every attack; PGD's error as in the metrics; on clean images the accuracy that the attack none leaves."""
     page = soup(studied.folder / ATTACKS / "report" / "index.html")
     success, error = tables(page, "success")
-    names = ["none", "spatial grid", "spsa", "boundary", "pgd", "guess"]
+    names = ["none", "spatial grid", "spsa", "boundary", "pgd", "square", "transfer", "guess"]
     assert [row[0] for row in success[1:]] == [row[0] for row in error[1:]] == names
     pgd = [f"{100 * value:.1f}" for value in attack_metric(studied, "pgd", "error")]
     assert [cell.split()[0] for cell in error[5][2:5]] == pgd
@@ -423,9 +437,12 @@ def test_a_new_edition_has_a_study(tmp_path: Path) -> None:
     assert params.section(PerturbationMeasures).reference is None
     assert all((folder / "README.md").is_file() for folder in (study.masks, study.backgrounds, study.generated.parent))
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=STUDY).stdout
-    kinds = ["none", "random_spatial", "spatial_grid", "spsa", "boundary", "common_corruptions", "pgd", "autoattack"]
+    kinds = [
+        "none", "random_spatial", "spatial_grid", "spsa", "boundary", "common_corruptions", "pgd", "square", "transfer",
+        "autoattack",
+    ]  # fmt: skip
     assert [line.split()[0] for line in stages.splitlines()] == [
-        "images", "digests", "corruptions@mine", "perturbations@mine", "scenarios@mine", "measure", "pages",
+        "images", "corruptions@mine", "perturbations@mine", "scenarios@mine", "digests", "measure", "pages",
     ]  # fmt: skip
     stages = Checkout(tmp_path / "mine").run("dvc", "stage", "list", cwd=ATTACKS).stdout
     assert [line.split()[0] for line in stages.splitlines()] == [

@@ -129,25 +129,35 @@ def test_masks_of_one_origin_have_no_table_of_origins() -> None:
     assert "scenario_origins" not in study().tables()
 
 
-def test_origins_are_read_with_the_answers() -> None:
+def read(seen: list[tuple[str, list[bool]]], *, is_union: bool = False) -> ScenarioStudy:
+    """The study of three images, of which each model saw some."""
     files = ["a.png", "b.png", "c.png"]
     rows = [(file, change, [index] * 5, index) for index, file in enumerate(files) for change in (CLEAN, UNCHANGED)]
     predictions = pd.DataFrame(rows, columns=["file", "change", "top5_class", "class_of_edition"])
     images = pd.DataFrame({"file": files, "class_index": [0, 1, 2], "origin": ["person", "model", "person"]})
     known = StudiedImages(np.arange(3), [["a"], ["a"], ["b"]], ["a", "b"], Bootstrap(resamples=40))
-    seen = [("a", np.array([True, True, False])), ("b", np.array([False, False, True]))]
-    found = read_study(
-        Scenarios.model_validate({}),
-        ScenarioMeasures.model_validate({}),
-        [
-            (name, each, images[each], predictions[predictions["file"].isin(images[each]["file"])])
-            for name, each in seen
-        ],
-        known,
-        is_union=False,
+    found = []
+    for name, flags in seen:
+        of_model = images[flags]
+        answered = predictions[predictions["file"].isin(of_model["file"])]
+        found.append((name, np.array(flags), of_model, answered))
+    return read_study(
+        Scenarios.model_validate({}), ScenarioMeasures.model_validate({}), found, known, is_union=is_union
     )
+
+
+def test_origins_are_read_with_the_answers() -> None:
+    found = read([("a", [True, True, False]), ("b", [False, False, True])])
     assert found.origins is not None
     assert found.origins.tolist() == ["person", "model", "person"]
+
+
+def test_a_regression_needs_that_all_models_saw_all_images() -> None:
+    """So a further model that has all classes of the images leaves it as it is."""
+    everything, some = [True, True, True], [True, True, False]
+    assert read([("a", everything), ("b", everything)], is_union=True).baselines is not None
+    assert read([("a", everything), ("b", some)], is_union=True).baselines is None
+    assert read([("a", everything), ("b", everything)]).baselines is None
 
 
 def test_cells_and_regression() -> None:

@@ -132,17 +132,18 @@ class ScenarioStudy:
 def read_study(
     wanted: Scenarios, measures: ScenarioMeasures, answers: SeenAnswers, images: StudiedImages, is_union: bool
 ) -> ScenarioStudy:
-    """The scenarios of the params, with the answers to them; `is_union`: all models saw all images."""
+    """The scenarios of the params, with the answers to them; `is_union`: all models saw all images of their classes."""
     names = wanted.expanded()
-    found, origins = dict[str, ScenarioAnswers](), None
+    found, origins, have_seen_all = dict[str, ScenarioAnswers](), None, True
     for name, seen, seen_images, predictions in answers:
+        have_seen_all &= bool(np.all(seen))
         found[name] = read_answers(seen_images, predictions, names, measures.answers, seen)
         if "origin" in seen_images:
             origins = np.full(len(seen), "", object) if origins is None else origins
             # a model may have seen only its own set's images
             origins[seen] = seen_images["origin"]
     # the regression's closed form needs every cell, so all models must have seen the same images
-    baselines = measures.baselines if is_union and not images.of_classes else None
+    baselines = measures.baselines if is_union and have_seen_all else None
     return ScenarioStudy(images, names, found, baselines, measures.inner, measures.trained, origins)
 
 
