@@ -119,10 +119,12 @@ class VerdictKeys(ShownClass):
         reason = self._screen.reason or self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
         self._save_draft(go_on=False)
-        if self.mode != "note" and self.cursor.class_index != left:
-            self._left_by_guess = left, focus
+        has_left = self.cursor.class_index != left
+        if self.mode != "note" and (has_left or self._screen.reason is None):
+            self._left_by_guess = (left, focus) if has_left else None
             said = f"{self.notice.text} " if self.notice else ""
-            self.notice = Notice(f"{said}Rejected last: {_words(reason)}; Shift and a reason's key changes it.")
+            last = " last" if has_left else ""
+            self.notice = Notice(f"{said}Rejected{last}: {_words(reason)}; Shift and a reason's key changes it.")
 
     def _reject_for_reason(self, left_by_guess: tuple[int, str] | None, seen: Collection[str]) -> None:
         """Reject the image in focus for a reason, or change the reason of the last guess if that left its class."""
