@@ -404,9 +404,10 @@ def test_a_published_study_of_ratings(repository: Path, checkout: Checkout) -> N
 @pytest.mark.parametrize(
     ("page", "metrics", "count"),
     [
-        ("robustness.md", "metrics/{}.json", 5), ("attacks.md", "attack_metrics/{}/success.json", 5),
+        ("robustness.md", "metrics/{}.json", 5),
+        ("attacks.md", "attack_metrics/{}/success.json", 5),
         ("training.md", "metrics/{}.json", 4),
-    ],  # fmt: skip
+    ],
 )
 def test_the_figures_of_the_sample(page: str, metrics: str, count: int, repository: Path) -> None:
     """The first table of a study's page has the committed metrics, a column for each model."""

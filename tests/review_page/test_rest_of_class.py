@@ -113,6 +113,17 @@ def test_nothing_of_it_is_written_over_a_verdict_that_was_not_shown(edition: Pat
     assert reviews(edition) == {GOLDFISH: {second: {"verdict": "unsure"}}}
 
 
+def test_it_goes_on_from_a_class_that_was_settled_elsewhere(edition: Path, library: Library) -> None:
+    tab, other = tab_of(edition, library), tab_of(edition, library)
+    while other.wnid == GOLDFISH:
+        take_all(other)
+    before = reviews(edition)
+    tab.session.refresh_class(tab.cursor.class_index)
+    assert "goldfish is settled." in take_all(tab)
+    assert tab.wnid == other.wnid != GOLDFISH
+    assert reviews(edition) == before
+
+
 def test_a_key_of_the_class_before_decides_nothing_here(edition: Path, library: Library) -> None:
     tab = tab_of(edition, library)
     before = tab.cursor.images()

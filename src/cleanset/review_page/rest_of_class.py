@@ -59,7 +59,7 @@ def rest_in_words(rest: Rest, shown: Sequence[str]) -> str:
         parts.append(
             f"Left: {_cards(rest.late, shown)}, shown only after the key was pressed: look, and press a again."
         )
-    return " ".join(parts) or "Nothing is asked here."
+    return " ".join(parts)
 
 
 def _cards(image_ids: Sequence[str], shown: Sequence[str]) -> str:

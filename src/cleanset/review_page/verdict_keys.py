@@ -155,6 +155,9 @@ class VerdictKeys(ShownClass):
         if self.zoomed:
             self.notice = Notice("a takes the images that are side by side: Esc goes back to them.")
             return
+        if not self.cursor.status.questions:
+            self._leave_settled()  # somebody else, or another tab, has settled it
+            return
         left, shown = self.cursor.class_index, self.cursor.images()
         min_seconds = self.session.library.params.review.seconds_per_image
         rest = rest_of_class(self.cursor, self._screen.seconds, min_seconds, seen)

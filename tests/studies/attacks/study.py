@@ -15,7 +15,7 @@ from cleanset.edition.paths import Edition
 from cleanset.scoring.engine import score_few, settings_for
 from cleanset.scoring.models import load_model
 from cleanset.studies.attacks.study import AttackStudy
-from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers
+from cleanset.studies.robustness.answers import PREDICTIONS, ReadAnswers, with_class_logit
 from cleanset.studies.robustness.images import STUDY_IMAGES
 from cleanset.tables import CROP_SCORES, SCORES, write_table
 from tests.ten_images import drawn_image, id_of, jpeg
@@ -76,9 +76,11 @@ def score(study: AttackStudy, images: dict[str, bytes]) -> None:
         rows.append((file, image_id, label, None, hashlib.sha256(data).hexdigest(), [ROLE]))
     table = pd.DataFrame(rows, columns=STUDY_IMAGES.names)
     write_table(study.robustness.images, table, STUDY_IMAGES)
+    read = ReadAnswers(range(1000), keeps_logits=True)
     answers = score_few(
-        model, images.__getitem__, settings_for(params.score), list(images), read_off=ReadAnswers(range(1000))
-    )
+        model, images.__getitem__, settings_for(params.score), list(images),
+        read_off=lambda logits: with_class_logit(read(logits), labels),  # all images are one batch
+    )  # fmt: skip
     names = {"file": table["file"].tolist(), "change": ["clean"] * COUNT, "severity": [0] * COUNT}
     for family in ("corruptions", "scenarios"):
         columns = PREDICTIONS[family]

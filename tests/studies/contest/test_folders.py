@@ -441,7 +441,7 @@ def test_the_commands(made: OnDisk) -> None:
     assert found["defences"]["gold/wall"] == {
         "status": "broken", "staked_on": "2026-11-02", "batch": "first", "reasons": [], "broken_in": "2026-11-06",
         "broken_by": ["red"], "shares": {"red": "1"}, "settled": True, "waits_for": [],
-        "overfitting": None,
+        "open_until": "", "overfitting": None,
     }  # fmt: skip
     assert (found["attackers"], found["defenders"]) == ({"red": "1"}, {})
     assert found["images"] == {

@@ -8,7 +8,7 @@ import pytest
 
 ROBUSTNESS = "cleanset.studies.robustness"
 HEAVY = {"cv2", "foolbox", "imagecorruptions", "numba", "skimage", "statsmodels"}
-"""Libraries that only the extra robustness installs."""
+"""Libraries that only the extras robustness and training install."""
 
 
 def imported(node: ast.AST) -> Iterator[str]:
@@ -29,7 +29,7 @@ def test_only_robustness_imports_its_libraries(repository: Path) -> None:
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()
         modules = set(imported(ast.parse(path.read_text(encoding="utf-8"))))
-        if not name.startswith(("studies/robustness/", "studies/attacks/")):
+        if not name.startswith(("studies/robustness/", "studies/attacks/", "studies/training/")):
             found += [f"{name}: {module}" for module in sorted(modules) if module.split(".")[0] in HEAVY]
         if not name.startswith("studies/"):
             found += [f"{name}: {module}" for module in sorted(modules) if module.startswith(f"{ROBUSTNESS}.")]

@@ -101,7 +101,8 @@ def test_what_is_found_stays_in_the_ball_and_in_0_to_1(norm: Norm, eps: float, s
     found = recipe.ascent(convolutional(), batch, torch.tensor([0, 1, 2]), generator(seed))
     change = (found - batch).flatten(1)
     lengths = change.abs().amax(dim=1) if norm == "Linf" else change.norm(dim=1)
-    assert lengths.max() <= eps * (1 + 1e-5)
+    # the difference of two float32 values between 0 and 1 is off by up to 6e-8
+    assert lengths.max() <= eps + 6e-8 * (1 if norm == "Linf" else change.shape[1] ** 0.5)
     assert 0 <= float(found.min()) <= float(found.max()) <= 1
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from timm.optim import create_optimizer_v2
@@ -104,8 +104,6 @@ def train(
     one's values, and the first one alone validates and saves. Raises CleansetError for a loss that is not finite; the
     state is then that of the epoch before. Call it within `deterministic`.
     """
-    per_epoch = task.steps_per_epoch
-    steps = settings.steps or per_epoch * (settings.epochs or 0)
     optimizer = create_optimizer_v2(
         task.network,
         opt=_OPTIMIZERS[settings.optimizer],
@@ -113,50 +111,75 @@ def train(
         weight_decay=settings.weight_decay,
         momentum=settings.momentum,
     )
+    per_epoch = task.steps_per_epoch
+    steps = settings.steps or per_epoch * (settings.epochs or 0)
     scheduler = _scheduler(optimizer, settings, steps, per_epoch)
     trained, first, step = _restored(task.network, optimizer, settings, state)
-    network = wrap(task.network)
+    stepping = _Stepping(task, settings, wrap(task.network), optimizer, scheduler, steps, step)
     start = perf_counter() - trained.seconds
     for epoch in range(first, math.ceil(steps / per_epoch) + 1):
         if _is_over(trained.history, settings):
             break
-        torch.manual_seed(epoch_seed(settings.seed, epoch))
-        totals, images = dict[str, Tensor](), 0
-        task.network.train()
-        for batch in task.batches(epoch):
-            scheduler.step_update(step)
-            with torch.autocast(_device(task.network).type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
-                outcome = task.loss(network, batch, epoch)
-            optimizer.zero_grad(set_to_none=True)
-            outcome.loss.backward()  # type: ignore[no-untyped-call]
-            step += 1
-            loss = float(outcome.loss.detach())
-            if not math.isfinite(loss):
-                kept = f"the state after epoch {epoch - 1} stays; " if epoch > 1 else ""
-                raise CleansetError(
-                    f"{task.name}: the loss is {loss} in epoch {epoch}, step {step}; expected a finite one: {kept}"
-                    "set a lower rate"
-                )
-            optimizer.step()
-            images += outcome.images
-            for name, value in {LOSS: outcome.loss, **outcome.measures}.items():
-                totals[name] = totals.get(name, torch.zeros(())) + value.detach().float().cpu() * outcome.images
-            trained.images += outcome.images
-            report(Progress(epoch, step, steps, loss, outcome.images, trained.images / (perf_counter() - start)))
-            if step == steps:
-                break
-        task.network.eval()
+        means = stepping.epoch(epoch, trained, start, report)
         validation = share(task.validate() if is_first else {})
-        rate = float(optimizer.param_groups[0]["lr"])
-        means = {f"train_{name}": float(total) / images for name, total in totals.items()}
-        row = {"epoch": epoch, "step": step, **means, **{f"validation_{k}": v for k, v in validation.items()}}
-        trained.history.append({**row, "rate": rate})
+        row = {"epoch": epoch, "step": stepping.step, **means, **{f"validation_{k}": v for k, v in validation.items()}}
+        trained.history.append({**row, "rate": float(optimizer.param_groups[0]["lr"])})
         if settings.keep == "last" or epoch == best_epoch(trained.history):
             trained.weights, trained.epoch = _copy(task.network.state_dict()), epoch
         trained.seconds = perf_counter() - start
         if is_first:
-            state.save(_state(task.network, optimizer, trained, step))
+            state.save(_state(task.network, optimizer, trained, stepping.step))
     return trained
+
+
+@dataclass(slots=True, eq=False)
+class _Stepping(Generic[Batch]):
+    """What steps need, and the number of those done, of `steps` in all."""
+
+    task: Task[Batch]
+    settings: Optimization
+    network: nn.Module
+    optimizer: torch.optim.Optimizer
+    scheduler: Any
+    steps: int
+    step: int
+
+    def epoch(self, epoch: int, trained: Trained, start: float, report: Callable[[Progress], None]) -> dict[str, float]:
+        """Train an epoch, and leave the network in evaluation mode; the means of its measures over the images."""
+        torch.manual_seed(epoch_seed(self.settings.seed, epoch))
+        totals, images = dict[str, Tensor](), 0
+        self.task.network.train()
+        for batch in self.task.batches(epoch):
+            outcome, loss = self._step(batch, epoch)
+            images += outcome.images
+            for name, value in {LOSS: outcome.loss, **outcome.measures}.items():
+                totals[name] = totals.get(name, torch.zeros(())) + value.detach().float().cpu() * outcome.images
+            trained.images += outcome.images
+            rate = trained.images / (perf_counter() - start)
+            report(Progress(epoch, self.step, self.steps, loss, outcome.images, rate))
+            if self.step == self.steps:
+                break
+        self.task.network.eval()
+        return {f"train_{name}": float(total) / images for name, total in totals.items()}
+
+    def _step(self, batch: Batch, epoch: int) -> tuple[Outcome, float]:
+        """Learn from a batch; its loss. Raises CleansetError, before the weights change, if that is not finite."""
+        self.scheduler.step_update(self.step)
+        is_bfloat16 = self.settings.precision == "bfloat16"
+        with torch.autocast(_device(self.task.network).type, torch.bfloat16, enabled=is_bfloat16):
+            outcome = self.task.loss(self.network, batch, epoch)
+        self.optimizer.zero_grad(set_to_none=True)
+        outcome.loss.backward()  # type: ignore[no-untyped-call]
+        self.step += 1
+        loss = float(outcome.loss.detach())
+        if not math.isfinite(loss):
+            kept = f"the state after epoch {epoch - 1} stays; " if epoch > 1 else ""
+            raise CleansetError(
+                f"{self.task.name}: the loss is {loss} in epoch {epoch}, step {self.step}; expected a finite one: "
+                f"{kept}set a lower rate"
+            )
+        self.optimizer.step()
+        return outcome, loss
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
