@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -224,6 +224,9 @@ class DrawnHints(BackgroundHints):
         kind, recall = RECALL.get(known.reason or "", ("", 0.0)) if known.verdict != "clean" else ("", 0.0)
         found = [each for each, rate in FALSE.items() if rng.random() < rate]
         return [Hint(each, "") for each in ([kind] if rng.random() < recall else []) + found]  # type: ignore[arg-type]
+
+    def complete(self, image_ids: Iterable[str]) -> set[str]:
+        return set(image_ids)
 
 
 def serve(folder: Path, hinted: bool) -> None:

@@ -83,9 +83,17 @@ def test_what_is_not_whole_on_the_screen_is_left(edition: Path, start: Serve, vi
     assert set(reviews(edition)[GOLDFISH]) == {first, second}
 
 
+PLACES = "[...document.querySelectorAll('#cards .photo')].map(each => JSON.stringify(each.getBoundingClientRect()))"
+
+
 def test_an_exception_is_one_press_and_its_reason_another(edition: Path, start: Serve, visit: Open) -> None:
     at = visit(start())
     first, second, third = at.shown[:3]
+    places = at.page.evaluate(PLACES)
+    at.page.wait_for_function(
+        "[...document.querySelectorAll('[data-likeliest]')].every(each => each.dataset.likeliest)", timeout=PATIENCE
+    )
+    assert at.page.evaluate(PLACES) == places  # hints that arrive move no image
     guessed = at.page.get_attribute(f"[data-card='{third}']", "data-likeliest")
     at.press("Shift+Digit3")
     assert at.caption(third) == f"reject: {guessed}".replace("_", " ")

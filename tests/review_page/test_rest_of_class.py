@@ -14,7 +14,7 @@ from cleanset.review_page.likeliest import likeliest_reason
 from cleanset.review_page.notices import Notice, UnreadNotices
 from cleanset.review_page.server import open_session
 from cleanset.review_page.tab import Tab
-from cleanset.review_page.view import render
+from cleanset.review_page.view import cards, render
 from cleanset.saving import ChangedMeanwhileError
 
 from .reviewing import reviews
@@ -203,6 +203,25 @@ def test_the_likeliest_reason() -> None:
     assert likeliest_reason(["border", "text"], none, Counter({"border": 1})) == "border"
     assert likeliest_reason(["few_pixels"], none, Counter({"too_small": 1, "blur": 2})) == "blur"
     assert likeliest_reason(["few_pixels", "border"], Counter({"too_small": 9}), none) == "border"
+
+
+def test_no_reason_is_offered_before_the_hints_are_known(edition: Path, library: Library) -> None:
+    """Shift and a digit that come earlier take the most frequent reason, and say so."""
+    tab = Tab(open_session(Edition(edition), library, "ada"))
+    tab.start()
+    first = tab.cursor.images()[0]
+    assert {card.likeliest for card in cards(tab)} == {None}
+    assert "<kbd>⇧1</kbd> …" in render(tab)["view"]
+    tab.press("guess", tab.cursor.images(), card=first, screen=Screen(tab.wnid))
+    assert tab.notice is not None
+    own = tab.cursor.status.votes[tab.cursor.class_index, first]["ada"].review
+    words = str(own.reason).replace("_", " ")
+    assert tab.notice.text == f"Rejected last: {words}; Shift and a reason's key changes it."
+    hints, shown = tab.session.hints, tab.cursor.images()
+    hints._failed.update(shown)  # none of them can be measured
+    hints._lines.update(dict.fromkeys(shown, ()))
+    assert None not in {card.likeliest for card in cards(tab)}
+    assert "<kbd>⇧2</kbd> …" not in render(tab)["view"]
 
 
 def test_notices_stay_until_they_could_be_read() -> None:

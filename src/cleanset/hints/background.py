@@ -42,6 +42,7 @@ class BackgroundHints:
         self._read, self._cache = read, cache
         self._measured: OrderedDict[str, tuple[Measures, Fingerprint]] = OrderedDict()
         self._lines: dict[str, tuple[TextLine, ...]] = {}
+        self._failed: set[str] = set()
         self._measuring = _Queue(self._measure)
         self._reading = _Queue(self._read_text) if can_read_text() and not os.environ.get(NO_TEXT) else None
         self._process: Executor | None = None
@@ -71,6 +72,13 @@ class BackgroundHints:
             for image_id, (measures, _) in measured.items()
         }
 
+    def complete(self, image_ids: Iterable[str]) -> set[str]:
+        """Those of these images to which no further hint will come: none while any of them is still to be measured."""
+        image_ids = list(image_ids)
+        if not self._failed.union(self._measured).issuperset(image_ids):
+            return set()
+        return set(image_ids) if self._reading is None else self._lines.keys() & set(image_ids)
+
     def crop_proposal(self, image_id: str, min_side: int) -> "CropProposal | None":
         """A box to crop this image to; None if there is none, or it is not known yet."""
         measured = self._measured.get(image_id)
@@ -97,7 +105,9 @@ class BackgroundHints:
 
         data = self._bytes_of(image_id)
         measured = None if data is None else self._in_process(measure_jpeg, data)
-        if measured is not None:
+        if measured is None:
+            self._failed.add(image_id)
+        else:
             self._measured[image_id] = measured
         while len(self._measured) > MAX_MEASURED:
             # the first is the one that was asked for longest ago

@@ -39,8 +39,8 @@ class Card:
 
     `own`: this reviewer's verdict; `others`: the verdicts of others that may be shown; `box_asked`: only the box of a
     crop is asked for; `queued`: needed whatever the other verdicts will be; `likeliest`: the reason that a key without
-    one rejects it for; `opinions`: what studies of labels found; `misclassified_by`: the models that misclassify the
-    crop; `fault`: the reason why the image cannot be shown.
+    one rejects it for, None until all hints at it are known; `opinions`: what studies of labels found;
+    `misclassified_by`: the models that misclassify the crop; `fault`: the reason why the image cannot be shown.
     """
 
     number: int
@@ -54,7 +54,7 @@ class Card:
     asked: bool
     box_asked: bool
     queued: bool
-    likeliest: str
+    likeliest: str | None
     hints: "Sequence[Hint]"
     opinions: Sequence[Opinion]
     misclassified_by: Sequence[str]
@@ -81,7 +81,7 @@ def cards(tab: Tab) -> list[Card]:
     boxes = {question.image_id for question in status.questions if question.box_unknown}
     numbers = {image_id: number for number, image_id in enumerate(tab.cursor.images(), start=1)}
     hints = session.hints.of(numbers)
-    queued = tab.cursor.queued()
+    complete, queued = session.hints.complete(numbers), tab.cursor.queued()
     likeliest = tab.likeliest.of(tab.cursor.class_index, numbers)
     made = []
     for image_id, number in numbers.items():
@@ -104,7 +104,7 @@ def cards(tab: Tab) -> list[Card]:
                 asked=image_id in asked,
                 box_asked=image_id in boxes,
                 queued=image_id in queued,
-                likeliest=likeliest[image_id],
+                likeliest=likeliest[image_id] if image_id in complete else None,
                 opinions=session.opinions.get(image_id, ()),
                 hints=[_with_numbers(hint, numbers) for hint in hints.get(image_id, ())],
                 misclassified_by=_misclassified_by(tab, image_id, own),
