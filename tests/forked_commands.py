@@ -40,7 +40,8 @@ LIBRARIES = (
     "PIL.features", "PIL.GifImagePlugin", "PIL.JpegImagePlugin", "PIL.PngImagePlugin", "PIL.PpmImagePlugin",
     "pyarrow.pandas_compat", "pyarrow.parquet", "pydantic.dataclasses", "pydantic.functional_validators",
     "pydantic.type_adapter",
-    "rich.progress", "ruamel.yaml", "safetensors.torch", "timm", "typer", "uvicorn", "yaml",
+    "pyparsing", "rich.progress", "ruamel.yaml", "safetensors.torch", "scipy.stats", "skimage.draw", "timm", "typer",
+    "uvicorn", "yaml",
 )  # fmt: skip
 MAY_DIFFER = {
     "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "LD_LIBRARY_PATH", "MFLAGS", "NO_COLOR", "OLDPWD", "PATH", "PS1", "PWD",
