@@ -39,14 +39,17 @@ from-scores: setup  ## [EDITION=imagenet]: rebuild an edition from your own arch
 	'other images, params or source code; check out their commit, or compute them anew by dvc repro' >&2; exit 1; }
 	cd "$(EDITION)" && dvc repro
 
+# memory once taken is kept, which makes a network on the CPU up to twice as fast
+KEEP_MEMORY := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000
+ON_CPU = $(if $(filter .,$(EDITION)),$(KEEP_MEMORY))
 robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's finished sets, pulled or built, and attack its models
-	cd "$(EDITION)/studies/robustness" && dvc repro && dvc metrics show
-	cd "$(EDITION)/studies/attacks" && dvc repro && dvc metrics show
+	cd "$(EDITION)/studies/robustness" && $(ON_CPU) dvc repro && dvc metrics show
+	cd "$(EDITION)/studies/attacks" && $(ON_CPU) dvc repro && dvc metrics show
 
 TRAINING_IMAGES ?= 100
 training: setup  ## [EDITION=imagenet]: train for robustness and on scenarios, and show the metrics; the sample draws its images
 	@case "$(EDITION)" in .) cd sample && python training_images.py --per-class $(TRAINING_IMAGES);; esac
-	cd "$(EDITION)/studies/training" && dvc repro && dvc metrics show
+	cd "$(EDITION)/studies/training" && $(ON_CPU) dvc repro && dvc metrics show
 
 remote: setup  ## URL=https://…: the address that finished sets are read from, in every edition
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
@@ -55,9 +58,8 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 	(cd $$folder && dvc remote modify origin url "$(URL)") || exit 1; done
 
 # files stay on one process, in the order that tests/conftest.py gives them
-# three processes share two cores, since many a test waits for a browser or a server; each computes on one thread; and
-# memory once taken is kept, which halves the time of a network on the CPU
-PYTEST := OMP_NUM_THREADS=1 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8000000000 pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+# three processes share two cores, since many a test waits for a browser or a server; each computes on one thread
+PYTEST := OMP_NUM_THREADS=1 $(KEEP_MEMORY) pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 25 minutes on two cores)
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run

@@ -134,7 +134,7 @@ def train(
 
 @dataclass(slots=True, eq=False)
 class _Stepping(Generic[Batch]):
-    """What steps need, and the number of those done, of `steps` in all."""
+    """A task with its optimizer and schedule, and the number of steps done, of `steps` in all."""
 
     task: Task[Batch]
     settings: Optimization
