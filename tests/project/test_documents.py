@@ -127,6 +127,7 @@ def test_every_other_block_is_checked(repository: Path) -> None:
         ("docs/robustness.md", "yaml"): 2,
         ("docs/training.md", "yaml"): 4,
         ("docs/contest.md", "yaml"): 2,
+        ("docs/contest.md", "python"): 1,
         ("docs/publish.md", "nginx"): 1,
         ("docs/formats.md", ""): 1,
     }

@@ -28,6 +28,7 @@ from cleanset.studies.contest.files import until
 from cleanset.studies.contest.model_defence import GroupReader, ModelDefence
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.standing import standing
+from tests.documents import blocks
 from tests.studies.contest.made import day
 from tests.studies.contest.on_disk import FIRST, OnDisk, digest, png
 from tests.studies.robustness.entries import entry
@@ -176,6 +177,25 @@ def test_a_command_sees_its_files_and_the_images(tmp_path: Path, images: Path, m
         print("a.png, bird"), print("b.png, abstain")
         """,
     )
+    assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
+
+
+def test_a_callable_takes_part_as_a_command(tmp_path: Path, repository: Path) -> None:
+    """By the page's program, with a network that sees birds in red."""
+    (program,) = blocks(repository, "python", "docs/contest.md")
+    command, folder = script(tmp_path, program)
+    (folder / "mine.py").write_text(
+        "import numpy as np\n"
+        "def network(pixels):\n"
+        "    assert pixels.shape == (1, 3, 224, 224) and pixels.dtype == np.float32\n"
+        "    logits = np.zeros((1, 1000))\n"
+        "    logits[0, 11] = 20 * pixels[0, 0].mean()\n"
+        "    return logits\n"
+    )
+    images = tmp_path / "images"
+    images.mkdir()
+    for name, color in {"a.png": (255, 0, 0), "b.png": (0, 0, 0)}.items():
+        (images / name).write_bytes(png(color))
     assert answers_of(command, folder, images, GROUPS, 60, "gold/wall") == ANSWERS
 
 
