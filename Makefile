@@ -60,7 +60,7 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # files stay on one process, in the order that tests/conftest.py gives them
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread
 PYTEST := OMP_NUM_THREADS=1 $(KEEP_MEMORY) pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
-test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 25 minutes on two cores)
+test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 45 minutes on two cores)
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run
 tests: setup
