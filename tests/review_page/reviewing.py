@@ -23,13 +23,15 @@ def serve(edition: Path, reviewer: str, *options: str, source: Path = SOURCE, in
     return Server(edition, "review", "--reviewer", reviewer, *options, source=source, installed=installed)
 
 
-def reviews(edition: Path, reviewer: str = "ada") -> dict[str, dict[str, Any]]:
-    """What lies on disk: the verdicts by class and image id, without their SHA-256."""
-    found: dict[str, dict[str, Any]] = {}
+def reviews(
+    edition: Path, reviewer: str = "ada", without: Sequence[str] = ("sha256",)
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """What lies on disk: the verdicts by class and image id, without some of their keys."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
     for path in sorted((edition / "reviews" / reviewer).glob("*.yaml")):
         for wnid, entries in yaml.safe_load(path.read_text()).items():
             found[wnid] = {
-                image_id: {key: value for key, value in entry.items() if key != "sha256"}
+                image_id: {key: value for key, value in entry.items() if key not in without}
                 for image_id, entry in entries.items()
             }
     return found

@@ -75,7 +75,7 @@ class BackgroundHints:
     def complete(self, image_ids: Iterable[str]) -> set[str]:
         """Those of these images to which no further hint will come: none while any of them is still to be measured."""
         image_ids = list(image_ids)
-        if not self._failed.union(self._measured).issuperset(image_ids):
+        if not all(each in self._measured or each in self._failed for each in image_ids):
             return set()
         return set(image_ids) if self._reading is None else self._lines.keys() & set(image_ids)
 
