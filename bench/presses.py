@@ -3,8 +3,8 @@
 Each class is reviewed with the fewest presses that the page offers: exceptions first, then one key for the rest.
 Whether the page guesses the reason of an exception depends on its hints, so that every replay is made without any, and
 with hints drawn at the recall that bench/hints.py measured on photographs. `without-browser` gives the same keys to the
-tab on the server, which takes a tenth of the time; a number of classes limits each replay to the first of
-them, a second number to one model or three.
+tab on the server, which takes a tenth of the time; a number limits each replay to N classes, drawn with a fixed seed, a
+second number to one model or three.
 """
 
 import json
@@ -60,6 +60,8 @@ RECALL = {
 FALSE = {"text": 7 / 284, "border": 2 / 300, "filter": 6 / 307, "collage": 6 / 321, "noise": 3 / 325}
 """By kind of hint: how many of the photographs without the flaw have it."""
 SEED = 20_11
+MAX_PRESSES = 100
+"""In a class; with more, the page takes none of them."""
 DRAW = "Control+ArrowRight"
 """Begins a box by moving its left edge."""
 
@@ -80,7 +82,10 @@ async (before) => { const { secondsShown, whole } = await import("/static/looks.
   while (!isDone()) await new Promise((wait) => setTimeout(wait, 5));
   const queued = document.querySelectorAll("#view [data-queued]").length;
   const early = Number(document.querySelector("#view").dataset.early ?? 0);
-  const isShown = () => (whole().length >= queued && secondsShown() >= early) || performance.now() - start > 20000;
+  const isOver = document.querySelector("#view").dataset.mode !== "class"; // a crop: it hides the cards
+  const isReady = () => !document.querySelector("#overlay [data-look]:not([data-ready])");
+  const isWhole = () => whole().length >= queued || performance.now() - start > 1000; // or some lie below
+  const isShown = () => (isOver ? isReady() : isWhole() && secondsShown() >= early);
   while (!isShown()) await new Promise((wait) => setTimeout(wait, 10)); }
 """
 """Wait until a key is answered and the images are on the screen."""
@@ -187,7 +192,8 @@ def published(imagenet: Edition) -> tuple[Mapping[str, pd.DataFrame], dict[str, 
 def make_edition(folder: Path, roles: Sequence[str], tables: Mapping[str, pd.DataFrame], classes: int) -> None:
     """The candidates as published; drawn images under their ids. The time for each image is 0: presses are counted."""
     folder.mkdir()
-    listed = sorted(set().union(*(tables[role]["class_index"].tolist() for role in roles)))[:classes]
+    listed = sorted(set().union(*(tables[role]["class_index"].tolist() for role in roles)))
+    listed = sorted(Random(SEED).sample(listed, min(classes, len(listed))))
     simulation.write_params(
         folder,
         dataset={"images": "data/raw/images.bin", "classes": [wnids()[index] for index in listed]},
@@ -348,21 +354,31 @@ class OnServer:
 
 def review_all(page: Reviewed, truth: Truth) -> Count:
     """Review every class with the fewest presses; an image that is not in `truth` is clean."""
-    count, wnid = Count(), ""
+    count, wnid, is_after_guess, before = Count(), "", False, 0
     while True:
         shown, cards_of_class = page.state()
         if not shown:
             return count
-        count.classes += shown != wnid
-        wnid = shown
+        if shown != wnid:
+            count.classes += 1
+            wnid, before = shown, count.presses.total()
+        elif count.presses.total() > before + MAX_PRESSES:
+            sys.exit(f"{wnid}: not settled after {MAX_PRESSES} presses")
         queued = [card for card in cards_of_class if card["queued"]]
-        for kind, key in next_presses(queued, truth, count):
+        presses = next_presses(queued, truth, count, is_after_guess)
+        for kind, key in presses:
             page.press(key)
             count.presses[kind] += kind != "mouse"
+        is_after_guess = presses[0][1].startswith(("Shift+Digit", "Shift+Click"))
 
 
-def next_presses(queued: Sequence[Mapping[str, Any]], truth: Truth, count: Count) -> list[tuple[str, str]]:
-    """The next keys with what they are for; `mouse` is what a person does with the mouse, or what is proposed."""
+def next_presses(
+    queued: Sequence[Mapping[str, Any]], truth: Truth, count: Count, is_after_guess: bool
+) -> list[tuple[str, str]]:
+    """The next keys with what they are for; `mouse` is what a person does with the mouse, or what is proposed.
+
+    `is_after_guess`: Shift with a reason's key would change the guess before.
+    """
     clean = Verdict("clean", None)
     flawed = [
         (card, truth.get(card["id"], clean)) for card in queued if truth.get(card["id"], clean).verdict != "clean"
@@ -379,10 +395,11 @@ def next_presses(queued: Sequence[Mapping[str, Any]], truth: Truth, count: Count
     count.rejected += 1
     is_guessed = card["reason"] == known.reason
     count.guessed += is_guessed
-    if card["focus"]:
+    if card["focus"] and not is_after_guess:
         return [("exception", f"Shift+Key{letter.upper()}")]
-    guess = ("exception", f"Shift+{digit_of(card)}")
-    return [guess] if is_guessed else [guess, ("reason", f"Shift+Key{letter.upper()}")]
+    if is_guessed:
+        return [("exception", f"Shift+{digit_of(card)}")]
+    return [("reason", digit_of(card)), ("exception", f"Shift+Key{letter.upper()}")]
 
 
 def focus_on(card: Mapping[str, Any]) -> list[tuple[str, str]]:

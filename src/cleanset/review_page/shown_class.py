@@ -39,7 +39,8 @@ class ShownClass:
     """The place of a tab in the classes, the draft of a verdict, and the history of verdicts.
 
     `ended`: nothing is asked any more, and no class is shown. `zoomed`: the image in focus is shown alone, whatever is
-    asked about it meanwhile. `pressed`: the number of the last key answered.
+    asked about it meanwhile. `pressed`: the number of the last key answered. `scrolled_at`: of the last one that left
+    images off the screen, so that the page scrolls to the one in focus.
     """
 
     def __init__(self, session: Session) -> None:
@@ -53,7 +54,7 @@ class ShownClass:
         self.mode: Mode = "class"
         self.ended = self.zoomed = False
         self._came_by_settling = False
-        self.pressed = 0
+        self.pressed = self.scrolled_at = 0
         self._screen = NO_SCREEN
 
     @property

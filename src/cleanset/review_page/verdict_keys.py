@@ -113,6 +113,7 @@ class VerdictKeys(ShownClass):
         self._check_not_meant_before()
         if card not in self.cursor.images():
             raise NotShownError
+        before = self.cursor.focus
         self.cursor.focus_card(card)
         assert self.cursor.focus is not None
         self._check_seen(seen)
@@ -120,6 +121,8 @@ class VerdictKeys(ShownClass):
         reason = self._screen.reason or self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
         self._save_draft()
+        if self.cursor.class_index == left and self.mode == "class" and before in self.cursor.asked():
+            self.cursor.focus = before  # a replacement would be scrolled to
         if self.mode != "note":
             self._last_guess = left, focus
             said = f"{self.notice.text} " if self.notice else ""
@@ -175,7 +178,10 @@ class VerdictKeys(ShownClass):
                 notes.pop((left, image_id), None)
         settled = f" {self.notice.text}" if self.notice else ""
         self.notice = Notice(rest_in_words(rest, shown) + settled, is_error=not rest.clean)
-        if self.cursor.class_index == left and self.cursor.focus in rest.clean:
+        unseen = rest.unseen + rest.late
+        if self.cursor.class_index == left and unseen:
+            self.cursor.focus, self.scrolled_at = unseen[0], self.pressed
+        elif self.cursor.class_index == left and self.cursor.focus in rest.clean:
             self.cursor.focus_next()
             self._ask_for_box()
 

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 MAX_EXAMPLES = 3
 MAX_SHORT_NAMED = 20
 _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
-_COLUMNS = {1: 1, 2: 2, 3: 3, 4: 2, 5: 3, 6: 3, 7: 4, 8: 4, 9: 5, 10: 5}
-"""By number of images. Up to ten are side by side without scrolling in a window of 1,280 x 800 pixels."""
+_SPARE_PLACES = 2
+"""Places left free for replacements, so that they come onto the screen without moving an image."""
+_MAX_COLUMNS = 5
+"""Two rows of five images are side by side without scrolling in a window of 1,280 x 800 pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,7 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "name": library.names[tab.cursor.class_index],
         "status": tab.cursor.status,
         "cards": shown,
-        "columns": _COLUMNS.get(len(shown), 3),
+        "layout": layout_of(len(shown) if tab.cursor.every else tab.cursor.first_count),
         "seconds_per_image": library.params.review.seconds_per_image,
         "min_pixels": MIN_PIXELS,
         "min_shown_seconds": MIN_SHOWN_SECONDS,
@@ -185,6 +187,15 @@ def _content(tab: Tab, shown: list[Card]) -> dict[str, Any]:
         "url_of": url_of,
         "tile_url_of": tile_url_of,
     }
+
+
+def layout_of(count: int) -> str:
+    """The style classes of a grid that was opened with `count` images: columns with places to spare, and captions."""
+    if count == 1:
+        return "columns-2 one-row"
+    if count > 2 * _MAX_COLUMNS:
+        return "columns-3 dense many"
+    return f"columns-{min(_MAX_COLUMNS, (count + _SPARE_PLACES + 1) // 2)} dense"
 
 
 def _beside(shown: Sequence[Card]) -> Card | None:

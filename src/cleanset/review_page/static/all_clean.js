@@ -17,9 +17,8 @@ function secondsLeft({ onScreen: ids }) {
   return here.reduce((left, id) => left + Math.max(0, needed() - (secondsOf(id) ?? 0)), 0);
 }
 
-const withSeconds = ({ onScreen: ids }) => ({
-  seconds: Object.fromEntries(ids.filter((id) => secondsOf(id) !== undefined).map((id) => [id, secondsOf(id)])),
-});
+// An image that has only just come has none yet.
+const withSeconds = ({ onScreen: ids }) => ({ seconds: Object.fromEntries(ids.map((id) => [id, secondsOf(id) ?? 0])) });
 
 // Carry the key out by `emit`, now or when its time has come; a second one meanwhile is the same.
 export function takeAll(key, emit) {

@@ -71,10 +71,11 @@ function countBelow() {
 
 // how far the cards of a class are scrolled, which every new rendering of the page would lose
 let scrolled = { wnid: null, top: 0 };
+const noteScroll = (cards) => (scrolled = { wnid: view().dataset.wnid, top: cards.scrollTop });
 addEventListener(
   "scroll",
   ({ target }) => {
-    if (target.id === "cards") scrolled = { wnid: view().dataset.wnid, top: target.scrollTop };
+    if (target.id === "cards") noteScroll(target);
     countBelow();
   },
   true,
@@ -115,6 +116,7 @@ addEventListener("dblclick", (event) => {
 // --- what the server shows ---------------------------------------------------------------------
 
 let focusBefore = null;
+let scrolledBefore = null;
 whenDrawn(() => {
   showViewer(document.querySelector("#overlay img[data-look]"));
   restoreRatio();
@@ -123,8 +125,12 @@ whenDrawn(() => {
   noteClass.begun = true;
   restoreScroll();
   const focus = document.querySelector("[data-card].focus");
-  if (focus && focus.dataset.card !== focusBefore) focus.scrollIntoView({ block: "nearest" });
-  focusBefore = focus?.dataset.card;
+  const { scrolledAt } = view().dataset;
+  if (focus && (focus.dataset.card !== focusBefore || scrolledAt !== scrolledBefore)) {
+    focus.scrollIntoView({ block: "nearest" });
+    noteScroll(focus.parentElement); // the event would come after the next drawing
+  }
+  [focusBefore, scrolledBefore] = [focus?.dataset.card, scrolledAt];
   document.querySelector("[data-tile].focus")?.scrollIntoView({ block: "nearest" });
   restoreFocus();
   countBelow();
