@@ -60,11 +60,11 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # files stay on one process, in the order that tests/conftest.py gives them
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread
 PYTEST := OMP_NUM_THREADS=1 $(KEEP_MEMORY) pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
-test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 45 minutes on two cores)
+test: lint tests  ## lint, type check, tests (12 minutes on two cores); with LONG=1 as CI runs them (28), with ALL=1 all (45)
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run
 tests: setup
-	MAKEFLAGS= $(PYTEST) $(if $(ALL),,--hypothesis-profile fast -m 'not long')
+	MAKEFLAGS= $(PYTEST) $(if $(ALL),,$(if $(LONG),-m 'not exhaustive',--hypothesis-profile fast -m 'not long and not exhaustive'))
 
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (under a minute)
 	$(PYTEST) --numprocesses 2 --fast

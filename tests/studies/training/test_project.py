@@ -11,7 +11,7 @@ from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.exhaustive
 
 VARY = "cd studies/training\ndvc exp run -S runs.standard.rate=0.01 train@standard"
 PLAN = "cd studies/training\ncleanset training plan recipes"
