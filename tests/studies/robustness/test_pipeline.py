@@ -204,7 +204,9 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
     }
 
 
-@pytest.mark.parametrize("family", [*(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES[:2]), "scenarios"])
+@pytest.mark.parametrize(
+    "family", [*(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES[:2]), "scenarios"]
+)
 def test_order_and_processes_change_no_pixel(studied: Checkout, family: str) -> None:
     study = Study(studied.folder / STUDY)
     files = files_of(study.edition, read_table(study.images, STUDY_IMAGES))
