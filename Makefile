@@ -47,9 +47,12 @@ robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's fin
 	cd "$(EDITION)/studies/attacks" && $(ON_CPU) dvc repro && dvc metrics show
 
 TRAINING_IMAGES ?= 100
+# each run computes on one processor, or on one GPU
+TRAINING_JOBS ?= $(if $(filter .,$(EDITION)),2,1)
 training: setup  ## [EDITION=imagenet]: train for robustness and on scenarios, and show the metrics; the sample draws its images
 	@case "$(EDITION)" in .) cd sample && python training_images.py --per-class $(TRAINING_IMAGES);; esac
-	cd "$(EDITION)/studies/training" && $(ON_CPU) dvc repro && dvc metrics show
+	cd "$(EDITION)/studies/training" && dvc repro data && dvc stage list --name-only | grep ^train@ \
+	| $(ON_CPU) xargs --max-args=1 --max-procs=$(TRAINING_JOBS) dvc repro --single-item && dvc repro && dvc metrics show
 
 remote: setup  ## URL=https://…: the address that finished sets are read from, in every edition
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }

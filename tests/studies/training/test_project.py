@@ -57,6 +57,16 @@ def test_runs_beside_each_other(checkout: Checkout, repository: Path) -> None:
     assert not list(study.runs.glob("*.partial"))
 
 
+def test_make_training_twice(checkout: Checkout) -> None:
+    """The runs beside each other; the second time nothing is left to do, and git sees no change."""
+    for _ in range(2):
+        done = shell(checkout, "make training TRAINING_IMAGES=6")
+        assert done.returncode == 0, done.stderr
+        assert "metrics/accuracy/random_background.json" in done.stdout
+        assert checkout.run("git", "status", "--porcelain").stdout == ""
+    assert "Running stage" not in done.stdout
+
+
 def test_a_plan(checkout: Checkout, repository: Path) -> None:
     """Finished runs are not measured; others are, and a budget stops what would start."""
     text = block(repository, PLAN)
