@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.studies.contest.days import after
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.judging import ControlImage
 from cleanset.studies.contest.report import as_json, as_table
@@ -206,6 +207,15 @@ def test_an_unpublished_list_decides(runs: list[Any], status: str, reasons: tupl
     files = contest(runs=runs, first=False, rules=rules(unpublished=LIST))
     assert (on(files, STAKED).status, on(files, STAKED).reasons) == (status, reasons)
     assert standing(files, day(STAKED)).notes == ()
+
+
+def test_who_is_found_eligible_after_it_was_settled_brings_no_share() -> None:
+    """Settled without a run over the unpublished list; the first one comes a day later."""
+    runs = [run({"x": "bicycle"}), hidden({"x": "bicycle"}, str(after(day(FINAL), 1)), 9)]
+    files = contest([submission("red", ["x"])], judged(["x"]), runs, first=False, rules=rules(unpublished=LIST))
+    for date in (FINAL, str(after(day(FINAL), 2))):
+        found = on(files, date)
+        assert (found.status, found.reasons, found.shares, found.settled) == ("broken", ("not_run",), {}, True)
 
 
 def test_an_unpublished_list_decides_a_win() -> None:
