@@ -92,7 +92,7 @@ def test_a_manifest_from_images(made: OnDisk, tmp_path: Path) -> None:
         ((*given[:4], "today", *images), "manifest: submitted: expected an instant in UTC such as"),
         ((*given, f"{folder}/manifest.yaml"), "manifest.yaml: not a PNG or JPEG; expected a PNG or JPEG"),
         ((*given, f"{folder}/c.png"), "c.png: no such file; expected a PNG or JPEG"),
-        ((*given[:2], "wall", *given[3:], *images), "manifest: target: String should match pattern"),
+        ((*given[:2], "wall", *given[3:], *images), "manifest: target: expected a match of"),
     ):
         done = cleanset(made, *arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
@@ -214,7 +214,7 @@ def test_links(link: str, made: OnDisk) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"images": [named("x.png", png((1, 0, 0))) | {"file": "../../x.png"}]}, "yaml: images.0.file: String"),
+        ({"images": [named("x.png", png((1, 0, 0))) | {"file": "../../x.png"}]}, "yaml: images.0.file: expected a"),
         ({"submitted": "2026-11-03T00:00:00Z"}, "manifest.yaml: submitted on 2026-11-03; expected 2026-11-02, as its"),
         ({"target": "gold/moat"}, "unknown target gold/moat"),
     ],
@@ -541,7 +541,7 @@ def test_the_entry_of_a_stake(made: OnDisk) -> None:
     assert made.digest() == digest(whole.encode())
     for names, batch, message in (
         (["gold/moat"], "first", "gold/moat: unknown defence; expected team/name of a folder in"),
-        (["gold/wall"], "The first", "stake: batch: String should match pattern"),
+        (["gold/wall"], "The first", "stake: batch: expected a match of"),
     ):
         with pytest.raises(CleansetError, match=message):
             stake_yaml(made.folder, batch, day("2026-11-02"), "board", names)

@@ -178,3 +178,9 @@ def test_an_image_that_has_changed_since(study: TrainingStudy) -> None:
     path.write_bytes((study.folder / "images" / "n01443537" / "01.jpg").read_bytes())
     with pytest.raises(CleansetError, match=r"00.jpg: SHA-256 .*, expected"):
         train.run(study, "one")
+
+
+def test_a_gpu_that_is_not_there() -> None:
+    number = torch.cuda.device_count()
+    with pytest.raises(CleansetError, match=rf"^params.yaml: device cuda:{number}: {number} CUDA devices found; exp"):
+        train.device_of(f"cuda:{number}")
