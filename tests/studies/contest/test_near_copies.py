@@ -55,6 +55,7 @@ COPIES = {
     "a level": (saved(changed(IMAGE, 1)), "differs by"),
     "jpeg": (saved(IMAGE, "JPEG", quality=60), "encoded anew as JPEG"),
     "low quality": (saved(IMAGE, "JPEG", quality=20, subsampling=2), "encoded anew as JPEG"),
+    "lowest quality": (saved(IMAGE, "JPEG", quality=1, subsampling=2), "encoded anew as JPEG"),
     "own tables": (saved(IMAGE, "JPEG", qtables=[list(range(9, 73))] * 2), "encoded anew as JPEG"),
     "png of a jpeg": (saved(opened(saved(IMAGE, "JPEG", quality=83, subsampling=1))), "encoded anew as JPEG"),
 }
