@@ -21,13 +21,14 @@ from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.consistency import check_submissions
 from cleanset.studies.contest.defending import run_defence
 from cleanset.studies.contest.digest_log import append
+from cleanset.studies.contest.digest_log import check as check_log
 from cleanset.studies.contest.folder_checks import manifest_entry
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.stake_entry import stake_yaml
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
 from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
-from tests.studies.contest.on_disk import CLEAN, FIRST, OnDisk, digest, named, png, stake_entry
+from tests.studies.contest.on_disk import CLEAN, FIRST, OnDisk, control_image, digest, named, png, stake_entry
 from tests.time_limits import at_most
 
 IMAGE = f"{FIRST}/images/x.png"
@@ -527,6 +528,28 @@ def test_a_log_of_digests(made: OnDisk) -> None:
     ):
         path.write_text(text)
         refused(made, f"board/log, {message}")
+
+
+def test_a_log_of_what_decides_whose_answers_count(made: OnDisk) -> None:
+    """Of the controls those that were answered by then, and their masks; others may be added at any time."""
+    control = control_image(made, answered="2026-11-08")
+    mask = made.path(f"judges/masks/{control}.png")
+    append(made.folder, read_contest(made.folder), day("2026-11-07"))
+    mask.write_bytes(png((255, 255, 255), (100, 100)))
+    append(made.folder, read_contest(made.folder), day("2026-11-08"))
+    controls = yaml.safe_load(made.path("judges/controls.yaml").read_text())["controls"]
+    new = {digest(b"new"): {"contains": {"bird": False, "bicycle": True}}}
+    message = "board/log, line 2: the files of 2026-11-08 have another digest today"
+    for changed, is_refused in ((controls | new, False), ({control: new[digest(b"new")]}, True), (controls, False)):
+        made.yaml("judges/controls.yaml", {"controls": changed})
+        if is_refused:
+            with pytest.raises(CleansetError, match=message):
+                append(made.folder, read_contest(made.folder), day("2026-11-20"))
+        else:
+            check_log(made.folder, read_contest(made.folder))
+    mask.write_bytes(png((255, 255, 255), (100, 99)))
+    with pytest.raises(CleansetError, match=message):
+        check_log(made.folder, read_contest(made.folder))
 
 
 def test_the_entry_of_a_stake(made: OnDisk) -> None:

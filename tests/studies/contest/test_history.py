@@ -8,11 +8,12 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.checking import run
 from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
-from tests.studies.contest.on_disk import FIRST, OnDisk
+from tests.studies.contest.on_disk import FIRST, OnDisk, control_image
 from tests.studies.contest.test_folders import refused
 
 
@@ -180,6 +181,51 @@ def test_an_entry_of_the_board_that_is_dated_back(made: OnDisk) -> None:
         made,
         "decisions.yaml: an entry of 2026-11-10, first committed on 2026-11-12 .*; expected a commit by 2026-11-11",
     )
+
+
+def another_content(made: OnDisk, control: str) -> str:
+    made.yaml("judges/controls.yaml", {"controls": {control: {"contains": {"bird": False, "bicycle": True}}}})
+    return "judges/controls.yaml"
+
+
+def another_mask(made: OnDisk, control: str) -> str:
+    image = Image.new("L", (100, 100))
+    image.putpixel((0, 0), 255)
+    image.save(made.path(f"judges/masks/{control}.png"))
+    return f"judges/masks/{control}.png"
+
+
+def no_mask(made: OnDisk, control: str) -> str:
+    made.path(f"judges/masks/{control}.png").unlink()
+    return f"judges/masks/{control}.png"
+
+
+@pytest.mark.parametrize("change", [another_content, another_mask, no_mask])
+@pytest.mark.parametrize("at", ["2026-11-08T23:59:59Z", "2026-11-09T00:00:00Z", "2026-12-20T12:00:00Z"])
+def test_a_control_stays_as_a_judge_has_first_answered_it(
+    at: str, change: Callable[[OnDisk, str], str], made: OnDisk
+) -> None:
+    """It decides whose answers count: one that is changed later would open settled shares again."""
+    control = control_image(made, answered="2026-11-08")
+    commit(made, "2026-11-02T12:00:00Z")
+    assert run(made.folder, None, None)
+    name = change(made, control)
+    message = rf"{name}: {control[:12]}… was changed after 2026-11-08, when a judge first answered this control; exp"
+    refused(made, message)
+    commit(made, at)
+    if at < "2026-11-09":
+        assert run(made.folder, None, None)
+    else:
+        refused(made, message)
+
+
+def test_a_control_that_is_committed_a_day_late(made: OnDisk) -> None:
+    """As answers may be."""
+    made.text(made.edition / "notes", "of the organizers")
+    commit(made, "2026-11-02T12:00:00Z")
+    control_image(made, answered="2026-11-08")
+    commit(made, "2026-11-09T12:00:00Z")
+    assert run(made.folder, None, None)
 
 
 def test_a_merge_that_takes_an_answer_away(made: OnDisk) -> None:

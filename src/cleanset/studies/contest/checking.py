@@ -19,6 +19,7 @@ from cleanset.studies.contest.folder_checks import (
     clean_pixels,
 )
 from cleanset.studies.contest.history import (
+    check_controls,
     check_entries,
     check_none_removed,
     check_submission_unchanged,
@@ -72,6 +73,7 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
             require_whole_history(contest)
             check_none_removed(contest, on or last_day(files))
             check_entries(contest)
+            check_controls(contest, files)
             signed = check_signatures(contest, files)
     _check_judges(files)
     digest_log.check(contest, files)
