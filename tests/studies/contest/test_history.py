@@ -286,6 +286,18 @@ def test_a_shallow_clone(made: OnDisk, tmp_path: Path) -> None:
     assert run(contest, None, None)
 
 
+def test_a_contest_that_is_not_in_git(made: OnDisk) -> None:
+    """Nobody may take the result for one that was compared with a history."""
+    not_asked = "git has no commit of this contest: what may have changed after its day was not looked for"
+    for path in (None, made.path(FIRST)):
+        assert not_asked in run(made.folder, path, None).splitlines()
+    git(made.edition, "init", "-q", date="2026-11-02T12:00:00Z")
+    assert not_asked in run(made.folder, None, None)
+    commit(made, "2026-11-02T12:00:00Z")
+    for path in (None, made.path(FIRST)):
+        assert "git" not in run(made.folder, path, None)
+
+
 def test_a_made_up_history_is_not_looked_at(made: OnDisk) -> None:
     """As of the sample, whose standing says so."""
     commit(made, "2026-12-20T12:00:00Z")

@@ -23,6 +23,7 @@ from cleanset.studies.contest.history import (
     check_entries,
     check_none_removed,
     check_submission_unchanged,
+    is_committed,
     require_whole_history,
 )
 from cleanset.studies.contest.judge_rule import JudgeRecords
@@ -50,7 +51,7 @@ def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
             clean, known = clean_pixels(_edition(contest)), _Known(contest, files)
             _check_one(contest, submission, files, clean, known, on)
             summary = f"{submission}: {len(submission.manifest.images)} images"
-            return "\n".join([summary, *_reported(contest, [submission], known)])
+            return "\n".join([summary, *_reported(contest, [submission], known), *_not_asked(contest, files)])
     raise CleansetError(
         f"{path}: neither a submission nor a defence of this contest; expected a folder with {MANIFEST_YAML} or "
         f"{DEFENCE_YAML}"
@@ -83,11 +84,18 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
     images = sum(len(each.manifest.images) for each in files.submissions)
     summary = f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images"
     if not files.submissions:
-        return "\n".join([summary, *signed])
+        return "\n".join([summary, *signed, *_not_asked(contest, files)])
     clean, known = clean_pixels(_edition(contest)), _Known(contest, files)
     for submission in sorted(files.submissions, key=str):
         _check_one(contest, submission, files, clean, known, on)
-    return "\n".join([summary, *signed, *_reported(contest, sorted(files.submissions, key=str), known)])
+    reported = _reported(contest, sorted(files.submissions, key=str), known)
+    return "\n".join([summary, *signed, *reported, *_not_asked(contest, files)])
+
+
+def _not_asked(contest: Path, files: ContestFiles) -> list[str]:
+    if files.rules.history == "made_up" or not files.defences or is_committed(contest):
+        return []
+    return ["git has no commit of this contest: what may have changed after its day was not looked for"]
 
 
 class _Known:

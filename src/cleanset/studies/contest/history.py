@@ -44,6 +44,11 @@ def require_whole_history(contest: Path) -> None:
         )
 
 
+def is_committed(contest: Path) -> bool:
+    """Whether git has any commit of the contest."""
+    return bool(git(contest, "log", "-1", "--format=%H", "--", "."))
+
+
 def check_submission_unchanged(folder: Path, submission: Submission, on: datetime.date) -> None:
     """Raise CleansetError for a submission that was committed after its day, or changed after its week.
 
