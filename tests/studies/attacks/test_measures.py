@@ -66,12 +66,12 @@ def test_intervals() -> None:
 @pytest.mark.parametrize(("is_error", "ends"), [(True, (0.6096657, 1)), (False, (0, 0.3903343))])
 def test_all_or_none_of_few_images_is_not_certain(is_error: bool, ends: tuple[float, float]) -> None:
     """Wilson's intervals of 6 and 0 of 6, as R's prop.test(6, 6, correct = FALSE) gives them."""
-    assert lines(RESULTS.assign(is_error=is_error))["success"] == (6, is_error, *map(pytest.approx, ends))
+    assert lines(RESULTS.assign(is_error=is_error))["success"] == pytest.approx((6, float(is_error), *ends))
 
 
 def test_a_share_of_one_image_has_an_interval_and_a_mean_has_none() -> None:
     found = lines(RESULTS.iloc[:1])
-    assert found["error"] == (1, 1, pytest.approx(0.2065493), 1)
+    assert found["error"] == pytest.approx((1, 1, 0.2065493, 1))
     assert found["queries"][1] == 10
     assert np.isnan(found["queries"][2:]).all()
 
