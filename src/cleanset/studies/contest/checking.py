@@ -118,6 +118,16 @@ class _Known:
         weeks = sorted({each.week for each in self._submissions if each.week < day})
         return [*self._always, *(one for week in weeks for one in self._of_week(week))]
 
+    def beside(self, submission: Submission) -> list[KnownImage]:
+        """The images of other teams that were submitted earlier in the same week."""
+        first, week = submission.manifest.submitted, submission.week
+        others = [
+            f"{each}/"
+            for each in self._submissions
+            if each.week == week and each.team != submission.team and each.manifest.submitted <= first
+        ]
+        return [one for one in self._of_week(week) if one.name.startswith(tuple(others))] if others else []
+
     def _of_week(self, week: datetime.date) -> list[KnownImage]:
         if week not in self._by_week:
             self._by_week[week] = known_images(
@@ -138,7 +148,8 @@ def _reported(contest: Path, submissions: Sequence[Submission], known: _Known) -
     found = []
     for each in submissions:
         for image in each.manifest.images:
-            near = lookalikes(contest / str(each) / IMAGES / image.file, known.before(each.day))[:1]
+            others = [*known.before(each.day), *known.beside(each)]
+            near = lookalikes(contest / str(each) / IMAGES / image.file, others)[:1]
             found += [f"for the board: {each}/{image.file} looks like {one}, PDQ distance {bits}" for bits, one in near]
     return found
 
