@@ -139,6 +139,17 @@ def test_copies_are_refused_and_lookalikes_reported(arrange: Any, where: str, ma
     assert run(made.folder, None, day("2026-11-14")).splitlines()[1] == line
 
 
+def test_a_lookalike_of_the_same_week_is_reported(made: OnDisk) -> None:
+    """Of another team's image that was submitted before: its images may have been seen before they are published."""
+    for name, image in (("red/2026-11-09-1", IMAGE), ("red/2026-11-09-2", drawn(2)), ("blue/2026-11-10-1", IMAGE)):
+        copy = changed(image, 2) if name.startswith("blue") else image
+        made.submit(f"submissions/{name}", {"x.png": saved(copy)})
+    made.submit("submissions/red/2026-11-11-1", {"x.png": saved(changed(drawn(2), 2))})  # of one's own
+    _, *lines, _ = run(made.folder, None, None).splitlines()
+    (line,) = lines
+    assert line.startswith("for the board: submissions/blue/2026-11-10-1/x.png looks like submissions/red/2026-11-09-1")
+
+
 def chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -158,6 +169,7 @@ SRGB = struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
     [
         (png((9, 9, 9)), None),
         (JPEG, None),
+        (with_chunk(b"acTL", struct.pack(">II", 1, 0)), "an animation"),  # one frame by its header
         (saved(IMAGE, "JPEG", progressive=True, restart_marker_rows=1), None),
         (saved(IMAGE, "JPEG", comment=b"\xff\xd9 no end"), None),
         (png((9, 9, 9)) + b"x", "1 bytes after the end of the image"),
