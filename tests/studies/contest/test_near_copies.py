@@ -160,6 +160,12 @@ def with_chunk(kind: bytes, data: bytes) -> bytes:
     return image[:33] + chunk(kind, data) + image[33:]
 
 
+def animation_of_one_frame() -> bytes:
+    """By its header: further frames may follow."""
+    image = with_chunk(b"acTL", struct.pack(">II", 1, 0))
+    return image[:53] + chunk(b"fcTL", struct.pack(">5I2H2B", 0, 30, 30, 0, 0, 1, 1, 0, 0)) + image[53:]
+
+
 JPEG = saved(IMAGE, "JPEG", quality=90)
 SRGB = struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
 
@@ -169,7 +175,7 @@ SRGB = struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
     [
         (png((9, 9, 9)), None),
         (JPEG, None),
-        (with_chunk(b"acTL", struct.pack(">II", 1, 0)), "an animation"),  # one frame by its header
+        (animation_of_one_frame(), "an animation"),
         (saved(IMAGE, "JPEG", progressive=True, restart_marker_rows=1), None),
         (saved(IMAGE, "JPEG", comment=b"\xff\xd9 no end"), None),
         (png((9, 9, 9)) + b"x", "1 bytes after the end of the image"),
