@@ -8,6 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
+import yaml
 from PIL import Image
 
 from cleanset.errors import CleansetError
@@ -183,6 +184,23 @@ def test_an_entry_of_the_board_that_is_dated_back(made: OnDisk) -> None:
     )
 
 
+def test_what_was_dated_back_may_be_dated_on_the_day_of_its_commit(made: OnDisk) -> None:
+    """As the message says; and an answer that was changed too late may be restored."""
+    commit(made, "2026-11-02T12:00:00Z")
+    name = f"answers/{JUDGES[0]}/2026-11-06.yaml"
+    before = made.path(name).read_text()
+    made.judge(JUDGES[0], "2026-11-06", {made.sha256: UNSURE | {"date": "2026-11-07"}})
+    decided = {"image": made.sha256, "date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "bird"}
+    made.yaml("board/decisions.yaml", [decided])
+    commit(made, "2026-11-12T00:00:00Z")
+    refused(made, f"{name}: what was committed on 2026-11-02 for 2026-11-07 is changed or removed")
+    made.path(name).write_text(before)
+    refused(made, "decisions.yaml: an entry of 2026-11-10, first committed on 2026-11-12")
+    made.yaml("board/decisions.yaml", [decided | {"date": "2026-11-12"}])
+    commit(made, "2026-11-12T12:00:00Z")
+    assert run(made.folder, None, None)
+
+
 def another_content(made: OnDisk, control: str) -> str:
     made.yaml("judges/controls.yaml", {"controls": {control: {"contains": {"bird": False, "bicycle": True}}}})
     return "judges/controls.yaml"
@@ -254,6 +272,45 @@ def test_a_merge_that_changes_a_submission(made: OnDisk) -> None:
     commit(made, "2026-11-09T12:00:00Z")
     for place in (None, FIRST):
         refused(made, "changed on 2026-11-09, after its publication on 2026-11-06; expected what was published", place)
+
+
+def merge(made: OnDisk, date: str, name: str, content: object) -> None:
+    """Merge a branch, with a file that neither branch has so."""
+    git(made.edition, "checkout", "-qb", f"other-{date[:10]}", date=date)
+    made.text(made.edition / f"notes of {date[:10]}", "of the other branch")
+    commit(made, date)
+    git(made.edition, "checkout", "-q", "-", date=date)
+    git(made.edition, "merge", "-q", "--no-ff", "--no-commit", f"other-{date[:10]}", date=date)
+    made.yaml(name, content)
+    commit(made, date)
+
+
+def test_what_only_a_merge_has_counts(made: OnDisk) -> None:
+    """An answer that it changed on its day stays, and so does a decision that it added."""
+    commit(made, "2026-11-02T12:00:00Z")
+    name = f"answers/{JUDGES[0]}/2026-11-06.yaml"
+    before = made.path(name).read_text()
+    merge(made, "2026-11-07T12:00:00Z", name, {"answers": {made.sha256: UNSURE | {"date": "2026-11-07"}}})
+    assert run(made.folder, None, None)
+    after = made.path(name).read_text()
+    made.path(name).write_text(before)
+    commit(made, "2026-11-09T12:00:00Z")
+    refused(made, f"{name}: what was committed on 2026-11-07 for 2026-11-07 is changed or removed")
+    made.path(name).write_text(after)
+    decided = {"image": made.sha256, "date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "bird"}
+    merge(made, "2026-11-10T12:00:00Z", "board/decisions.yaml", [decided])
+    assert run(made.folder, None, None)
+    made.path("board/decisions.yaml").unlink()
+    commit(made, "2026-11-12T12:00:00Z")
+    refused(made, r"board/decisions\.yaml: what was committed on 2026-11-10 for 2026-11-10 is changed or removed")
+
+
+def test_a_merge_that_corrects_a_submission_in_its_week(made: OnDisk) -> None:
+    commit(made, "2026-11-02T12:00:00Z")
+    content = yaml.safe_load(made.path(f"{FIRST}/manifest.yaml").read_text())
+    merge(made, "2026-11-03T12:00:00Z", f"{FIRST}/manifest.yaml", dict(sorted(content.items())))
+    for path in (None, made.path(FIRST)):
+        assert run(made.folder, path, None)
 
 
 def test_a_merge_of_what_was_committed_in_time(made: OnDisk) -> None:

@@ -110,7 +110,9 @@ def check_entries(contest: Path) -> None:
             for entry, date in sorted(entries.items()):
                 by_day = [each for each, _ in found if each.day <= date]
                 is_last_of_day = bool(by_day) and by_day[-1] is version
-                if entry not in current and (version.day > date or is_last_of_day):
+                # one that was committed later still never counted: it may be taken back
+                is_in_time = date < version.day <= after(date, COMMIT_DAYS)
+                if entry not in current and (is_in_time or is_last_of_day):
                     raise CleansetError(
                         f"{file}: what was committed on {version.day} for {date} is changed or removed "
                         f"({entry[:60]}…); expected it as it was on that day: git checkout it"
@@ -190,9 +192,11 @@ def _entries(path: str, content: bytes) -> dict[str, datetime.date]:
 def _versions(folder: Path, *paths: str) -> list[_Version]:
     """Every version of the files below some paths, in all commits up to now; of merges what they themselves changed."""
     log = git(
-        folder, "log", "--full-history", "-c", "--raw", "--no-renames", "--no-abbrev", "--relative",
-        f"--format={_MARK}%cI", "--", *paths,
+        folder, "log", "--full-history", "-c", "--raw", "--no-renames", "--no-abbrev", f"--format={_MARK}%cI",
+        "--", *paths,
     )  # fmt: skip
+    # not by --relative, which git ignores for merges
+    prefix = git(folder, "rev-parse", "--show-prefix") or ""
     found: list[_Version] = []
     at = datetime.datetime.min
     for line in (log or "").splitlines():
@@ -202,7 +206,7 @@ def _versions(folder: Path, *paths: str) -> list[_Version]:
             fields, _, path = line.partition("\t")
             # of a merge there is a mode and a digest of each parent; those of the result are the last ones
             *_, blob, _status = fields.split()
-            found.append(_Version(day_of(at), at, path, None if set(blob) == {"0"} else blob))
+            found.append(_Version(day_of(at), at, path.removeprefix(prefix), None if set(blob) == {"0"} else blob))
     return found
 
 
