@@ -144,7 +144,7 @@ def test_bfloat16(study: TrainingStudy) -> None:
     assert all(bool(each.isfinite().all()) for each in load_file(study.fold("one", FOLD).weights).values())
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_two_processes_share_each_batch(study: TrainingStudy) -> None:
     """The mean of the gradients of two halves is that of the whole batch, where nothing depends on the batch."""
     keys: dict[str, Any] = {"network": {"source": "timm", "name": "test_vit"}, "augmentation": "none", "test": None}
