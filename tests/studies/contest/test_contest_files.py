@@ -266,17 +266,32 @@ def test_parties_while_the_group_is_not_known(answers: list[WeekOfAnswers]) -> N
     assert standing(with_conflict(answers, "abstain", decision("x", "invalid")), LATER)
 
 
-def test_a_staked_defence_that_has_not_answered_yet() -> None:
-    """Its team may have asked it in secret, and decides before it is run."""
+@pytest.mark.parametrize("staked", [["gold/wall", "blue/roof"], ["gold/wall"]])
+def test_a_defence_that_has_not_answered_yet(staked: list[str]) -> None:
+    """Its team may have asked it in secret, and decides before it is run; a mistake would keep it from a stake, too."""
     for date, is_party in (("2026-11-10", True), ("2026-11-12", False)):
         files = with_conflict(
-            judged(["x"]), "abstain", decision("x", "invalid", date), date="2026-11-12",
-            stakes=[stake("gold/wall", "blue/roof")],
-        )  # fmt: skip
+            judged(["x"]), "abstain", decision("x", "invalid", date), date="2026-11-12", stakes=[stake(*staked)]
+        )
         if is_party:
             refused(files, IN_CONFLICT)
         else:
             assert standing(files, LATER)
+
+
+@pytest.mark.parametrize(("accepted", "is_party"), [("2026-11-10", True), ("2026-11-11", False), (None, False)])
+def test_a_command_that_cannot_be_run_yet(accepted: str | None, is_party: bool) -> None:
+    """Nobody is kept from deciding by a command that the board has not accepted."""
+    command = defence(**COMMAND)
+    given = [] if accepted is None else [Acceptance.model_validate({"defence": "blue/roof", "date": accepted})]
+    files = contest(
+        X, judged(["x"]), [run({"x": "bicycle"})], {"gold/wall": defence(), "blue/roof": command}, first=False,
+        decisions=[decision("x", "invalid")], accepted=given, rules=rules(board={"ada": {"conflicts": ["blue"]}}),
+    )  # fmt: skip
+    if is_party:
+        refused(files, IN_CONFLICT)
+    else:
+        assert standing(files, LATER)
 
 
 def test_a_quorum() -> None:
