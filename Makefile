@@ -47,9 +47,12 @@ robustness: setup  ## [EDITION=imagenet]: measure robustness on an edition's fin
 	cd "$(EDITION)/studies/attacks" && $(ON_CPU) dvc repro && dvc metrics show
 
 TRAINING_IMAGES ?= 100
+# each run computes on one processor, or on one GPU
+TRAINING_JOBS ?= $(if $(filter .,$(EDITION)),2,1)
 training: setup  ## [EDITION=imagenet]: train for robustness and on scenarios, and show the metrics; the sample draws its images
 	@case "$(EDITION)" in .) cd sample && python training_images.py --per-class $(TRAINING_IMAGES);; esac
-	cd "$(EDITION)/studies/training" && $(ON_CPU) dvc repro && dvc metrics show
+	cd "$(EDITION)/studies/training" && dvc repro data && dvc stage list --name-only | grep ^train@ \
+	| $(ON_CPU) xargs --max-args=1 --max-procs=$(TRAINING_JOBS) dvc repro --single-item && dvc repro && dvc metrics show
 
 remote: setup  ## URL=https://…: the address that finished sets are read from, in every edition
 	@test -n "$(URL)" || { echo 'say where they are: make remote URL=https://…'; exit 1; }
@@ -60,11 +63,11 @@ remote: setup  ## URL=https://…: the address that finished sets are read from,
 # files stay on one process, in the order that tests/conftest.py gives them
 # three processes share two cores, since many a test waits for a browser or a server; each computes on one thread
 PYTEST := OMP_NUM_THREADS=1 $(KEEP_MEMORY) pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
-test: lint tests  ## lint, type check, tests; with ALL=1 the long ones, too, as CI does (12 and 45 minutes on two cores)
+test: lint tests  ## lint, type check, tests (12 minutes on two cores); with LONG=1 as CI runs them (28), with ALL=1 all (45)
 
 # MAKEFLAGS: what the tests run of this file are no jobs of this run
 tests: setup
-	MAKEFLAGS= $(PYTEST) $(if $(ALL),,--hypothesis-profile fast -m 'not long')
+	MAKEFLAGS= $(PYTEST) $(if $(ALL),,$(if $(LONG),-m 'not exhaustive',--hypothesis-profile fast -m 'not long and not exhaustive'))
 
 test-fast: setup  ## the tests of rules, reviews, tables and reports: nothing built, no browser, no server (under a minute)
 	$(PYTEST) --numprocesses 2 --fast

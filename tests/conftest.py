@@ -43,7 +43,7 @@ NEEDS = {
 """By marker: the fixtures that bring what it stands for."""
 STUDIED = {"shown", "studied"}
 """The fixtures that compute the sample's study, which takes minutes, or take it from the checkout's cache."""
-COSTLY = (*NEEDS, "hostile")
+COSTLY = (*NEEDS, "exhaustive", "hostile")
 """The markers of all tests that `make test-fast` leaves out."""
 FIRST = (
     "project/test_guard.py", "real/test_real.py", "studies/robustness/test_pipeline.py", "published/test_replay.py",
@@ -136,7 +136,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if fixtures & having:
                 item.add_marker(name)
         if fixtures & STUDIED and not is_studied:
-            item.add_marker("long")
+            item.add_marker("exhaustive")
         if any(item.get_closest_marker(name) for name in COSTLY):
             costly.add(item.path)
 

@@ -53,7 +53,8 @@ def training_bar(text: str, is_shown: bool = True) -> Iterator[Callable[[int, in
     Its arguments are the number of finished steps and of all, epoch, loss, and images per second, which the bar shows
     beside the time left. Nothing is shown unless `is_shown`.
     """
-    with _bar(TextColumn("{task.fields[last]}"), is_shown=is_shown) as progress:
+    # one refresh a second: two trainings that share a terminal take turns in its last line, and both can be read
+    with _bar(TextColumn("{task.fields[last]}"), is_shown=is_shown, refresh_per_second=1) as progress:
         task = progress.add_task(text, total=None, last="")
 
         def move(step: int, steps: int, epoch: int, loss: float, rate: float) -> None:
@@ -63,7 +64,8 @@ def training_bar(text: str, is_shown: bool = True) -> Iterator[Callable[[int, in
         yield move
 
 
-def _bar(*more: ProgressColumn, is_shown: bool = True) -> Progress:
+def _bar(*more: ProgressColumn, is_shown: bool = True, refresh_per_second: float = 10) -> Progress:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn())
-    return Progress(*columns, console=console, disable=not (is_shown and console.is_terminal))
+    disable = not (is_shown and console.is_terminal)
+    return Progress(*columns, console=console, disable=disable, refresh_per_second=refresh_per_second)

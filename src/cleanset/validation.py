@@ -1,5 +1,6 @@
 """Short messages on one line: pydantic's problems, values, lists of names."""
 
+import re
 import reprlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +15,9 @@ MAX_VALUE = 80
 
 MAX_LIST = 400
 """Characters of a message with a list of known names: all corruptions and their groups fit."""
+
+_SHOULD = re.compile("^(Dictionary|List|Set|String|Tuple) should (have|match pattern)")
+"""The beginning of pydantic's messages about sizes and texts."""
 
 _repr = reprlib.Repr()
 _repr.maxstring = _repr.maxother = _repr.maxlong = 10 * MAX_VALUE
@@ -37,8 +41,12 @@ def first_problem(error: ValidationError) -> str:
         # pydantic puts "Value error, " before the text of a validator's ValueError
         what = first["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
         what = what.replace("a valid integer", "an integer").replace("a valid ", "a ")
-    # for a missing key, pydantic's input is the whole table around it
-    found = "" if isinstance(first["input"], dict) else f"; found {shown(first['input'])}"
+        what = _SHOULD.sub(lambda found: "expected a match of" if "match" in found[0] else "expected", what).replace(
+            " after validation", ""
+        )
+    # for a missing key, pydantic's input is the whole table around it; our own messages may have named the value
+    is_named = isinstance(first["input"], dict) or shown(first["input"]) in what
+    found = "" if is_named else f"; found {shown(first['input'])}"
     length = MAX_LIST if first["type"] == "value_error" else 2 * MAX_VALUE  # our own messages list what is known
     return f"{key + ': ' if key else ''}{cut(one_line(what), length)}{found}"
 

@@ -87,7 +87,7 @@ def write_edition(folder: Path, labels: dict[str, int]) -> None:
     (folder / "params.yaml").write_text(yaml.safe_dump(content))
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_one_that_the_list_is_of_comes_first(edition: Edition) -> None:
     done = cleanset("models", "--which", "timm", "--weights", "weights", "--json", cwd=edition.folder)
     assert (done.returncode, done.stderr) == (0, "")

@@ -22,7 +22,7 @@ def checkout(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Check
     return clone
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_only_the_new_model_and_the_joint_stages_run(checkout: Checkout) -> None:
     assert checkout.stages_run() == []
     before = {name: (checkout.folder / name).read_text() for name in ("params.yaml", "dvc.yaml")}

@@ -203,7 +203,7 @@ print(json.dumps({
 """
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_from_a_git_repository(published: Checkout, repository: Path, tmp_path: Path) -> None:
     """Far from any checkout; nothing of the repository but its address is known."""
     clone = published.clone(tmp_path / "published" / "cleanset")  # moved away below, while others use the first

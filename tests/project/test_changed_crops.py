@@ -56,7 +56,7 @@ def test_a_review_without_a_new_box_runs_no_model(pulled: Checkout) -> None:
     assert Edition(pulled.folder).crops.read_bytes() == before
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
     edition, image_id = Edition(pulled.folder), kept_whole(pulled)[0]
     index = read_table(edition.index, INDEX).set_index("image_id")
@@ -87,7 +87,7 @@ def test_a_new_box_runs_every_model(pulled: Checkout) -> None:
     assert kept.to_numpy().tolist() == expected
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_what_was_published_is_what_a_box_gives(pulled: Checkout, built: Checkout) -> None:
     """With the former reviews every output has its former bytes: nothing of a crop is left over."""
     pulled.run("git", "checkout", "--quiet", "--", "reviews")

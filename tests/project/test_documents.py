@@ -339,7 +339,9 @@ LONG_DEFENCES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["shattered", *(pytest.param(each, marks=pytest.mark.long) for each in LONG_DEFENCES)])
+@pytest.mark.parametrize(
+    "name", ["shattered", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in LONG_DEFENCES)]
+)
 def test_defences_and_honest_models(name: str, repository: Path, checkout: Checkout) -> None:
     """The row of the table is what the block gives, for each model in place of the one that it names."""
     shell(checkout, block(repository, ATTACK).replace("shattered", name))

@@ -105,17 +105,21 @@ def test_the_workflow_and_ci_call_make_test(repository: Path) -> None:
     workflow = yaml.safe_load(read(repository, ".github/workflows/test.yml"))
     steps = [step.get("run") for step in workflow["jobs"]["test"]["steps"]]
     assert steps[-2:] == ["make test ALL=1", "make test-ray test-generate"]
-    assert read(repository, ".ci/run").endswith("\nmake --jobs=2 test ALL=1\n")
+    assert read(repository, ".ci/run").endswith("\nmake --jobs=2 test LONG=1\n")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"), [((), "--hypothesis-profile fast -m 'not long'"), (("ALL=1",), "--no-loadscope-reorder")]
+    ("arguments", "expected"),
+    [
+        ((), "--hypothesis-profile fast -m 'not long and not exhaustive'"),
+        (("LONG=1",), "--no-loadscope-reorder -m 'not exhaustive'"),
+        (("ALL=1",), "--no-loadscope-reorder"),
+    ],
 )
 def test_make_test_leaves_out_the_long_ones(arguments: tuple[str, ...], expected: str, repository: Path) -> None:
     # a make that runs the tests hands its own ALL=1 on
-    environment = {
-        name: value for name, value in os.environ.items() if name not in {"ALL", "MAKEFLAGS", "MAKEOVERRIDES"}
-    }
+    handed_on = {"ALL", "LONG", "MAKEFLAGS", "MAKEOVERRIDES"}
+    environment = {name: value for name, value in os.environ.items() if name not in handed_on}
     done = subprocess.run(
         ["make", "--dry-run", "test", *arguments],
         cwd=repository, capture_output=True, text=True, check=True, env=environment,

@@ -248,7 +248,7 @@ def killed(tmp_path: Path) -> Killed:
     return kill
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_kill_9_in_every_stage_changes_nothing(
     small: Checkout, pristine: Checkout, killed: Killed, tmp_path: Path
 ) -> None:
@@ -288,7 +288,7 @@ def test_kill_9_while_the_sample_is_drawn(pristine: Checkout, killed: Killed, tm
     assert len((checkout.folder / "sample" / "truth.json").read_text().splitlines()) == 24 + 2
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_kill_9_of_a_whole_repro_changes_nothing(small: Checkout, pristine: Checkout, tmp_path: Path) -> None:
     """DVC and the stage are killed together, in the middle of scoring: when the first finished part lies there."""
     checkout = small_checkout(pristine, tmp_path / "cleanset", **INSTALLED)

@@ -187,7 +187,7 @@ def test_what_the_core_cannot_do_is_said(core: Environment) -> None:
     assert "Traceback" not in core.run("cleanset", "--help").stderr
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_beside_another_torch_and_timm(environment: Making, address: str, repository: Path) -> None:
     """And the lowest versions of all else that the core says it works with."""
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]

@@ -153,7 +153,7 @@ def test_it_is_a_run_of_the_published_edition(replayed: tuple[Checkout, str]) ->
     assert not {"versions", "code", "weights_sha256"} & set(record)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_verdict_changed_by_hand(replayed: tuple[Checkout, str]) -> None:
     """The surest tench is rejected: its class has another image, and the command fails."""
     clone, _ = replayed

@@ -62,7 +62,7 @@ def test_nothing_published_yet(clone: Cloning) -> None:
     assert "Checkout failed for following targets:\ndata/export/standard\n" in done.stderr
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_nothing_asks_for_it_unless_told_to(clone: Cloning, built: Checkout) -> None:
     """In a fresh clone dvc repro, status and metrics make no connection to the remote; dvc pull does."""
     connections = []

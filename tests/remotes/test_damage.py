@@ -79,7 +79,7 @@ def test_damaged_objects(web: Remote, objects: Objects, clone: Cloning, built: C
     assert whole(checkout, built)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_damaged_list_of_files_and_a_killed_pull(
     web: Remote, objects: Objects, clone: Cloning, built: Checkout
 ) -> None:

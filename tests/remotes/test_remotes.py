@@ -48,7 +48,7 @@ def fetched(checkout: Checkout, url: str, out: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[] if kind == "folder" else pytest.mark.long) for kind in SERVERS]
+    "kind", [pytest.param(kind, marks=[] if kind == "folder" else pytest.mark.exhaustive) for kind in SERVERS]
 )
 def test_pushed_by_one_and_pulled_by_another(kind: str, repository: Path, built: Checkout, tmp_path: Path) -> None:
     (tmp_path / "srv").mkdir()

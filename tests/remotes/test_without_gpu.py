@@ -77,7 +77,7 @@ def no_torch(tmp_path: Path) -> bool:
     return nothing and noted.read_text() == "-c\n"
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_changed_review(repository: Path, machine: Machine, built: Checkout, tmp_path: Path) -> None:
     """Only what depends on it runs: up to the first export, and once the archives are there, the rest.
 
@@ -134,7 +134,7 @@ def test_nothing_is_scored_where_nothing_can_be_pulled(
     assert no_torch(tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_two_machines(repository: Path, machine: Machine, built: Checkout, tmp_path: Path) -> None:
     """One pulls the sets, the other rebuilds them from its own archives and the scores."""
     one, other = machine("one"), machine("other")

@@ -153,7 +153,7 @@ REFUSED: dict[str, tuple[list[Json], str]] = {
     "no verdict": ([TEXT], "no verdict; choose one"),
     "nothing": ([], "no verdict; choose one"),
     "unknown verdict": ([choice("verdict", "fine")], "verdict: expected 'clean', 'crop', 'reject' or 'unsure'; found"),
-    "two verdicts": ([choice("verdict", "clean", "crop")], ", verdict: choices: List should have at most 1 item"),
+    "two verdicts": ([choice("verdict", "clean", "crop")], ", verdict: choices: expected at most 1 item"),
     "verdict twice": ([CLEAN, CROP], "two results of verdict; expected one: remove one of the two"),
     "no reason": ([choice("verdict", "reject")], "verdict reject without a reason"),
     "unknown reason": ([choice("verdict", "reject"), choice("reason", "ugly")], "reason: expected 'watermark'"),

@@ -40,7 +40,7 @@ def unreviewed(built: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Che
     return clone
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_committed_sets(repository: Path, built: Checkout, unreviewed: Checkout, visit: Open) -> None:
     meant = {path.name: reviews(repository, path.name) for path in (repository / "reviews").iterdir() if path.is_dir()}
     asked = {}

@@ -32,7 +32,7 @@ def done(repository: Path) -> subprocess.CompletedProcess[str]:
     return check_gpu(repository, *TINY, "--model", "test_byobnet", "--precisions", "bfloat16")
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_stored_scores_are_compared(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stderr
     rows = tables(done.stdout)["Stored scores in float64, on both devices"]
@@ -44,7 +44,7 @@ def test_stored_scores_are_compared(done: subprocess.CompletedProcess[str]) -> N
     )
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_rates_are_a_table(done: subprocess.CompletedProcess[str]) -> None:
     found = tables(done.stdout)
     decoding, rates = (next(rows for title, rows in found.items() if re.match(s, title)) for s in ("Dec", "test_byo"))
@@ -66,7 +66,7 @@ def test_the_rates_are_a_table(done: subprocess.CompletedProcess[str]) -> None:
     assert 0 < float(cells["largest difference from float64"][1]) < 0.1
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_time_spent_waiting_is_a_table(done: subprocess.CompletedProcess[str]) -> None:
     ((title, rows),) = [(title, rows) for title, rows in tables(done.stdout).items() if " x 76 changes " in title]
     assert title.startswith("test_byobnet on cpu, 1 images x 76 changes (")

@@ -76,7 +76,7 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_downloaded_once_then_no_connection_is_made(
     edition: Path, home: Path, serving: Serving, weights: dict[str, bytes], tmp_path: Path
 ) -> None:

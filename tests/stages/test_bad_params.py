@@ -48,7 +48,7 @@ class TestParams:
                 f"{BASE}{MODEL}select: {{candidates: 0}}\n",
             ),
             (
-                "score.device: String should match pattern '^(auto|cpu|cuda(:[0-9]{1,3})?)$'; found 'gpu'",
+                "score.device: expected a match of '^(auto|cpu|cuda(:[0-9]{1,3})?)$'; found 'gpu'",
                 f"{BASE}{MODEL}score: {{device: gpu}}\n",
             ),
             ("missing key dataset: add it, as in imagenet/params.yaml", f"root: .\n{MODEL}"),
@@ -57,9 +57,9 @@ class TestParams:
                 "add them, as in imagenet/params.yaml",
                 "dataset: {devkit: x}\nmodels: {standard: {}, other: {source: timm}}\n",
             ),
-            ("models: Dictionary should have at least 1 item after validation, not 0", f"{BASE}models: {{}}\n"),
+            ("models: expected at least 1 item, not 0", f"{BASE}models: {{}}\n"),
             (
-                "models.Standard.[key]: String should match pattern '^[a-z][a-z0-9_]*$'; found 'Standard'",
+                "models.Standard.[key]: expected a match of '^[a-z][a-z0-9_]*$'; found 'Standard'",
                 f"{BASE}models:\n  Standard: {{source: timm, name: resnet18}}\n",
             ),
             (
@@ -67,7 +67,7 @@ class TestParams:
                 f"{BASE}models:\n  standard: {{source: timm, name: resnet18, weights: w.pt}}\n",
             ),
             (
-                "models.standard.sha256: String should match pattern '^[0-9a-f]{64}$'; found 'abc'",
+                "models.standard.sha256: expected a match of '^[0-9a-f]{64}$'; found 'abc'",
                 f"{BASE}models:\n  standard: {{source: timm, name: resnet18, weights: w.pt, sha256: abc}}\n",
             ),
             (

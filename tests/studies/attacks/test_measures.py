@@ -56,23 +56,24 @@ def test_intervals() -> None:
     found = lines()
     for images, value, low, high in found.values():
         assert np.isnan(value) or images > 0
-        assert np.isnan(value) or low <= value <= high
+        assert np.isnan(low) or low <= value <= high
     assert found["success"][2] < 0.5 < found["success"][3]
-    assert found["linf"][2:] == (0.5, 0.5)
+    assert np.isnan(found["linf"][2:]).all()
     assert np.isnan(found["from_center"][2:]).all()
     assert repr(lines()) == repr(found)
 
 
-def test_the_interval_of_success_is_that_of_a_ratio() -> None:
-    """The successes and the correct ones vary together: with all correct ones beaten there is no interval."""
-    beaten = RESULTS.assign(is_error=True)
-    assert lines(beaten)["success"] == (6, 1, 1, 1)
+@pytest.mark.parametrize(("is_error", "ends"), [(True, (0.6096657, 1)), (False, (0, 0.3903343))])
+def test_all_or_none_of_few_images_is_not_certain(is_error: bool, ends: tuple[float, float]) -> None:
+    """Wilson's intervals of 6 and 0 of 6, as R's prop.test(6, 6, correct = FALSE) gives them."""
+    assert lines(RESULTS.assign(is_error=is_error))["success"] == pytest.approx((6, float(is_error), *ends))
 
 
-def test_one_image_has_no_interval() -> None:
-    _, value, low, high = lines(RESULTS.iloc[:1])["error"]
-    assert value == 1
-    assert np.isnan([low, high]).all()
+def test_a_share_of_one_image_has_an_interval_and_a_mean_has_none() -> None:
+    found = lines(RESULTS.iloc[:1])
+    assert found["error"] == pytest.approx((1, 1, 0.2065493, 1))
+    assert found["queries"][1] == 10
+    assert np.isnan(found["queries"][2:]).all()
 
 
 def test_every_column_is_described() -> None:

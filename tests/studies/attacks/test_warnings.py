@@ -171,7 +171,7 @@ def certain_network(seed: int, images: Sequence[Pixels]) -> nn.Module:
     return Scaled(network, 30 / float((top[:, 0] - top[:, 1]).median()))
 
 
-@pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("draws", [10, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_honest_models_have_none_in_many_draws(draws: int) -> None:
     """Of networks and images; half of the networks have confidences of which most round to 1 in float32."""
     pgd, spsa = Pgd("Linf", 4 / 255, 6, 1 / 255, True, 3, 12), Spsa(4 / 255, 3, 16, 1 / 255, 0.01, 1, 3)

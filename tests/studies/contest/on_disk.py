@@ -114,5 +114,16 @@ class OnDisk:
         self.text(path, json.dumps(content | {"answers": answers}))
 
 
+def control_image(made: OnDisk, answered: str, color: tuple[int, int, int] = (0, 90, 90)) -> str:
+    """A control image of a bird, with a mask, that a judge has answered on a day; its SHA-256."""
+    data = png(color)
+    for name, content in (("images/control.png", data), (f"masks/{digest(data)}.png", png((255, 255, 255)))):
+        made.path(f"judges/{name}").parent.mkdir(parents=True, exist_ok=True)
+        made.path(f"judges/{name}").write_bytes(content)
+    made.yaml("judges/controls.yaml", {"controls": {digest(data): {"contains": {"bird": True, "bicycle": False}}}})
+    made.judge(JUDGES[3], "2026-11-06", {digest(data): BIRD | {"date": answered}})
+    return digest(data)
+
+
 def stake_entry(**changed: object) -> dict[str, object]:
     return {"batch": "first", "date": "2026-11-02", "by": "board", "defences": ["gold/wall"]} | changed

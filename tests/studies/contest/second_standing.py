@@ -120,8 +120,8 @@ class Days:
         seen |= {one.verdict} & {"bird", "bicycle"}
         for group in seen or {"bird", "bicycle"}:
             against |= self.broken_by(sha256, group)
-        for name, stake in self.stakes.items():
-            if stake.date <= self.today and not any(sha256 in each.answers for each in self.runs(name)):
+        for name, defence in self.files.defences.items():
+            if defence.submitted <= self.today and not any(sha256 in each.answers for each in self.runs(name)):
                 against.add(name.split("/")[0])
         for member in one.members:
             entry = self.rules.board[member]

@@ -387,7 +387,30 @@ def test_what_does_not_run(change: object, message: str, tmp_path: Path) -> None
 def test_an_unknown_defence(tmp_path: Path) -> None:
     made = OnDisk(tmp_path)
     with pytest.raises(CleansetError, match="gold/moat: unknown defence; expected one of gold/wall"):
-        defend(made.folder, read_contest(made.folder), ["gold/moat"], day("2026-11-09"))
+        next(defend(made.folder, read_contest(made.folder), ["gold/wall", "gold/moat"], day("2026-11-09")))
+
+
+def test_a_defence_that_fails_keeps_no_other_from_being_run(tmp_path: Path) -> None:
+    made = OnDisk(tmp_path)
+    ready(made)
+    use_command(made)
+    for name in ("blue/unaccepted", "green/fails", "red/runs"):
+        code = "sys.exit(1)" if name == "green/fails" else COMMAND
+        text = f"import os, sys\n{code}"
+        made.text(made.path(f"defences/{name}/run.py"), text)
+        files = [{"path": "run.py", "sha256": digest(text.encode())}]
+        content = {"submitted": "2026-11-01", "open": False, "command": [sys.executable, "run.py"], "files": files}
+        made.yaml(f"defences/{name}/defence.yaml", content)
+    accepted = ("gold/wall", "green/fails", "red/runs")
+    made.yaml("board/accepted.yaml", [{"defence": name, "date": "2026-11-01"} for name in accepted])
+    found = read_contest(made.folder)
+    runs = defend(made.folder, found, sorted(found.defences), day("2026-11-09"))
+    assert [next(runs).parent.name for _ in range(2)] == ["wall", "runs"]
+    message = (
+        "blue/unaccepted: a command that the board has not accepted by 2026-11-09; .*; green/fails did not run eit"
+    )
+    with pytest.raises(CleansetError, match=message):
+        next(runs)
 
 
 def test_an_edition_without_the_classes(tmp_path: Path) -> None:

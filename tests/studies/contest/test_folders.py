@@ -21,13 +21,14 @@ from cleanset.studies.contest.checking import run
 from cleanset.studies.contest.consistency import check_submissions
 from cleanset.studies.contest.defending import run_defence
 from cleanset.studies.contest.digest_log import append
+from cleanset.studies.contest.digest_log import check as check_log
 from cleanset.studies.contest.folder_checks import manifest_entry
 from cleanset.studies.contest.reading import read_contest
 from cleanset.studies.contest.stake_entry import stake_yaml
 from cleanset.studies.contest.standing import standing
 from tests.documents import blocks
 from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
-from tests.studies.contest.on_disk import CLEAN, FIRST, OnDisk, digest, named, png, stake_entry
+from tests.studies.contest.on_disk import CLEAN, FIRST, OnDisk, control_image, digest, named, png, stake_entry
 from tests.time_limits import at_most
 
 IMAGE = f"{FIRST}/images/x.png"
@@ -50,8 +51,8 @@ def test_a_whole_contest(made: OnDisk) -> None:
     assert list(files.defences) == ["gold/wall"]
     assert [str(each) for each in files.submissions] == [FIRST]
     assert standing(files, day("2026-11-14")).defences[0].status == "broken"
-    assert run(made.folder, None, day("2026-11-14")) == "1 defences, 1 submissions with 1 images"
-    assert run(made.folder, made.path(FIRST), None) == f"{FIRST}: 1 images"
+    assert run(made.folder, None, day("2026-11-14")).splitlines()[0] == "1 defences, 1 submissions with 1 images"
+    assert run(made.folder, made.path(FIRST), None).splitlines()[0] == f"{FIRST}: 1 images"
     assert run(made.folder, made.path("defences/gold/wall"), None) == "gold/wall: 0 files as named"
 
 
@@ -62,7 +63,7 @@ def test_an_entry_for_a_manifest(kind: str, made: OnDisk) -> None:
     path.write_bytes(data)
     assert manifest_entry(path) == named(path.name, data)
     made.submit("submissions/blue/2026-11-09-1", {f"y.{kind.lower()}": data})
-    assert run(made.folder, None, None).endswith("2 submissions with 2 images")
+    assert run(made.folder, None, None).splitlines()[0].endswith("2 submissions with 2 images")
 
 
 def replace(made: OnDisk, data: bytes, **changed: object) -> None:
@@ -87,12 +88,12 @@ def test_a_manifest_from_images(made: OnDisk, tmp_path: Path) -> None:
     done = cleanset(made, *given, *images)
     assert (done.returncode, done.stderr) == (0, "")
     (folder / "manifest.yaml").write_text(done.stdout)
-    assert run(made.folder, folder, None) == "submissions/blue/2026-11-05-1: 2 images"
+    assert run(made.folder, folder, None).splitlines()[0] == "submissions/blue/2026-11-05-1: 2 images"
     for arguments, message in (
         ((*given[:4], "today", *images), "manifest: submitted: expected an instant in UTC such as"),
         ((*given, f"{folder}/manifest.yaml"), "manifest.yaml: not a PNG or JPEG; expected a PNG or JPEG"),
         ((*given, f"{folder}/c.png"), "c.png: no such file; expected a PNG or JPEG"),
-        ((*given[:2], "wall", *given[3:], *images), "manifest: target: String should match pattern"),
+        ((*given[:2], "wall", *given[3:], *images), "manifest: target: expected a match of"),
     ):
         done = cleanset(made, *arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
@@ -214,7 +215,7 @@ def test_links(link: str, made: OnDisk) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"images": [named("x.png", png((1, 0, 0))) | {"file": "../../x.png"}]}, "yaml: images.0.file: String"),
+        ({"images": [named("x.png", png((1, 0, 0))) | {"file": "../../x.png"}]}, "yaml: images.0.file: expected a"),
         ({"submitted": "2026-11-03T00:00:00Z"}, "manifest.yaml: submitted on 2026-11-03; expected 2026-11-02, as its"),
         ({"target": "gold/moat"}, "unknown target gold/moat"),
     ],
@@ -434,7 +435,7 @@ def cleanset(made: OnDisk, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_the_commands(made: OnDisk) -> None:
     done = cleanset(made, "check", "--on", "2026-11-14")
-    assert (done.returncode, done.stdout) == (0, "1 defences, 1 submissions with 1 images\n")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "1 defences, 1 submissions with 1 images")
     done = cleanset(made, "standing", "--on", "2026-11-14", "--json", "--write")
     found = json.loads(done.stdout)
     assert found == json.loads(made.path("results/standing.json").read_text())
@@ -529,6 +530,28 @@ def test_a_log_of_digests(made: OnDisk) -> None:
         refused(made, f"board/log, {message}")
 
 
+def test_a_log_of_what_decides_whose_answers_count(made: OnDisk) -> None:
+    """Of the controls those that were answered by then, and their masks; others may be added at any time."""
+    control = control_image(made, answered="2026-11-08")
+    mask = made.path(f"judges/masks/{control}.png")
+    append(made.folder, read_contest(made.folder), day("2026-11-07"))
+    mask.write_bytes(png((255, 255, 255), (100, 100)))
+    append(made.folder, read_contest(made.folder), day("2026-11-08"))
+    controls = yaml.safe_load(made.path("judges/controls.yaml").read_text())["controls"]
+    new = {digest(b"new"): {"contains": {"bird": False, "bicycle": True}}}
+    message = "board/log, line 2: the files of 2026-11-08 have another digest today"
+    for changed, is_refused in ((controls | new, False), ({control: new[digest(b"new")]}, True), (controls, False)):
+        made.yaml("judges/controls.yaml", {"controls": changed})
+        if is_refused:
+            with pytest.raises(CleansetError, match=message):
+                append(made.folder, read_contest(made.folder), day("2026-11-20"))
+        else:
+            check_log(made.folder, read_contest(made.folder))
+    mask.write_bytes(png((255, 255, 255), (100, 99)))
+    with pytest.raises(CleansetError, match=message):
+        check_log(made.folder, read_contest(made.folder))
+
+
 def test_the_entry_of_a_stake(made: OnDisk) -> None:
     """It is read as it is printed; only of defences whose files are as named."""
     with_files(made, {"run.py": "print()"})
@@ -541,7 +564,7 @@ def test_the_entry_of_a_stake(made: OnDisk) -> None:
     assert made.digest() == digest(whole.encode())
     for names, batch, message in (
         (["gold/moat"], "first", "gold/moat: unknown defence; expected team/name of a folder in"),
-        (["gold/wall"], "The first", "stake: batch: String should match pattern"),
+        (["gold/wall"], "The first", "stake: batch: expected a match of"),
     ):
         with pytest.raises(CleansetError, match=message):
             stake_yaml(made.folder, batch, day("2026-11-02"), "board", names)

@@ -8,11 +8,13 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
+import yaml
+from PIL import Image
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.checking import run
 from tests.studies.contest.made import BIRD, JUDGES, UNSURE, day
-from tests.studies.contest.on_disk import FIRST, OnDisk
+from tests.studies.contest.on_disk import FIRST, OnDisk, control_image
 from tests.studies.contest.test_folders import refused
 
 
@@ -182,6 +184,68 @@ def test_an_entry_of_the_board_that_is_dated_back(made: OnDisk) -> None:
     )
 
 
+def test_what_was_dated_back_may_be_dated_on_the_day_of_its_commit(made: OnDisk) -> None:
+    """As the message says; and an answer that was changed too late may be restored."""
+    commit(made, "2026-11-02T12:00:00Z")
+    name = f"answers/{JUDGES[0]}/2026-11-06.yaml"
+    before = made.path(name).read_text()
+    made.judge(JUDGES[0], "2026-11-06", {made.sha256: UNSURE | {"date": "2026-11-07"}})
+    decided = {"image": made.sha256, "date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "bird"}
+    made.yaml("board/decisions.yaml", [decided])
+    commit(made, "2026-11-12T00:00:00Z")
+    refused(made, f"{name}: what was committed on 2026-11-02 for 2026-11-07 is changed or removed")
+    made.path(name).write_text(before)
+    refused(made, "decisions.yaml: an entry of 2026-11-10, first committed on 2026-11-12")
+    made.yaml("board/decisions.yaml", [decided | {"date": "2026-11-12"}])
+    commit(made, "2026-11-12T12:00:00Z")
+    assert run(made.folder, None, None)
+
+
+def another_content(made: OnDisk, control: str) -> str:
+    made.yaml("judges/controls.yaml", {"controls": {control: {"contains": {"bird": False, "bicycle": True}}}})
+    return "judges/controls.yaml"
+
+
+def another_mask(made: OnDisk, control: str) -> str:
+    image = Image.new("L", (100, 100))
+    image.putpixel((0, 0), 255)
+    image.save(made.path(f"judges/masks/{control}.png"))
+    return f"judges/masks/{control}.png"
+
+
+def no_mask(made: OnDisk, control: str) -> str:
+    made.path(f"judges/masks/{control}.png").unlink()
+    return f"judges/masks/{control}.png"
+
+
+@pytest.mark.parametrize("change", [another_content, another_mask, no_mask])
+@pytest.mark.parametrize("at", ["2026-11-08T23:59:59Z", "2026-11-09T00:00:00Z", "2026-12-20T12:00:00Z"])
+def test_a_control_stays_as_a_judge_has_first_answered_it(
+    at: str, change: Callable[[OnDisk, str], str], made: OnDisk
+) -> None:
+    """It decides whose answers count: one that is changed later would open settled shares again."""
+    control = control_image(made, answered="2026-11-08")
+    commit(made, "2026-11-02T12:00:00Z")
+    assert run(made.folder, None, None)
+    name = change(made, control)
+    message = rf"{name}: {control[:12]}… was changed after 2026-11-08, when a judge first answered this control; exp"
+    refused(made, message)
+    commit(made, at)
+    if at < "2026-11-09":
+        assert run(made.folder, None, None)
+    else:
+        refused(made, message)
+
+
+def test_a_control_that_is_committed_a_day_late(made: OnDisk) -> None:
+    """As answers may be."""
+    made.text(made.edition / "notes", "of the organizers")
+    commit(made, "2026-11-02T12:00:00Z")
+    control_image(made, answered="2026-11-08")
+    commit(made, "2026-11-09T12:00:00Z")
+    assert run(made.folder, None, None)
+
+
 def test_a_merge_that_takes_an_answer_away(made: OnDisk) -> None:
     """The commit that has it is on the branch that was merged, and the merge keeps nothing of it."""
     commit(made, "2026-11-02T12:00:00Z")
@@ -208,6 +272,45 @@ def test_a_merge_that_changes_a_submission(made: OnDisk) -> None:
     commit(made, "2026-11-09T12:00:00Z")
     for place in (None, FIRST):
         refused(made, "changed on 2026-11-09, after its publication on 2026-11-06; expected what was published", place)
+
+
+def merge(made: OnDisk, date: str, name: str, content: object) -> None:
+    """Merge a branch, with a file that neither branch has so."""
+    git(made.edition, "checkout", "-qb", f"other-{date[:10]}", date=date)
+    made.text(made.edition / f"notes of {date[:10]}", "of the other branch")
+    commit(made, date)
+    git(made.edition, "checkout", "-q", "-", date=date)
+    git(made.edition, "merge", "-q", "--no-ff", "--no-commit", f"other-{date[:10]}", date=date)
+    made.yaml(name, content)
+    commit(made, date)
+
+
+def test_what_only_a_merge_has_counts(made: OnDisk) -> None:
+    """An answer that it changed on its day stays, and so does a decision that it added."""
+    commit(made, "2026-11-02T12:00:00Z")
+    name = f"answers/{JUDGES[0]}/2026-11-06.yaml"
+    before = made.path(name).read_text()
+    merge(made, "2026-11-07T12:00:00Z", name, {"answers": {made.sha256: UNSURE | {"date": "2026-11-07"}}})
+    assert run(made.folder, None, None)
+    after = made.path(name).read_text()
+    made.path(name).write_text(before)
+    commit(made, "2026-11-09T12:00:00Z")
+    refused(made, f"{name}: what was committed on 2026-11-07 for 2026-11-07 is changed or removed")
+    made.path(name).write_text(after)
+    decided = {"image": made.sha256, "date": "2026-11-10", "reason": "no bird", "members": ["ada"], "verdict": "bird"}
+    merge(made, "2026-11-10T12:00:00Z", "board/decisions.yaml", [decided])
+    assert run(made.folder, None, None)
+    made.path("board/decisions.yaml").unlink()
+    commit(made, "2026-11-12T12:00:00Z")
+    refused(made, r"board/decisions\.yaml: what was committed on 2026-11-10 for 2026-11-10 is changed or removed")
+
+
+def test_a_merge_that_corrects_a_submission_in_its_week(made: OnDisk) -> None:
+    commit(made, "2026-11-02T12:00:00Z")
+    content = yaml.safe_load(made.path(f"{FIRST}/manifest.yaml").read_text())
+    merge(made, "2026-11-03T12:00:00Z", f"{FIRST}/manifest.yaml", dict(sorted(content.items())))
+    for path in (None, made.path(FIRST)):
+        assert run(made.folder, path, None)
 
 
 def test_a_merge_of_what_was_committed_in_time(made: OnDisk) -> None:
@@ -238,6 +341,18 @@ def test_a_shallow_clone(made: OnDisk, tmp_path: Path) -> None:
             run(contest, path, None)
     git(shallow, "fetch", "-q", "--unshallow", date="2026-11-09T12:00:00Z")
     assert run(contest, None, None)
+
+
+def test_a_contest_that_is_not_in_git(made: OnDisk) -> None:
+    """Nobody may take the result for one that was compared with a history."""
+    not_asked = "git has no commit of this contest: what may have changed after its day was not looked for"
+    for path in (None, made.path(FIRST)):
+        assert not_asked in run(made.folder, path, None).splitlines()
+    git(made.edition, "init", "-q", date="2026-11-02T12:00:00Z")
+    assert not_asked in run(made.folder, None, None)
+    commit(made, "2026-11-02T12:00:00Z")
+    for path in (None, made.path(FIRST)):
+        assert "git" not in run(made.folder, path, None)
 
 
 def test_a_made_up_history_is_not_looked_at(made: OnDisk) -> None:

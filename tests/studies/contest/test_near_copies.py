@@ -55,6 +55,7 @@ COPIES = {
     "a level": (saved(changed(IMAGE, 1)), "differs by"),
     "jpeg": (saved(IMAGE, "JPEG", quality=60), "encoded anew as JPEG"),
     "low quality": (saved(IMAGE, "JPEG", quality=20, subsampling=2), "encoded anew as JPEG"),
+    "lowest quality": (saved(IMAGE, "JPEG", quality=1, subsampling=2), "encoded anew as JPEG"),
     "own tables": (saved(IMAGE, "JPEG", qtables=[list(range(9, 73))] * 2), "encoded anew as JPEG"),
     "png of a jpeg": (saved(opened(saved(IMAGE, "JPEG", quality=83, subsampling=1))), "encoded anew as JPEG"),
 }
@@ -132,10 +133,21 @@ def test_copies_are_refused_and_lookalikes_reported(arrange: Any, where: str, ma
                 run(made.folder, path, None)
         made.path(f"{SECOND}/images/{name}").unlink()
     made.submit(SECOND, {"x.png": NEW["mirrored"]})
-    summary, line = run(made.folder, made.path(SECOND), None).splitlines()
+    summary, line, _ = run(made.folder, made.path(SECOND), None).splitlines()
     assert summary == f"{SECOND}: 1 images"
     assert line.startswith(f"for the board: {SECOND}/x.png looks like ")
     assert run(made.folder, None, day("2026-11-14")).splitlines()[1] == line
+
+
+def test_a_lookalike_of_the_same_week_is_reported(made: OnDisk) -> None:
+    """Of another team's image that was submitted before: its images may have been seen before they are published."""
+    for name, image in (("red/2026-11-09-1", IMAGE), ("red/2026-11-09-2", drawn(2)), ("blue/2026-11-10-1", IMAGE)):
+        copy = changed(image, 2) if name.startswith("blue") else image
+        made.submit(f"submissions/{name}", {"x.png": saved(copy)})
+    made.submit("submissions/red/2026-11-11-1", {"x.png": saved(changed(drawn(2), 2))})  # of one's own
+    _, *lines, _ = run(made.folder, None, None).splitlines()
+    (line,) = lines
+    assert line.startswith("for the board: submissions/blue/2026-11-10-1/x.png looks like submissions/red/2026-11-09-1")
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
@@ -148,6 +160,12 @@ def with_chunk(kind: bytes, data: bytes) -> bytes:
     return image[:33] + chunk(kind, data) + image[33:]
 
 
+def animation_of_one_frame() -> bytes:
+    """By its header: further frames may follow."""
+    image = with_chunk(b"acTL", struct.pack(">II", 1, 0))
+    return image[:53] + chunk(b"fcTL", struct.pack(">5I2H2B", 0, 30, 30, 0, 0, 1, 1, 0, 0)) + image[53:]
+
+
 JPEG = saved(IMAGE, "JPEG", quality=90)
 SRGB = struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
 
@@ -157,6 +175,7 @@ SRGB = struct.pack(">8I", 31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
     [
         (png((9, 9, 9)), None),
         (JPEG, None),
+        (animation_of_one_frame(), "an animation"),
         (saved(IMAGE, "JPEG", progressive=True, restart_marker_rows=1), None),
         (saved(IMAGE, "JPEG", comment=b"\xff\xd9 no end"), None),
         (png((9, 9, 9)) + b"x", "1 bytes after the end of the image"),
@@ -177,7 +196,7 @@ def test_what_a_viewer_shows_otherwise(data: bytes, found: str | None, made: OnD
     made.submit(SECOND, {name: data})
     if found is None:
         assert problem_beside_pixels(data) is None
-        assert run(made.folder, made.path(SECOND), None) == f"{SECOND}: 1 images"
+        assert run(made.folder, made.path(SECOND), None).splitlines()[0] == f"{SECOND}: 1 images"
     else:
         with pytest.raises(
             CleansetError, match=rf"{name}: .*{found}.*; expected nothing but its pixels: save them alone"

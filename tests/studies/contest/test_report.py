@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from cleanset.studies.contest.report import as_table
+from cleanset.studies.contest.report import as_text
 from cleanset.studies.contest.standing import standing
 from tests.studies.contest.made import FINAL, UNSURE, WON, contest, day, decision, judged, run, submission
 
@@ -12,7 +12,7 @@ from tests.studies.contest.made import FINAL, UNSURE, WON, contest, day, decisio
 def printed(files: object, date: str) -> list[str]:
     """The lines of a standing, without the spaces at their ends."""
     console = Console(file=io.StringIO(), width=80)
-    console.print(as_table(standing(files, day(date))))  # type: ignore[arg-type]
+    console.print(as_text(standing(files, day(date))))  # type: ignore[arg-type]
     return [line.rstrip() for line in console.file.getvalue().splitlines() if line.strip()]  # type: ignore[attr-defined]
 
 
@@ -23,9 +23,8 @@ def test_broken() -> None:
         " ─────────────────────────────────────────────────",
         "  gold/wall   broken   staked 2026-11-02   red 1",
         "                       broken 2026-11-06",
-        "No unpublished list decides who is eligible: a",
-        "defence that knows the published images by heart",
-        "is, too.",
+        "No unpublished list decides who is eligible: a defence that knows the published",
+        "images by heart is, too.",
     ]
 
 

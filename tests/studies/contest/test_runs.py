@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cleanset.studies.contest.runs import DefenceRun, coverage_steps, points
+from cleanset.studies.contest.runs import DefenceRun, EligibilityFigures, coverage_steps, points
 from cleanset.validation import first_problem
 from tests.properties import examples
 
@@ -74,3 +74,12 @@ def test_steps_that_cannot_be(coverage: list[list[int]], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         DefenceRun.model_validate(content | {"coverage": coverage})
     assert re.search(message, first_problem(caught.value))
+
+
+@pytest.mark.parametrize("figures", [(10, 11, 0, 0), (10, 9, 2, 0), (10, 8, 1, 2)])
+def test_figures_that_cannot_be(figures: tuple[int, int, int, int]) -> None:
+    """More answers than images, or more mistakes among the surest than in all."""
+    names = ("images", "correct", "mistakes", "mistakes_at_80")
+    with pytest.raises(ValidationError) as caught:
+        EligibilityFigures.model_validate(dict(zip(names, figures, strict=True)))
+    assert f"of {figures[0]} images; expected no more than there are" in first_problem(caught.value)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from cleanset.errors import CleansetError
+from cleanset.studies.contest.days import after
 from cleanset.studies.contest.files import ContestFiles
 from cleanset.studies.contest.judging import ControlImage
-from cleanset.studies.contest.report import as_json, as_table
+from cleanset.studies.contest.report import as_json, as_table, notes_below
 from cleanset.studies.contest.runs import UnpublishedFigures
 from cleanset.studies.contest.standing import DefenceStanding, history, standing
 from tests.studies.contest.made import (
@@ -208,6 +209,15 @@ def test_an_unpublished_list_decides(runs: list[Any], status: str, reasons: tupl
     assert standing(files, day(STAKED)).notes == ()
 
 
+def test_who_is_found_eligible_after_it_was_settled_brings_no_share() -> None:
+    """Settled without a run over the unpublished list; the first one comes a day later."""
+    runs = [run({"x": "bicycle"}), hidden({"x": "bicycle"}, str(after(day(FINAL), 1)), 9)]
+    files = contest([submission("red", ["x"])], judged(["x"]), runs, first=False, rules=rules(unpublished=LIST))
+    for date in (FINAL, str(after(day(FINAL), 2))):
+        found = on(files, date)
+        assert (found.status, found.reasons, found.shares, found.settled) == ("broken", ("not_run",), {}, True)
+
+
 def test_an_unpublished_list_decides_a_win() -> None:
     first = hidden({}, "2026-11-01", 9)
     for last, status in (
@@ -223,7 +233,7 @@ def test_what_is_not_checked_is_said_in_every_standing() -> None:
         assert len(found.notes) == count
         assert found.notes[0].startswith("No unpublished list decides who is eligible")
         assert found.notes[1].startswith("The history of this contest is made up")
-        assert all(note in as_json(found) and note in str(as_table(found).caption) for note in found.notes)
+        assert all(note in as_json(found) and note in notes_below(found) for note in found.notes)
     assert standing(files, day(FINAL)).notes[2].endswith("whatever the machine has: gold/wall.")
 
 
@@ -263,7 +273,7 @@ def test_judges_whose_controls_are_bad_are_left_out(files: ContestFiles, problem
     state = found.images[sha("x")]
     assert (state.stage, state.judges) == (("final", 3) if problem is None else ("open", 2))
     if problem is not None:
-        assert f"Judge {JUDGES[0]} is left out: {problem}." in str(as_table(found).caption)
+        assert f"Judge {JUDGES[0]} is left out: {problem}." in notes_below(found)
         assert problem in as_json(found)
 
 

@@ -438,7 +438,7 @@ def test_processes_and_order_change_no_byte(edition: Edition, monkeypatch: pytes
         assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("images", ["union", "own"])
+@pytest.mark.parametrize("images", ["union", pytest.param("own", marks=pytest.mark.exhaustive)])
 def test_the_images_are_made_once_for_all_stages(
     edition: Edition, monkeypatch: pytest.MonkeyPatch, images: str
 ) -> None:
@@ -533,7 +533,7 @@ def test_shards_of_other_code_are_not_continued(tmp_path: Path, monkeypatch: pyt
     assert target.label({"role": "standard"}) != before
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_killed_stage_goes_on_where_it_was(edition: Edition, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was finished is not computed again, and the answers are the same bytes."""
     study, whole = Study(edition.folder / "studies" / "killed"), study_of(edition)

@@ -42,6 +42,16 @@ MEASURED = (*ROLES, "trained_standard", "trained_adversarial", "trained_augmix")
 """The edition's models and the further ones, in the order of the pages' columns."""
 
 
+@pytest.mark.long
+def test_a_few_stages_are_the_committed_ones(built: Checkout, tmp_path: Path) -> None:
+    """From nothing, without the others: each changes no byte of the locks."""
+    clone = built.clone_with_data(tmp_path / "cleanset").with_environment()
+    for project, stages in ((STUDY, ("images", "scenarios@standard")), (ATTACKS, ("attacks@spatial_grid-standard",))):
+        ran = clone.run("dvc", "repro", "--single-item", *stages, cwd=project).stdout
+        assert [stage for stage in stages if f"Running stage '{stage}'" in ran] == list(stages)
+    assert clone.run("git", "status", "--porcelain").stdout == ""
+
+
 @pytest.fixture(scope="module")
 def shown(built: Checkout, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkout, str]:
     """A clone in which README's line has run, and what they printed.
@@ -194,7 +204,9 @@ def changes(studied: Checkout) -> dict[str, tuple[Change, list[tuple[str, int]]]
     }
 
 
-@pytest.mark.parametrize("family", [*(pytest.param(name, marks=pytest.mark.long) for name in NAMES[:2]), "scenarios"])
+@pytest.mark.parametrize(
+    "family", [*(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES[:2]), "scenarios"]
+)
 def test_order_and_processes_change_no_pixel(studied: Checkout, family: str) -> None:
     study = Study(studied.folder / STUDY)
     files = files_of(study.edition, read_table(study.images, STUDY_IMAGES))

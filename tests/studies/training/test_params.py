@@ -57,7 +57,7 @@ def test_a_key_goes_before_the_protocol() -> None:
         ({"recipe": "noise"}, "gaussian noise amounts to the test corruptions gaussian_noise, shot_noise"),
         ({"recipe": "augmix", "augmix": {"all_ops": True}}, "Brightness amounts to the test corruption brightness"),
         ({"scenario": "image_brightness"}, "image_brightness amounts to the test corruption brightness"),
-        ({"scenario": "indoors"}, "unknown scenario 'indoors'; expected one of original, blur_background"),
+        ({"scenario": "indoors"}, "'indoors'; expected one of original, blur_background.*, generated_background$"),
         ({"steps": 5}, "expected epochs or steps, and not both"),
         ({"epoch": 5}, "unknown key 'epoch'; expected optimizer"),
         ({"folds": 13}, "runs.one.folds: 13; expected at most folds, 12"),

@@ -11,7 +11,7 @@ from cleanset.studies.training.study import TrainingStudy
 from tests.checkouts import Checkout
 from tests.documents import block, shell
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.exhaustive
 
 VARY = "cd studies/training\ndvc exp run -S runs.standard.rate=0.01 train@standard"
 PLAN = "cd studies/training\ncleanset training plan recipes"
@@ -55,6 +55,16 @@ def test_runs_beside_each_other(checkout: Checkout, repository: Path) -> None:
     assert (study.report / "experiments.html").is_file()
     assert (study.costs / "index.html").is_file()
     assert not list(study.runs.glob("*.partial"))
+
+
+def test_make_training_twice(checkout: Checkout) -> None:
+    """The runs beside each other; the second time nothing is left to do, and git sees no change."""
+    for _ in range(2):
+        done = shell(checkout, "make training TRAINING_IMAGES=6")
+        assert done.returncode == 0, done.stderr
+        assert "metrics/accuracy/random_background.json" in done.stdout
+        assert checkout.run("git", "status", "--porcelain").stdout == ""
+    assert "Running stage" not in done.stdout
 
 
 def test_a_plan(checkout: Checkout, repository: Path) -> None:

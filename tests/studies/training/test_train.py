@@ -144,7 +144,7 @@ def test_bfloat16(study: TrainingStudy) -> None:
     assert all(bool(each.isfinite().all()) for each in load_file(study.fold("one", FOLD).weights).values())
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_two_processes_share_each_batch(study: TrainingStudy) -> None:
     """The mean of the gradients of two halves is that of the whole batch, where nothing depends on the batch."""
     keys: dict[str, Any] = {"network": {"source": "timm", "name": "test_vit"}, "augmentation": "none", "test": None}
@@ -178,3 +178,9 @@ def test_an_image_that_has_changed_since(study: TrainingStudy) -> None:
     path.write_bytes((study.folder / "images" / "n01443537" / "01.jpg").read_bytes())
     with pytest.raises(CleansetError, match=r"00.jpg: SHA-256 .*, expected"):
         train.run(study, "one")
+
+
+def test_a_gpu_that_is_not_there() -> None:
+    number = torch.cuda.device_count()
+    with pytest.raises(CleansetError, match=rf"^params.yaml: device cuda:{number}: {number} CUDA devices found; exp"):
+        train.device_of(f"cuda:{number}")

@@ -48,16 +48,22 @@ def attack_measures(attack: str, model: str, results: pd.DataFrame, bootstrap: B
     `clean_error` and `error`: the misclassified images before and after, of all. `success`: those that the attack
     made the model misclassify, of those that it classified correctly. `queries`: the mean of all. `l0`, `l2`, `linf`,
     `ssim`, `lpips` (to the image; LPIPS where it was measured) and `from_center` (in the attack's norm, to the center
-    of its ball): the means of the successes. The resamples of the same images are the same for all attacks and models.
+    of its ball): the means of the successes.
+
+    The intervals of shares are Wilson's, those of means from a bootstrap; a mean has none that nothing varies. The
+    resamples of the same images are the same for all attacks and models.
     """
     count = len(results)
     resamples = bootstrap.resample(results["class_index"].to_numpy()) if count > 1 else None
     correct, error = results["was_correct"].to_numpy(bool), results["is_error"].to_numpy(bool)
     every, success = np.ones(count, bool), correct & error
+    for name, of, among in (("clean_error", ~correct, every), ("error", error, every), ("success", success, correct)):
+        images = int(among.sum())
+        value = of[among].mean() if images else NAN
+        # a bootstrap within classes has no variation where an attack breaks all images, or none
+        ends = wilson(int(of[among].sum()), images) if images else (NAN, NAN)
+        yield AttackMeasure(attack, model, name, images, *map(nine_digits, (value, *ends)))
     columns: list[tuple[str, Numbers, npt.NDArray[np.bool_]]] = [
-        ("clean_error", (~correct).astype(np.float64), every),
-        ("error", error.astype(np.float64), every),
-        ("success", success.astype(np.float64), correct),
         ("queries", results["queries"].to_numpy(np.float64), every),
     ]
     for name in DISTANCES:
@@ -116,7 +122,8 @@ def mean_among(
 ) -> tuple[float, float, float]:
     """The mean of the values of some images and the ends of its interval: a ratio of means in each resample.
 
-    Resamples without any such image are left out. NaN without images, and NaN ends without resamples.
+    Resamples without any such image are left out. NaN without images; NaN ends without resamples, and where all
+    resamples have the same mean.
     """
     if not among.any():
         return NAN, NAN, NAN
@@ -126,4 +133,5 @@ def mean_among(
     sums, counts = resamples.means(np.stack((values * among, among.astype(np.float64)), axis=1)).T
     # a ratio of two means over all images: in a resample the number of successes varies, too
     interval = percentile_interval(sums[counts > 0] / counts[counts > 0])
-    return value, interval.low, interval.high
+    low, high = nine_digits(interval.low), nine_digits(interval.high)
+    return (value, NAN, NAN) if low == high else (value, low, high)

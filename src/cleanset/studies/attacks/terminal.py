@@ -11,8 +11,8 @@ from cleanset.studies.attacks.measures import AttackMeasure
 from cleanset.studies.attacks.params import WORST_CASE
 
 MEANING = (
-    "robust: classified correctly, and broken by no attack (Wilson's 95 % interval). success: of the images that are "
-    "classified correctly, those that the attack breaks."
+    "robust: classified correctly, and broken by no attack. success: of the images that are classified correctly, "
+    "those that the attack breaks. Both with Wilson's 95 % interval."
 )
 
 

@@ -19,9 +19,11 @@ from cleanset.studies.contest.folder_checks import (
     clean_pixels,
 )
 from cleanset.studies.contest.history import (
+    check_controls,
     check_entries,
     check_none_removed,
     check_submission_unchanged,
+    is_committed,
     require_whole_history,
 )
 from cleanset.studies.contest.judge_rule import JudgeRecords
@@ -49,7 +51,7 @@ def run(contest: Path, path: Path | None, on: datetime.date | None) -> str:
             clean, known = clean_pixels(_edition(contest)), _Known(contest, files)
             _check_one(contest, submission, files, clean, known, on)
             summary = f"{submission}: {len(submission.manifest.images)} images"
-            return "\n".join([summary, *_reported(contest, [submission], known)])
+            return "\n".join([summary, *_reported(contest, [submission], known), *_not_asked(contest, files)])
     raise CleansetError(
         f"{path}: neither a submission nor a defence of this contest; expected a folder with {MANIFEST_YAML} or "
         f"{DEFENCE_YAML}"
@@ -72,6 +74,7 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
             require_whole_history(contest)
             check_none_removed(contest, on or last_day(files))
             check_entries(contest)
+            check_controls(contest, files)
             signed = check_signatures(contest, files)
     _check_judges(files)
     digest_log.check(contest, files)
@@ -81,11 +84,18 @@ def _check_all(contest: Path, files: ContestFiles, on: datetime.date | None) -> 
     images = sum(len(each.manifest.images) for each in files.submissions)
     summary = f"{len(files.defences)} defences, {len(files.submissions)} submissions with {images} images"
     if not files.submissions:
-        return "\n".join([summary, *signed])
+        return "\n".join([summary, *signed, *_not_asked(contest, files)])
     clean, known = clean_pixels(_edition(contest)), _Known(contest, files)
     for submission in sorted(files.submissions, key=str):
         _check_one(contest, submission, files, clean, known, on)
-    return "\n".join([summary, *signed, *_reported(contest, sorted(files.submissions, key=str), known)])
+    reported = _reported(contest, sorted(files.submissions, key=str), known)
+    return "\n".join([summary, *signed, *reported, *_not_asked(contest, files)])
+
+
+def _not_asked(contest: Path, files: ContestFiles) -> list[str]:
+    if files.rules.history == "made_up" or not files.defences or is_committed(contest):
+        return []
+    return ["git has no commit of this contest: what may have changed after its day was not looked for"]
 
 
 class _Known:
@@ -108,6 +118,16 @@ class _Known:
         weeks = sorted({each.week for each in self._submissions if each.week < day})
         return [*self._always, *(one for week in weeks for one in self._of_week(week))]
 
+    def beside(self, submission: Submission) -> list[KnownImage]:
+        """The images of other teams that were submitted earlier in the same week."""
+        first, week = submission.manifest.submitted, submission.week
+        others = [
+            f"{each}/"
+            for each in self._submissions
+            if each.week == week and each.team != submission.team and each.manifest.submitted <= first
+        ]
+        return [one for one in self._of_week(week) if one.name.startswith(tuple(others))] if others else []
+
     def _of_week(self, week: datetime.date) -> list[KnownImage]:
         if week not in self._by_week:
             self._by_week[week] = known_images(
@@ -128,7 +148,8 @@ def _reported(contest: Path, submissions: Sequence[Submission], known: _Known) -
     found = []
     for each in submissions:
         for image in each.manifest.images:
-            near = lookalikes(contest / str(each) / IMAGES / image.file, known.before(each.day))[:1]
+            others = [*known.before(each.day), *known.beside(each)]
+            near = lookalikes(contest / str(each) / IMAGES / image.file, others)[:1]
             found += [f"for the board: {each}/{image.file} looks like {one}, PDQ distance {bits}" for bits, one in near]
     return found
 

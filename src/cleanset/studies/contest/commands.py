@@ -175,7 +175,7 @@ def standing(
     if as_json:
         typer.echo(report.as_json(found), nl=False)
     else:
-        Console().print(report.as_table(found), highlight=False)
+        Console().print(report.as_text(found), highlight=False)
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -215,9 +215,22 @@ def write_run(contest: Path, run: DefenceRun) -> Path:
 
 def defend(
     contest: Path, files: ContestFiles, names: Sequence[str], on: datetime.date, unpublished: Path | None = None
-) -> list[Path]:
-    """Run defences and write their runs. Raises CleansetError for an unknown defence, and as `run_defence`."""
+) -> Iterator[Path]:
+    """Run defences and write their runs, the paths as they are written.
+
+    Raises CleansetError for an unknown defence, and as `run_defence`: only at the end, since no team may keep the
+    defences of others from being run.
+    """
     for name in names:
         if name not in files.defences:
             raise CleansetError(f"{name}: unknown defence; expected one of {', '.join(sorted(files.defences))}")
-    return [write_run(contest, run_defence(contest, files, name, on, unpublished)) for name in names]
+    problems: dict[str, CleansetError] = {}
+    for name in names:
+        try:
+            yield write_run(contest, run_defence(contest, files, name, on, unpublished))
+        except CleansetError as error:
+            problems[name] = error
+    if problems:
+        first, *others = problems
+        without = f"; {', '.join(others)} did not run either" if others else ""
+        raise CleansetError(f"{problems[first]}{without}")

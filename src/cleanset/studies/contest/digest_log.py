@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cleanset.errors import CleansetError
 from cleanset.files import read_text, sha256, write_text
 from cleanset.sections import Section
@@ -32,6 +34,12 @@ def digest_of(files: ContestFiles, on: datetime.date) -> str:
     ]
     entries += [[name, _plain(each)] for name in type(known.board).model_fields for each in getattr(known.board, name)]
     entries += [["run", _plain(each)] for each in known.runs]
+    # a control has no date: it counts from its first answer on, since it decides whose answers count
+    answered = {sha for each in known.answers for sha in each.answers}
+    for sha in answered & known.controls.keys():
+        mask = known.masks.get(sha)
+        shape = None if mask is None else [*mask.shape, sha256(np.packbits(mask).tobytes())]
+        entries.append(["control", sha, _plain(known.controls[sha]), shape])
     lines = sorted(json.dumps(each, sort_keys=True) for each in entries)
     return sha256("\n".join(lines).encode())
 

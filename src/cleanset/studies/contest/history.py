@@ -10,18 +10,20 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cleanset.errors import CleansetError
 from cleanset.studies.contest.days import after, day_of, parse_day, week_of_day
-from cleanset.studies.contest.files import Submission
-from cleanset.studies.contest.reading import MANIFEST_YAML, SUBMISSION
+from cleanset.studies.contest.files import ContestFiles, Submission
+from cleanset.studies.contest.reading import MANIFEST_YAML, SUBMISSION, mask_path
 from cleanset.yaml_files import parse_yaml
 
 ENTRIES = ("answers", "board", "results/runs")
 COMMIT_DAYS = 1
 """Days after the date of an answer, a run or an entry of the board until which it has to be committed."""
+CONTROLS_YAML = "judges/controls.yaml"
 _MARK = "commit "
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,11 @@ def require_whole_history(contest: Path) -> None:
         raise CleansetError(
             f"{contest}: a shallow clone, which lacks older commits; expected the whole history: git fetch --unshallow"
         )
+
+
+def is_committed(contest: Path) -> bool:
+    """Whether git has any commit of the contest."""
+    return bool(git(contest, "log", "-1", "--format=%H", "--", "."))
 
 
 def check_submission_unchanged(folder: Path, submission: Submission, on: datetime.date) -> None:
@@ -103,7 +110,9 @@ def check_entries(contest: Path) -> None:
             for entry, date in sorted(entries.items()):
                 by_day = [each for each, _ in found if each.day <= date]
                 is_last_of_day = bool(by_day) and by_day[-1] is version
-                if entry not in current and (version.day > date or is_last_of_day):
+                # one that was committed later still never counted: it may be taken back
+                is_in_time = date < version.day <= after(date, COMMIT_DAYS)
+                if entry not in current and (is_in_time or is_last_of_day):
                     raise CleansetError(
                         f"{file}: what was committed on {version.day} for {date} is changed or removed "
                         f"({entry[:60]}…); expected it as it was on that day: git checkout it"
@@ -115,6 +124,56 @@ def check_entries(contest: Path) -> None:
                     f"{file}: an entry of {date}, first committed on {first} ({entry[:60]}…); expected a commit by "
                     f"{after(date, COMMIT_DAYS)}: date it on the day of the commit"
                 )
+
+
+def check_controls(contest: Path, files: ContestFiles) -> None:
+    """Raise CleansetError for a control, or its mask, that was changed after the day of the first answer to it.
+
+    Both decide whose answers count. As entries they have to be committed a day later at the latest.
+    """
+    first: dict[str, datetime.date] = {}
+    for each in files.answers:
+        for sha256 in each.answers.keys() & files.controls.keys():
+            first[sha256] = min(each.answers[sha256].date, first.get(sha256, datetime.date.max))
+    masks = {mask_path(Path(), sha256).as_posix(): sha256 for sha256 in sorted(first)}
+    versions = sorted(_versions(contest, CONTROLS_YAML, *masks), key=lambda each: each.at)
+    lists = [each for each in versions if each.path == CONTROLS_YAML]
+    texts = _texts(contest, sorted({each.blob for each in lists if each.blob is not None}))
+    controls = [(each.day, {} if each.blob is None else _controls(texts[each.blob])) for each in lists]
+    for sha256, day in sorted(first.items()):
+        of_control = [(on, known.get(sha256)) for on, known in controls]
+        if controls and _on_its_day(of_control, day) != files.controls[sha256].model_dump(mode="json"):
+            raise CleansetError(_changed_control(contest / CONTROLS_YAML, sha256, day))
+    for name, sha256 in masks.items():
+        of_mask = [(each.day, each.blob) for each in versions if each.path == name]
+        now = git(contest, "hash-object", name) if (contest / name).is_file() else None
+        if of_mask and _on_its_day(of_mask, first[sha256]) != now:
+            raise CleansetError(_changed_control(contest / name, sha256, first[sha256]))
+
+
+def _on_its_day(versions: Sequence[tuple[datetime.date, _Kind | None]], day: datetime.date) -> _Kind | None:
+    """The last version of a day; without one, the first that was committed in time."""
+    before = [version for on, version in versions if on <= day]
+    if before and before[-1] is not None:
+        return before[-1]
+    in_time = (version for on, version in versions if day < on <= after(day, COMMIT_DAYS) and version is not None)
+    return next(in_time, None)
+
+
+def _controls(content: bytes) -> dict[str, Any]:
+    """The controls of a file by SHA-256; empty for what cannot be read."""
+    try:
+        found: Any = parse_yaml(content.decode(), CONTROLS_YAML)
+        return dict(found["controls"])
+    except (CleansetError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def _changed_control(path: Path, sha256: str, day: datetime.date) -> str:
+    return (
+        f"{path}: {sha256[:12]}… was changed after {day}, when a judge first answered this control; expected it as it "
+        "was on that day: git checkout it"
+    )
 
 
 def _entries(path: str, content: bytes) -> dict[str, datetime.date]:
@@ -133,9 +192,11 @@ def _entries(path: str, content: bytes) -> dict[str, datetime.date]:
 def _versions(folder: Path, *paths: str) -> list[_Version]:
     """Every version of the files below some paths, in all commits up to now; of merges what they themselves changed."""
     log = git(
-        folder, "log", "--full-history", "-c", "--raw", "--no-renames", "--no-abbrev", "--relative",
-        f"--format={_MARK}%cI", "--", *paths,
+        folder, "log", "--full-history", "-c", "--raw", "--no-renames", "--no-abbrev", f"--format={_MARK}%cI",
+        "--", *paths,
     )  # fmt: skip
+    # not by --relative, which git ignores for merges
+    prefix = git(folder, "rev-parse", "--show-prefix") or ""
     found: list[_Version] = []
     at = datetime.datetime.min
     for line in (log or "").splitlines():
@@ -145,7 +206,7 @@ def _versions(folder: Path, *paths: str) -> list[_Version]:
             fields, _, path = line.partition("\t")
             # of a merge there is a mode and a digest of each parent; those of the result are the last ones
             *_, blob, _status = fields.split()
-            found.append(_Version(day_of(at), at, path, None if set(blob) == {"0"} else blob))
+            found.append(_Version(day_of(at), at, path.removeprefix(prefix), None if set(blob) == {"0"} else blob))
     return found
 
 

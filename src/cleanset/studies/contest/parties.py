@@ -18,7 +18,13 @@ class Parties:
         self._runs: dict[str, list[DefenceRun]] = {name: [] for name in sorted(files.defences)}
         for run in files.runs:
             self._runs.setdefault(run.defence, []).append(run)
-        self._staked = {name: each.date for each in files.board.stakes for name in each.defences}
+        accepted = {each.defence: each.date for each in sorted(files.board.accepted, key=lambda each: each.date)[::-1]}
+        # by name, the day from which on a defence can be run
+        self._known_on = {
+            name: each.submitted if each.command is None else max(each.submitted, accepted[name])
+            for name, each in files.defences.items()
+            if each.command is None or name in accepted
+        }
         self._appeals: dict[str, set[str]] = {}
         for appeal in files.board.appeals:
             self._appeals.setdefault(appeal.image, set()).add(appeal.team)
@@ -33,13 +39,13 @@ class Parties:
 
         They are the attacker, the target's team, those that appealed, and every team with a defence that the image
         breaks: as the judges answer, as the board decides, and without either as any of the two groups. A defence that
-        is staked and has not answered the image yet counts as broken, since its team may know the answer.
+        has not answered the image yet, though it can be run, counts as broken, since its team may know the answer.
         """
         sha256, on = decision.image, decision.date
         found = {submission.team, team_of(submission.manifest.target), *self._appeals.get(sha256, ())}
         for group in self._groups(decision):
             found |= self.breaking(sha256, group, on)
-        unknown = (name for name, day in self._staked.items() if day <= on and not self._given(name, sha256, on))
+        unknown = (name for name, day in self._known_on.items() if day <= on and not self._given(name, sha256, on))
         return frozenset(found | {team_of(name) for name in unknown})
 
     def _given(self, name: str, sha256: str, on: datetime.date) -> set[str]:

@@ -26,6 +26,8 @@ def problem_beside_pixels(data: bytes) -> str | None:
         return "a gamma (gAMA), by which viewers change its brightness"
     if chunks.get(b"cHRM", struct.pack(">8I", *_SRGB_PRIMARIES)) != struct.pack(">8I", *_SRGB_PRIMARIES):
         return "primaries (cHRM), by which viewers change its colors"
+    if b"acTL" in chunks:
+        return "an animation (acTL), whose other frames may be shown"
     if b"cICP" in chunks:
         return "a color space (cICP), by which viewers change its colors"
     return None

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich import box
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from cleanset.studies.contest.files import ContestFiles, team_of, until
 from cleanset.studies.contest.image_state import ImageState
@@ -68,12 +70,19 @@ def _shares(shares: Shares) -> dict[str, str]:
 COLUMNS = ("defence", "status", "dates", "shares", "over-fitting")
 
 
+def as_text(standing: Standing) -> Group:
+    """The standing as a table, and below it, in the width of the terminal, what is said of it.
+
+    That is why defences are not eligible, what they wait for, the shares of the defenders, judges who are left out, and
+    what the contest does not check.
+    """
+    return Group(as_table(standing), *map(Text, notes_below(standing)))
+
+
 def as_table(standing: Standing) -> Table:
     """The defences of a standing, a line each; a column that would be empty is left out.
 
-    Over-fitting: accuracy on the eligibility list minus accuracy on the unpublished one. Below the table: reasons why
-    defences are not eligible, what they wait for, the shares of the defenders, judges who are left out, and what the
-    contest does not check.
+    Over-fitting: accuracy on the eligibility list minus accuracy on the unpublished one.
     """
     rows = []
     for each in standing.defences:
@@ -85,7 +94,6 @@ def as_table(standing: Standing) -> Table:
         rows.append((each.name, each.status, dates, (shares + unsettled).strip(), overfit))
     filled = [number for number in range(len(COLUMNS)) if number < 2 or any(row[number] for row in rows)]
     table = Table(*(COLUMNS[number] for number in filled), title=f"Standing on {standing.on}", box=box.SIMPLE_HEAD)
-    table.caption, table.caption_justify = "\n".join(_below(standing)) or None, "left"
     for column in table.columns[:3]:
         column.no_wrap = True
     for row in rows:
@@ -93,7 +101,8 @@ def as_table(standing: Standing) -> Table:
     return table
 
 
-def _below(standing: Standing) -> Iterator[str]:
+def notes_below(standing: Standing) -> Iterator[str]:
+    """The sentences below the table."""
     for each in standing.defences:
         if each.reasons:
             yield f"{each.name} is not eligible: {', '.join(each.reasons).replace('_', ' ')}."

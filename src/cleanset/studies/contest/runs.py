@@ -22,6 +22,15 @@ class EligibilityFigures(Section):
     mistakes: Count
     mistakes_at_80: Count
 
+    @model_validator(mode="after")
+    def _no_more_than_there_are(self) -> Self:
+        if self.correct + self.mistakes > self.images or self.mistakes_at_80 > self.mistakes:
+            raise ValueError(
+                f"{self.correct} correct, {self.mistakes} mistakes, {self.mistakes_at_80} of them at 80 %, of "
+                f"{self.images} images; expected no more than there are"
+            )
+        return self
+
     def eligibility(self) -> Eligibility:
         return Eligibility(self.images, self.correct, self.mistakes, self.mistakes_at_80)
 

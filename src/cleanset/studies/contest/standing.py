@@ -206,7 +206,7 @@ class _Contest:
         if won_on is not None and not any(each.day <= won_on for each in (*within, *before)):
             return DefenceStanding(name, "won", stake.date, stake.batch, settled=True)
         if within:
-            return self._broken(name, within, before, reasons)
+            return self._broken(name, within, before, ends)
         reasons = self._with_mistake(reasons or of_last, before)
         if reasons:
             return DefenceStanding(name, "ineligible", stake.date, stake.batch, reasons)
@@ -219,9 +219,9 @@ class _Contest:
         return (*reasons, "mistake_before") if mistakes else reasons
 
     def _broken(
-        self, name: str, within: Sequence[_Mistake], before: Sequence[_Mistake], reasons: tuple[str, ...]
+        self, name: str, within: Sequence[_Mistake], before: Sequence[_Mistake], ends: datetime.date
     ) -> DefenceStanding:
-        """A broken defence: the teams of the first week share equally.
+        """A broken defence, staked until `ends`: the teams of the first week share equally.
 
         Organizers, the board's teams and the defence's own have no share; nobody has one of a defence that was never
         eligible while it was staked.
@@ -231,6 +231,9 @@ class _Contest:
         if settled_on is not None:
             within = [each for each in within if each.day <= settled_on]
             before = [each for each in before if each.day <= settled_on]
+            # a later run makes nobody eligible any more
+            ends = min(ends, after(settled_on, 1))
+        reasons = self._why_ineligible(name, ends)
         teams = tuple(sorted({each.submission.team for each in within if each.submission.week == week}))
         without = self._files.rules.without_shares() | {team_of(name)}
         sharing = [team for team in teams if team not in without]

@@ -106,15 +106,14 @@ def planned(study: "TrainingStudy", params: "TrainingParams", grid: str, names: 
 
 def measure(study: "TrainingStudy", params: "TrainingParams", name: str, steps: int) -> Measured:
     """Train the first fold of a run for some steps, and time them. Raises CleansetError as training does."""
-    from cleanset.scoring.scorer import choose_devices
     from cleanset.studies.training.batches import Share
     from cleanset.studies.training.fold_data import read_fold
     from cleanset.studies.training.loop import train
-    from cleanset.studies.training.stages.train import deterministic, task_of
+    from cleanset.studies.training.stages.train import deterministic, device_of, task_of
     from cleanset.studies.training.state import StateFolder
 
     run = params.run(name)
-    device = choose_devices(params.device)[0]
+    device = device_of(params.device)
     # of several devices one is measured, on its part of each batch
     data = read_fold(study, params, name, run.fold_names()[0], device, Share(0, run.devices))
     settings = run.model_copy(update={"steps": WARM_UP_STEPS + steps, "epochs": None, "early_stopping": None})

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import pandas as pd
 import torch
 
+from cleanset.errors import CleansetError
 from cleanset.files import remove_abandoned, replacing, write_text
 from cleanset.machine import keep_freed_memory
 from cleanset.progress import training_bar
@@ -47,7 +48,7 @@ def run(study: TrainingStudy, name: str) -> None:
     params = read_training_params(study.params_yaml)
     settings = params.run(name)
     remove_abandoned(study.runs)
-    devices = chosen_devices(choose_devices(params.device)[0], settings.devices)
+    devices = chosen_devices(device_of(params.device), settings.devices)
     for fold in settings.fold_names():
         if len(devices) > 1:
             start(train_fold, devices, study, name, fold)
@@ -93,6 +94,14 @@ def train_fold(device: torch.device, share: Share, study: TrainingStudy, name: s
     write_text(files.test, tests.to_csv(index=False, lineterminator="\n", float_format="%.9g"))
     write_record(files.record, settings, trained, files.weights, parameters)
     write_costs(study.cost(name, fold), data.run, trained, device, parameters)
+
+
+def device_of(name: str) -> torch.device:
+    """The device that `device` of params.yaml names. Raises CleansetError for a GPU that is not there."""
+    try:
+        return choose_devices(name)[0]
+    except CleansetError as error:
+        raise CleansetError(str(error).replace("score.device", "params.yaml: device")) from None
 
 
 class FoldTask(Task[Any], Protocol):
