@@ -44,8 +44,8 @@ def first_problem(error: ValidationError) -> str:
         what = _SHOULD.sub(lambda found: "expected a match of" if "match" in found[0] else "expected", what).replace(
             " after validation", ""
         )
-    # for a missing key, pydantic's input is the whole table around it; our own messages may have named the value
-    is_named = isinstance(first["input"], dict) or shown(first["input"]) in what
+    # for a missing key, pydantic's input is the whole table around it; our own messages may have quoted the value
+    is_named = isinstance(first["input"], dict) or (isinstance(first["input"], str) and shown(first["input"]) in what)
     found = "" if is_named else f"; found {shown(first['input'])}"
     length = MAX_LIST if first["type"] == "value_error" else 2 * MAX_VALUE  # our own messages list what is known
     return f"{key + ': ' if key else ''}{cut(one_line(what), length)}{found}"
