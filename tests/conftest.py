@@ -33,8 +33,9 @@ TESTS = Path(__file__).resolve().parent
 NEEDS = {
     "browser": {"browser"},
     "built": {"built", "published", "rebuilt", "studied"},
+    "exhaustive": {"both_published"},
     "gpu": {"gpu"},
-    "long": {"both_published", "replayed"},
+    "long": {"replayed"},
     "r": {"rscript"},
     "real": {"real"},
     "server": {"serving", "start", "web"},
@@ -43,7 +44,7 @@ NEEDS = {
 """By marker: the fixtures that bring what it stands for."""
 STUDIED = {"shown", "studied"}
 """The fixtures that compute the sample's study, which takes minutes, or take it from the checkout's cache."""
-COSTLY = (*NEEDS, "exhaustive", "hostile")
+COSTLY = (*NEEDS, "hostile")
 """The markers of all tests that `make test-fast` leaves out."""
 FIRST = (
     "project/test_guard.py", "real/test_real.py", "studies/robustness/test_pipeline.py", "published/test_replay.py",

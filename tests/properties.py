@@ -7,6 +7,6 @@ FAST = "fast"
 
 
 def examples(count: int) -> settings:
-    """So many examples, the same in each run; a tenth of them in `make test` without LONG=1 or ALL=1."""
+    """So many examples, the same in each run; a tenth of them unless in `make test ALL=1`."""
     fast = settings.get_current_profile_name() == FAST
     return settings(max_examples=count // 10 if fast else count, deadline=None, derandomize=True)

@@ -67,7 +67,7 @@ def test_pushed_by_one_and_pulled_by_another(kind: str, repository: Path, built:
     }
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_readers_lines_over_https(repository: Path, web: Remote, clone: Cloning, built: Checkout) -> None:
     """One model's set, then those of all, then everything; no other stage's data come with a set."""
     checkout = clone(web)

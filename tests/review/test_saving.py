@@ -312,7 +312,7 @@ for number in range(int(sys.argv[2]), 401, 2):
 """
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_two_processes_lose_nothing(reviews: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(reviews), number], stdin=subprocess.PIPE)

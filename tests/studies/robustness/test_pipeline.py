@@ -43,12 +43,11 @@ MEASURED = (*ROLES, "trained_standard", "trained_adversarial", "trained_augmix")
 
 
 @pytest.mark.long
-def test_a_few_stages_are_the_committed_ones(built: Checkout, tmp_path: Path) -> None:
+def test_two_stages_are_the_committed_ones(built: Checkout, tmp_path: Path) -> None:
     """From nothing, without the others: each changes no byte of the locks."""
     clone = built.clone_with_data(tmp_path / "cleanset").with_environment()
-    for project, stages in ((STUDY, ("images", "scenarios@standard")), (ATTACKS, ("attacks@spatial_grid-standard",))):
-        ran = clone.run("dvc", "repro", "--single-item", *stages, cwd=project).stdout
-        assert [stage for stage in stages if f"Running stage '{stage}'" in ran] == list(stages)
+    for project, stage in ((STUDY, "images"), (ATTACKS, "attacks@spatial_grid-standard")):
+        assert f"Running stage '{stage}'" in clone.run("dvc", "repro", "--single-item", stage, cwd=project).stdout
     assert clone.run("git", "status", "--porcelain").stdout == ""
 
 
