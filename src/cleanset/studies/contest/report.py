@@ -71,10 +71,10 @@ COLUMNS = ("defence", "status", "dates", "shares", "over-fitting")
 
 
 def as_text(standing: Standing) -> Group:
-    """The standing as a table, and below it, in the width of the terminal, what is said of it.
+    """The standing as a table, and below it notes as wide as the terminal.
 
-    That is why defences are not eligible, what they wait for, the shares of the defenders, judges who are left out, and
-    what the contest does not check.
+    They name why defences are not eligible, what they wait for, the shares of the defenders, judges who are left out,
+    and what the contest does not check.
     """
     return Group(as_table(standing), *map(Text, notes_below(standing)))
 
