@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 LEVEL = 0.95
 
+_ROUNDING = 1e-9
+"""Above the error of a sum of probabilities, so that equal ones compare the same on every processor."""
+
 Floats = NDArray[np.float64]
 
 
@@ -42,7 +45,7 @@ def fixed_bound(draws: Draws, level: float = LEVEL, sensitivity: float = 1.0) ->
     low, high = draws.found, draws.images
     while low < high:
         middle = (low + high + 1) // 2
-        if _at_most_found(draws, middle, sensitivity) > 1 - level:
+        if _at_most_found(draws, middle, sensitivity) > 1 - level + _ROUNDING:
             low = middle
         else:
             high = middle - 1
