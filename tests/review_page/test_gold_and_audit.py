@@ -16,6 +16,7 @@ from cleanset.review import status as review_status
 from cleanset.review.audit_files import read_plan
 from cleanset.review.calibration_report import run as calibration
 from cleanset.review.gold import read_gold_key
+from cleanset.review.planting import PLANTERS
 from cleanset.review.store import read_reviews
 from cleanset.review_page.gold_session import GoldSession
 from cleanset.review_page.library import open_library
@@ -179,8 +180,31 @@ def test_an_image_that_is_missing_or_another(with_items: Path) -> None:
     with pytest.raises(CleansetError, match=r"expected \w{64}, as in reviews/gold\.csv: restore the file"):
         session_of(with_items)
     shutil.rmtree(with_items / "gold")
-    with pytest.raises(CleansetError, match="missing; expected the image of a gold item"):
+    with pytest.raises(CleansetError, match=r"missing; expected .* cleanset review gold \S+/gold makes it again"):
         session_of(with_items)
+
+
+def test_in_a_new_clone_the_images_are_made_again(with_items: Path) -> None:
+    """Git has the list of the items, and ignores their images."""
+    edition, none = Edition(with_items), dict.fromkeys(COUNTS, 0)
+    listed = (with_items / "reviews" / "gold.csv").read_text()
+    before = {path.name: path.read_bytes() for path in (with_items / "gold").iterdir()}
+    shutil.rmtree(with_items / "gold")
+    assert gold_images.make(edition, Path("gold"), none, 0) == "gold: 12 images of gold items made again"
+    assert {path.name: path.read_bytes() for path in (with_items / "gold").iterdir()} == before
+    assert (with_items / "reviews" / "gold.csv").read_text() == listed
+    with pytest.raises(CleansetError, match="no number; expected how many"):
+        gold_images.make(edition, Path("gold"), none, 0)
+    next((with_items / "gold").iterdir()).unlink()
+    assert len(gold_images.make(edition, Path("gold"), {"planted": 1}, 0).splitlines()) == 2
+    assert len(read_gold_key(with_items / "reviews")) == 13
+    # drawn by another version of cleanset or Pillow
+    (missing := sorted((with_items / "gold").iterdir())[0]).unlink()
+    item = next(each for each in read_gold_key(with_items / "reviews").values() if each.image_id == missing.stem)
+    others = {name: lambda image, _: image for name in PLANTERS}
+    with pytest.raises(CleansetError, match=f"made again it has SHA-256 .*; expected {item.sha256}"):
+        gold_images.make(edition, Path("gold"), none, 0, others)
+    assert not missing.exists()
 
 
 def test_an_audit_at_the_page(with_items: Path) -> None:

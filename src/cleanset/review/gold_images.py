@@ -41,10 +41,14 @@ def make(
     """Add items of each source, and clean ones; return a report.
 
     `counts`: the number of flawed items, by source; `clean`: of clean ones. `folder`: relative to the
-    edition. Items that are there stay. Raises CleansetError if none could be made.
+    edition. Items that are there stay; the images of listed ones that are missing, as in a new clone, are made again.
+    Raises CleansetError if nothing could be made, and for a listed image that cannot be made with the same bytes.
     """
     params = read_params(edition.folder)
-    if not any(counts.values()) and not clean:
+    golds = read_gold_key(edition.reviews)
+    target = edition.path(str(folder))
+    missing = [item for item in golds.values() if not (target / f"{item.image_id}.JPEG").is_file()]
+    if not any(counts.values()) and not clean and not missing:
         raise CleansetError(
             "review gold: no number; expected how many: --planted 50, --published, --settled or --clean"
         )
@@ -54,10 +58,10 @@ def make(
     official = images_are_official(edition, params.dataset.images)
     votes = checked_reviews(edition.reviews, index, params.review.min_crop_pixels, official)
     read = verified_images(edition, params.dataset.images, index).read
-    golds = read_gold_key(edition.reviews)
     found = dict(golds)
-    target = edition.path(str(folder))
     target.mkdir(parents=True, exist_ok=True)
+    for item in missing:
+        _make_again(item, target, read, planters)
     wishes = [*((source, True, count) for source, count in counts.items()), ("", False, clean)]
     for source, is_flawed, count in wishes:
         for (key, reason, origin), _ in zip(
@@ -65,24 +69,27 @@ def make(
         ):
             found[key] = _item(key, reason, origin, target, read, planters)
     made = [item for key, item in found.items() if key not in golds]
-    if not made:
+    if not made and not missing:
         raise CleansetError(
             "review gold: no image fits; expected candidates (--planted), or images with verdicts of "
             f"{PUBLISHED} (--published) or of {ENOUGH} reviewers who agree (--settled)"
         )
-    write_text(edition.reviews / GOLD_KEY, gold_key_text(found.values()))
-    return _report(edition, folder, made, sum(counts.values()) + clean)
+    if made:
+        write_text(edition.reviews / GOLD_KEY, gold_key_text(found.values()))
+    again = [f"{folder}: {len(missing)} images of gold items made again"] if missing else []
+    return "\n".join([*again, *_report(edition, folder, made, sum(counts.values()) + clean)])
 
 
-def _report(edition: Edition, folder: Path, made: list[GoldItem], wanted: int) -> str:
+def _report(edition: Edition, folder: Path, made: list[GoldItem], wanted: int) -> list[str]:
     kinds = Counter(item.source if item.is_flawed else "clean" for item in made)
-    lines = [f"{folder}: {len(made)} gold items made ({', '.join(f'{name} {n}' for name, n in sorted(kinds.items()))})"]
+    counted = ", ".join(f"{name} {n}" for name, n in sorted(kinds.items()))
+    lines = [f"{folder}: {len(made)} gold items made ({counted})"] if made else []
     if len(made) < wanted:
         lines.append(f"{wanted - len(made)} more were asked for, but no other image fits")
     params = read_params(edition.folder)
     if params.review.gold is None:
         lines.append(f"Mix them in by the params: review: {{gold: {{folder: {folder.as_posix()}, share: 0.05}}}}")
-    return "\n".join(lines)
+    return lines
 
 
 def _bases(
@@ -164,16 +171,38 @@ def _item(
 ) -> GoldItem:
     """Write the image of an item, and return the item."""
     class_index, image_id = key
-    data = read(image_id)
-    if source == "planted":
-        rng = Random(f"gold {image_id}")
-        reason = sorted(planters)[rng.randrange(len(planters))]
-        data = _planted(decode(data).convert("RGB"), planters[reason], rng)
-    else:
-        data = data[:2] + _COMMENT + data[2:]
+    reason, data = _content(image_id, reason, source, read, planters)
+    _write(folder, image_id, data)
+    return GoldItem(class_index, image_id, sha256(data), reason, source)
+
+
+def _make_again(item: GoldItem, folder: Path, read: Read, planters: Mapping[str, Planter]) -> None:
+    """Write the missing image of a listed item. Raises CleansetError unless its bytes are those listed."""
+    _, data = _content(item.image_id, item.reason, item.source, read, planters)
+    if sha256(data) != item.sha256:
+        raise CleansetError(
+            f"{folder / item.image_id}.JPEG: missing, and made again it has SHA-256 {sha256(data)}; expected "
+            f"{item.sha256}, as in reviews/{GOLD_KEY}: copy the folder from whoever made it, or use their versions of "
+            "cleanset and Pillow"
+        )
+    _write(folder, item.image_id, data)
+
+
+def _write(folder: Path, image_id: str, data: bytes) -> None:
     with replacing(folder / f"{image_id}.JPEG") as partial:
         partial.write_bytes(data)
-    return GoldItem(class_index, image_id, sha256(data), reason, source)
+
+
+def _content(
+    image_id: str, reason: str | None, source: str, read: Read, planters: Mapping[str, Planter]
+) -> tuple[str | None, bytes]:
+    """The reason and the bytes of an item; they depend on nothing but the image and the source."""
+    data = read(image_id)
+    if source != "planted":
+        return reason, data[:2] + _COMMENT + data[2:]
+    rng = Random(f"gold {image_id}")
+    drawn = sorted(planters)[rng.randrange(len(planters))]
+    return drawn, _planted(decode(data).convert("RGB"), planters[drawn], rng)
 
 
 def _planted(image: Image.Image, planter: Callable[[Image.Image, Random], Image.Image], rng: Random) -> bytes:

@@ -176,7 +176,9 @@ def gold_file(folder: Path, image_id: str) -> Path:
 def _read_item(item: GoldItem, folder: Path) -> bytes:
     path = gold_file(folder, item.image_id)
     if not path.is_file():
-        raise CleansetError(f"{path}: missing; expected the image of a gold item: make them with cleanset review gold")
+        raise CleansetError(
+            f"{path}: missing; expected the image of a gold item: cleanset review gold {folder} makes it again"
+        )
     data = read_bytes(path)
     if sha256(data) != item.sha256:
         raise CleansetError(
