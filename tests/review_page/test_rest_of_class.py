@@ -11,7 +11,7 @@ from cleanset.review.verdicts import Review
 from cleanset.review_page.keys import Screen
 from cleanset.review_page.library import Library
 from cleanset.review_page.likeliest import likeliest_reason
-from cleanset.review_page.notices import Notice, UnreadNotices
+from cleanset.review_page.notices import READ_SECONDS, Notice, UnreadNotices
 from cleanset.review_page.server import open_session
 from cleanset.review_page.tab import Tab
 from cleanset.review_page.view import cards, render
@@ -135,6 +135,7 @@ def test_a_key_of_the_class_before_decides_nothing_here(edition: Path, library: 
     assert tab.notice is not None
     assert "4 keys were pressed before the images were shown" in tab.notice.text
     assert reviews(edition) == {}
+    tab.unread.counted_at -= READ_SECONDS
     tab.press("ArrowRight", [], screen=Screen(tab.wnid, answered=tab.pressed))
     assert tab.notice is None
 
@@ -236,8 +237,18 @@ def test_notices_stay_until_they_could_be_read() -> None:
     )
     unread.begin(1)
     assert "Not saved. 2 keys" in (unread.count_not_shown(3) or Notice("")).text
+    # who types on has seen the notice for some milliseconds only
     unread.begin(3)
-    assert unread.add(None, 4) is None
+    assert unread.add(Notice("two"), 4) == Notice(
+        "two Not saved. 2 keys were pressed before the images were shown, or within half a second of it: look, and "
+        "press them again",
+        True,
+    )
+    unread.begin(4)
+    assert "Not saved. 3 keys" in (unread.count_not_shown(5) or Notice("")).text
+    unread.counted_at -= READ_SECONDS
+    unread.begin(5)
+    assert unread.add(None, 6) is None
 
 
 def test_all_or_none_is_saved(tmp_path: Path) -> None:

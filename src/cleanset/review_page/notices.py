@@ -1,6 +1,10 @@
 """The notices of a tab, which stay until a key is pressed with them on the screen."""
 
+import time
 from dataclasses import dataclass, field
+
+READ_SECONDS = 1.0
+"""Time in which somebody notices that keys did nothing."""
 
 
 @dataclass
@@ -16,18 +20,21 @@ class UnreadNotices:
     """The notices that nobody can have read yet, since all keys after them were typed ahead.
 
     `last`: the number of the key that gave the last one; `not_shown`: how many of the keys were about an image that was
-    not shown, or only just, when they were pressed, and so did nothing.
+    not shown, or only just, when they were pressed, and so did nothing. Who types on and on has no time to read: these
+    are counted until READ_SECONDS after the last of them, which was answered at `counted_at`.
     """
 
     last: int = 0
     not_shown: int = 0
+    counted_at: float = 0.0
     _texts: dict[str, bool] = field(default_factory=dict)
 
     def begin(self, answered: int | None) -> None:
         """Drop what could be read when a key was pressed; `answered`: number of the last key answered then."""
         if answered is None or answered >= self.last:
-            self.not_shown = 0
             self._texts.clear()
+            if time.monotonic() - self.counted_at >= READ_SECONDS:
+                self.not_shown = 0
 
     def add(self, notice: Notice | None, number: int) -> Notice | None:
         """One notice of the one that key `number` gave, and all that are unread."""
@@ -38,7 +45,7 @@ class UnreadNotices:
 
     def count_not_shown(self, number: int) -> Notice | None:
         """One notice of all that are unread, and of the number of keys that did nothing."""
-        self.last = number
+        self.last, self.counted_at = number, time.monotonic()
         self.not_shown += 1
         return self._joined()
 
