@@ -53,7 +53,7 @@ def rest_in_words(rest: Rest, shown: Sequence[str]) -> str:
     if rest.unseen:
         parts.append(
             f"Left: {_cards(rest.unseen, shown)}, not whole on the screen or under {MIN_PIXELS} pixels wide: "
-            "scroll there, and press a again."
+            "scroll there or enlarge the window, and press a again."
         )
     if rest.late:
         parts.append(
