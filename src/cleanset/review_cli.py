@@ -61,7 +61,7 @@ def review(
         from cleanset.review import audit_report
 
         plan, is_new = audit_report.draw(
-            Edition(edition), model, audit, None if kind is None else "open" if kind else "fixed", seed
+            Edition(edition), model, audit, None if kind is None else "open" if kind else "fixed", seed, reviewer
         )
         if is_new or reviewer is None:
             typer.echo(audit_report.outlook(plan))

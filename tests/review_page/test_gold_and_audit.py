@@ -214,10 +214,17 @@ def test_an_audit_at_the_page(with_items: Path) -> None:
     shutil.copytree(Path(with_items / "data").resolve().parent / "reviews", with_items / "reviews")
     shutil.rmtree(with_items / "gold")
     gold_images.make(edition, with_items / "gold", COUNTS, 0)
-    plan, is_new = audit_report.draw(edition, "standard", 15, None, "1")
+    # nobody who is refused fixes the number of draws
+    for name, problem in (
+        ("board", "board decides on reviews"), ("ada", "ada has reviewed every image"), ("../x", "expected a name of"),
+    ):  # fmt: skip
+        with pytest.raises(CleansetError, match=problem):
+            audit_report.draw(edition, "standard", 8, None, None, name)
+    assert not (with_items / "reviews" / "audit").exists()
+    plan, is_new = audit_report.draw(edition, "standard", 15, None, "1", "cy")
     assert is_new
     assert audit_report.draw(edition, "standard", 15, None, "1") == (plan, False)
-    with pytest.raises(CleansetError, match="board has reviewed every image that is drawn"):
+    with pytest.raises(CleansetError, match="board decides on reviews; expected the name of an auditor"):
         open_session(edition, open_library(edition), "board", None, plan)
     session = open_session(edition, open_library(edition), "cy", None, plan)
     assert {(index, name) for index, name in session.golds}.isdisjoint(  # type: ignore[attr-defined]

@@ -15,10 +15,10 @@ from cleanset.errors import CleansetError
 from cleanset.files import read_text, write_text
 from cleanset.images.boxes import box_of, parse_box
 from cleanset.parsing import parse_csv, parse_json
-from cleanset.review.audit import AuditPlan, AuditResult, GoldCount, Kind, SetImage, audit_result, draw_order
+from cleanset.review.audit import AuditPlan, AuditResult, GoldCount, Kind, SetImage, audit_result, draw_order, draws_for
 from cleanset.review.calibration import calibrations
 from cleanset.review.gold import GoldAnswer, Key, gold_answers, read_gold_key, without_golds
-from cleanset.review.store import AUDIT, Votes, check_reviews, read_votes
+from cleanset.review.store import AUDIT, BOARD, Votes, check_reviews, read_reviews, read_votes, review_file
 from cleanset.sections import Role, Section
 from cleanset.validation import first_problem, shown
 from cleanset.yaml_files import read_yaml
@@ -108,6 +108,19 @@ def read_audit_votes(reviews: Path, role: str) -> Votes:
     """The auditors' verdicts on a set, answers to gold items among them."""
     folder = verdicts_folder(reviews, role)
     return read_votes(folder) if folder.is_dir() else {}
+
+
+def draws_of_auditor(reviews: Path, plan: AuditPlan, auditor: str) -> list[SetImage]:
+    """The draws that one auditor looks at. Raises CleansetError for an invalid name, the board, and without a draw."""
+    review_file(reviews, auditor, wnids()[0])
+    if auditor == BOARD:
+        raise CleansetError(f"audit of {plan.model}: {BOARD} decides on reviews; expected the name of an auditor")
+    draws = draws_for(auditor, plan, reviewers_of(read_reviews(reviews)))
+    if not draws:
+        raise CleansetError(
+            f"audit of {plan.model}: {auditor} has reviewed every image that is drawn; expected somebody who has not"
+        )
+    return draws
 
 
 def set_images(selection: "pd.DataFrame") -> list[SetImage]:

@@ -8,7 +8,7 @@ from cleanset.edition.params import Params, read_params
 from cleanset.edition.paths import Edition, images_are_official
 from cleanset.errors import CleansetError
 from cleanset.review.audit import AuditPlan, AuditResult, Kind, continued, new_plan, percent, sentences
-from cleanset.review.audit_files import audited_roles, read_audit, read_plan, set_images, write_plan
+from cleanset.review.audit_files import audited_roles, draws_of_auditor, read_audit, read_plan, set_images, write_plan
 from cleanset.review.store import checked_reviews
 from cleanset.statistics.finite import Draws, fixed_bound, open_bound
 from cleanset.tables import INDEX, REJECTED, SELECTION, read_table
@@ -25,11 +25,14 @@ def one_role(params: Params, role: str | None) -> str:
     return found
 
 
-def draw(edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed: str | None) -> tuple[AuditPlan, bool]:
+def draw(
+    edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed: str | None, auditor: str | None = None
+) -> tuple[AuditPlan, bool]:
     """The plan of an audit, written if it is new or grows, and whether it was.
 
-    `kind` and `seed`: None takes those of the audit that is there, else fixed and 1. Raises CleansetError unless every
-    class of the set is settled, and where the plan that is there is another.
+    `kind` and `seed`: None takes those of the audit that is there, else fixed and 1. `auditor`: who is to look at the
+    draws. Raises CleansetError unless every class of the set is settled, where the plan that is there is another, and
+    as `draws_of_auditor` does; then nothing is written.
     """
     params = read_params(edition.folder)
     role = one_role(params, role)
@@ -40,6 +43,8 @@ def draw(edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed
         if seed not in (None, plan.seed):
             raise CleansetError(f"audit of {role}: it was drawn with seed {plan.seed!r}; expected that one, or none")
         grown = continued(plan, drawn)
+        if auditor is not None:
+            draws_of_auditor(edition.reviews, grown, auditor)
         if grown != plan:
             write_plan(edition.reviews, grown)
         return grown, grown != plan
@@ -52,6 +57,8 @@ def draw(edition: Edition, role: str | None, drawn: int, kind: Kind | None, seed
         )
     images = set_images(read_table(edition.selection(role), SELECTION))
     new = new_plan(role, kind or "fixed", seed or "1", drawn, images)
+    if auditor is not None:
+        draws_of_auditor(edition.reviews, new, auditor)
     write_plan(edition.reviews, new)
     return new, True
 

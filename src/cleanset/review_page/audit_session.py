@@ -9,10 +9,10 @@ from cleanset.edition.paths import Edition
 from cleanset.errors import CleansetError
 from cleanset.images.boxes import Box
 from cleanset.images.codec import Read, cropped, png
-from cleanset.review.audit import AuditPlan, SetImage, draws_for
-from cleanset.review.audit_files import reviewers_of
+from cleanset.review.audit import AuditPlan, SetImage
+from cleanset.review.audit_files import draws_of_auditor
 from cleanset.review.queue import ByRole, Question
-from cleanset.review.store import BOARD, Votes, read_reviews
+from cleanset.review.store import Votes
 from cleanset.review_page.library import IndexedImage, Library
 from cleanset.review_page.session import ReviewerClassStatus, Session
 from cleanset.web.images import Photos
@@ -43,12 +43,7 @@ def audit_library(edition: Edition, library: Library, plan: AuditPlan, auditor: 
 
     Raises CleansetError for the board, and where nothing is left for this auditor.
     """
-    reviewers = reviewers_of(read_reviews(edition.reviews))
-    draws = [] if auditor == BOARD else draws_for(auditor, plan, reviewers)
-    if not draws:
-        raise CleansetError(
-            f"audit of {plan.model}: {auditor} has reviewed every image that is drawn; expected somebody who has not"
-        )
+    draws = draws_of_auditor(edition.reviews, plan, auditor)
     boxes = {each.image_id: each.crop for each in draws if each.crop is not None}
     images = {each.image_id: _delivered(library, each) for each in draws}
     rows = library.index[library.index["image_id"].isin(set(images))]
