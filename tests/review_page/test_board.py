@@ -6,7 +6,10 @@ from cleanset.edition.paths import Edition
 from cleanset.review.save import save
 from cleanset.review.verdicts import Review, Vote
 from cleanset.review_page.board import columns_for, verdict_options
-from cleanset.review_page.library import IndexedImage
+from cleanset.review_page.library import IndexedImage, open_library
+from cleanset.review_page.server import open_session
+from cleanset.review_page.tab import Tab
+from cleanset.review_page.view import render
 from cleanset.tables import CANDIDATES, INDEX, read_table
 
 from .conftest import Open, Serve
@@ -105,6 +108,30 @@ def test_two_crops_are_told_apart_and_one_is_taken(edition: Path, start: Serve, 
             }
         }
     }  # fmt: skip
+
+
+def test_another_decision_needs_a_note_of_its_own(edition: Path) -> None:
+    library = open_library(Edition(edition))
+    image = next(iter(library.candidates(1)))
+    write(edition, "ada", image, verdict="clean")
+    write(edition, "ben", image, verdict="reject", reason="text", note="a date")
+    session = open_session(Edition(edition), library, "board")
+    tab = Tab(session)
+    clean = {"verdict": "clean", "note": "too small to see"}
+    reject = {"verdict": "reject", "reason": "text", "note": "Ben is right"}
+    for number, suggested, note, saved in (
+        ("1", "", "too small to see", clean),
+        ("2", "a date", "Ben is right", reject),
+        ("1", "Ben is right", None, reject),
+    ):
+        tab.open(1, image)
+        render(tab)
+        tab.press(number, [image])
+        assert (tab.mode, tab.note()[1]) == ("note", suggested)
+        tab.leave_note(note)
+        assert tab.notice is None or "needs a note" not in tab.notice.text
+        assert reviews(edition, "board")[GOLDFISH][image] == saved
+    session.hints.close()
 
 
 def test_its_own_crop_begins_with_the_boxes_in_conflict(edition: Path, start: Serve, visit: Open) -> None:

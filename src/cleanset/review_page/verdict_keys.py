@@ -94,11 +94,13 @@ class VerdictKeys(ShownClass):
         assert draft is not None
         assert image is not None
         left = self.cursor.class_index
-        note = self.session.notes.get((left, image.image_id)) or (own.note if own else None)
-        if self.session.reviewer == BOARD and not (note or "").strip():
+        written = self.session.notes.get((left, image.image_id))
+        # the note of an earlier decision gives the reason for that one
+        if self.session.reviewer == BOARD and not (written or "").strip():
             self.mode = "note"
             self.notice = Notice("A verdict of the board needs a note that gives the reason.")
             return
+        note = written or (own.note if own else None)
         self._write({image.image_id: draft.review(image, note, self.history.seen(left, image.image_id))})
         self.session.notes.pop((left, image.image_id), None)
         if self.cursor.class_index == left and self.cursor.focus == image.image_id:
@@ -220,6 +222,7 @@ class VerdictKeys(ShownClass):
         if self.mode != "note" or self.cursor.focus is None:
             return
         self.notice, draft, self.draft = None, self.draft, None
+        self.unread.begin(None)  # what was told before the dialog could be read in it
         self.close()
         if text is None:
             return
