@@ -68,3 +68,35 @@ def test_a_corner_is_dragged_on_the_magnified_image(contest, start: Start, visit
     (answer,) = answers(contest).values()
     assert answer["outline"].split()[0] == f"{x + 20},{y + 30}"
     assert len(answer["outline"].split()) == len(SQUARE)
+
+
+def test_a_corner_that_was_taken_up_and_removed_is_held_no_more(contest, start: Start, visit: Visit) -> None:  # type: ignore[no-untyped-def]
+    at = visit(start())
+    at.press("Enter", *FRUIT)
+    for keys in ((), ("Shift+ArrowRight", "Shift+ArrowRight"), ("Shift+ArrowDown", "Shift+ArrowDown")):
+        for key in keys:
+            at.page.keyboard.press(key)
+        at.press(" ")
+    at.page.keyboard.press("m")
+    at.press("z")
+    assert at.page.get_attribute("#cursor", "class") == ""
+    at.page.keyboard.press("ArrowLeft")
+    at.press(" ")
+    assert at.page.locator("path.corner").count() == 3
+
+
+def test_arrows_move_the_magnified_image_in_every_step(contest, start: Start, visit: Visit) -> None:  # type: ignore[no-untyped-def]
+    at = visit(start())
+    at.press("Enter")
+    place = (
+        "() => { const { scrollLeft, scrollTop } = document.querySelector('.stage'); return [scrollLeft, scrollTop] }"
+    )
+    for _ in range(4):
+        at.page.keyboard.press("+")
+    left, top = at.page.evaluate(place)
+    at.page.keyboard.press("ArrowLeft")
+    at.page.keyboard.press("ArrowDown")
+    assert at.page.evaluate(place) == [left - 80, top + 80]
+    # in a narrow window the questions stay where they are
+    at.page.set_viewport_size({"width": 800, "height": 600})
+    assert at.page.evaluate("() => document.querySelector('.side').getBoundingClientRect().top") == 328

@@ -3,6 +3,8 @@
 const NEAR_PIXELS = 9;
 const ZOOM_STEP = 1.25;
 const MAX_ZOOM = 8;
+const SCROLL_PIXELS = 80;
+const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 let image = ""; // the one that cursor and zoom are of
 let cursor = null;
@@ -36,11 +38,15 @@ export function outlineKey(event) {
   if (event.key === "+" || event.key === "=") return magnify(zoom * ZOOM_STEP);
   if (event.key === "-") return magnify(zoom / ZOOM_STEP);
   if (event.key === "0") return magnify(1);
-  if (!drawing()) return undefined;
+  const by = DIRECTIONS[event.key];
+  if (!drawing()) {
+    if (!by || zoom === 1) return undefined;
+    stage().scrollBy({ left: by[0] * SCROLL_PIXELS, top: by[1] * SCROLL_PIXELS });
+    return null;
+  }
   const { width, height } = size();
   cursor ??= [Math.round(width / 2), Math.round(height / 2)];
   const step = event.shiftKey ? 10 : event.repeat ? 4 : 1;
-  const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
   if (by) {
     cursor = [
       Math.max(0, Math.min(width, cursor[0] + by[0] * step)),
@@ -138,5 +144,6 @@ export function restoreOutline() {
     area.scrollTo(...scroll);
   }
   restored = area;
+  if (held !== null && drawing() && held >= corners().length) held = null; // it was removed
   if (!document.querySelector("#cursor")) showCursor();
 }
