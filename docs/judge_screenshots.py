@@ -14,7 +14,7 @@ from playwright.sync_api import Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.conftest import CHROMIUM_OPTIONS
-from tests.studies.contest.judging_page import ADA, Judging, Server, unjudged
+from tests.studies.contest.judging_page import ADA, Judging, serve, unjudged
 
 DOCS, ROOT = Path("docs"), Path()
 SIZE = {"width": 1280, "height": 800}
@@ -27,7 +27,7 @@ CORNERS = [
 def main() -> None:
     """Write the images."""
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        server = Server(unjudged(ROOT, Path(name)), ADA)
+        server = serve(unjudged(ROOT, Path(name)), ADA)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS)
         at = Judging(browser.new_page(viewport=SIZE), server.address)  # type: ignore[arg-type]
         at.press("Enter", "4")
