@@ -135,6 +135,7 @@ def _misclassified_by(tab: Tab, image_id: str, own: Review | None) -> list[str]:
 def render(tab: Tab) -> dict[str, str]:
     """The HTML of each part of the page: view, overlay, panel. The tab remembers the verdicts shown."""
     tab.session.refresh_class(tab.cursor.class_index)
+    tab.cursor.keep_places()
     shown = cards(tab)
     if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
         tab.history.shown = {card.image.image_id: card.own for card in shown}
