@@ -3,8 +3,9 @@
 Each class is reviewed with the fewest presses that the page offers: exceptions first, then one key for the rest.
 Whether the page guesses the reason of an exception depends on its hints, so that every replay is made without any, and
 with hints drawn at the recall that bench/hints.py measured on photographs. `without-browser` gives the same keys to the
-tab on the server, which takes a tenth of the time; a number limits each replay to N classes, drawn with a fixed seed, a
-second number to one model or three.
+tab on the server, which takes a tenth of the time; `wide` makes the window 1,920 x 940 pixels, as on a full screen of
+1,920 x 1,080, in place of 1,280 x 800; a number limits each replay to N classes, drawn with a fixed seed, a second
+number to one model or three.
 """
 
 import json
@@ -23,7 +24,7 @@ from typing import Any, ClassVar, Protocol
 
 import pandas as pd
 import yaml
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 import effort
 import page as page_bench
@@ -62,6 +63,7 @@ FALSE = {"text": 7 / 284, "border": 2 / 300, "filter": 6 / 307, "collage": 6 / 3
 SEED = 20_11
 MAX_PRESSES = 100
 """In a class; with more, the page takes none of them."""
+WIDE: ViewportSize = {"width": 1920, "height": 940}
 DRAW = "Control+ArrowRight"
 """Begins a box by moving its left edge."""
 
@@ -113,7 +115,7 @@ class Count:
     cropped: int = 0
 
 
-def main(classes: int, models: int | None, in_browser: bool) -> None:
+def main(classes: int, models: int | None, in_browser: bool, is_wide: bool) -> None:
     """Print the table; `classes`: the number of classes to review; `models`: 1 or 3 (None: both)."""
     print_machine()
     rows = [sample_row()] if in_browser else []
@@ -124,7 +126,7 @@ def main(classes: int, models: int | None, in_browser: bool) -> None:
                 edition = folder / f"{len(roles)}-{hinted}"
                 make_edition(edition, roles, tables, classes)
                 (edition / "truth.json").write_text(json.dumps({i: [v.verdict, v.reason] for i, v in truth.items()}))
-                rows.append(row(roles, hinted, replay(edition, truth, hinted, in_browser)))
+                rows.append(row(roles, hinted, replay(edition, truth, hinted, in_browser, is_wide)))
                 shutil.rmtree(edition)
                 print(rows[-1], file=sys.stderr, flush=True)
     header = ("for", "classes", "presses", "all clean", "exceptions", "reasons", "crops", "other", "a class", "before",
@@ -258,9 +260,11 @@ def served(folder: Path, hinted: bool) -> Iterator[str]:
         process.wait()
 
 
-def replay(folder: Path, truth: Truth, hinted: bool, in_browser: bool) -> Count:
+def replay(folder: Path, truth: Truth, hinted: bool, in_browser: bool, is_wide: bool) -> Count:
     if in_browser:
         with served(folder, hinted) as address, page_bench.opened(address) as page:
+            if is_wide:
+                page.set_viewport_size(WIDE)
             count = review_all(InBrowser(page), truth)
     else:
         count = review_all(OnServer(folder, truth if hinted else {}), truth)
@@ -321,6 +325,7 @@ class OnServer:
         self._show()
 
     def _show(self) -> None:
+        self._tab.cursor.keep_places()
         self._cards: list[Card] = cards(self._tab)
         self._tab.history.shown = {card.image.image_id: card.own for card in self._cards}
 
@@ -416,4 +421,5 @@ if __name__ == "__main__":
         serve(Path(sys.argv[2]), "--hinted" in sys.argv)
     else:
         limits = [int(each) for each in sys.argv[1:] if each.isdecimal()]
-        main(limits[0] if limits else CLASSES, limits[1] if limits[1:] else None, "without-browser" not in sys.argv)
+        classes, models = limits[0] if limits else CLASSES, limits[1] if limits[1:] else None
+        main(classes, models, in_browser="without-browser" not in sys.argv, is_wide="wide" in sys.argv)

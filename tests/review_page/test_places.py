@@ -27,7 +27,7 @@ def places(at: Any, of: list[str]) -> dict[str, Any]:
     return {image_id: found[image_id] for image_id in of}
 
 
-@pytest.mark.parametrize("size", [(800, 600), (1280, 800), (1920, 1080)])
+@pytest.mark.parametrize("size", [(800, 600), (1280, 800), (1920, 940), (1920, 1080)])
 @pytest.mark.parametrize("models", [1, 3])
 def test_replacements_move_no_image(
     edition: Path, start: Serve, visit: Open, size: tuple[int, int], models: int
@@ -78,7 +78,8 @@ def test_a_replacement_below_is_told_and_moves_nothing(edition: Path, start: Ser
 @pytest.mark.parametrize(
     ("count", "layout"),
     [(1, "columns-2 one-row"), (2, "columns-2 dense"), (3, "columns-3 dense"), (4, "columns-3 dense"),
-     (6, "columns-4 dense"), (8, "columns-5 dense"), (10, "columns-5 dense"), (11, "columns-3 dense many")],
+     (6, "columns-4 dense"), (8, "columns-5 dense"), (9, "columns-6 dense"), (10, "columns-6 dense"),
+     (11, "columns-3 dense many")],
 )  # fmt: skip
 def test_a_grid_has_room_for_two_more(count: int, layout: str) -> None:
     assert layout_of(count) == layout

@@ -21,7 +21,7 @@ class Cursor:
     focus: str | None = None
     every: bool = False
     first_count: int = 0
-    _order: list[str] = field(default_factory=list)
+    _places: list[str] = field(default_factory=list)
 
     @property
     def status(self) -> ReviewerClassStatus:
@@ -29,23 +29,27 @@ class Cursor:
         return self.session.statuses[self.class_index]
 
     def images(self) -> list[str]:
-        """Image ids shown: reviewed by this reviewer, asked for, or to be looked at again; with `every`, all.
+        """Image ids shown: reviewed by this reviewer, asked for, or to be looked at again; with `every`, all."""
+        return list(self.session.library.candidates(self.class_index)) if self.every else self._in_places()
 
-        While the class is open, each keeps its number: those that join, such as replacements, come last, and one that
-        is no longer needed leaves only from the end.
+    def keep_places(self) -> None:
+        """Let the images that are shown now keep their places for as long as the class is open.
+
+        Those that join, such as replacements, come last, and one that is no longer needed leaves only from the end.
         """
+        self._places = self._in_places()
+
+    def _in_places(self) -> list[str]:
         ids = list(self.session.library.candidates(self.class_index))
-        if self.every:
-            return ids
         asked = self._needed()
         own = {image_id for (_, image_id), votes in self.status.votes.items() if self.session.reviewer in votes}
         wanted = own.union(asked, self.status.look_again, {self.focus} if self.focus else ())
         # a class without questions and verdicts would otherwise be empty
         needed = [image_id for image_id in ids if image_id in wanted] or ids[:3]
-        self._order += [image_id for image_id in needed if image_id not in self._order]
-        while self._order and self._order[-1] not in needed:
-            self._order.pop()
-        return list(self._order)
+        in_places = [*self._places, *(image_id for image_id in needed if image_id not in self._places)]
+        while in_places and in_places[-1] not in needed:
+            in_places.pop()
+        return in_places
 
     def image(self) -> IndexedImage | None:
         """The image in focus."""
@@ -84,10 +88,11 @@ class Cursor:
     def go_to(self, class_index: int, focus: str | None = None) -> None:
         """Go to a class, and in it to `focus` or else to the first image that is asked for."""
         if class_index != self.class_index:
-            self._order, self.first_count = [], 0
+            self._places, self.first_count = [], 0
         self.class_index, self.every, self.focus = class_index, False, None
         asked, shown = self.asked(), self.images()
         self.first_count = self.first_count or len(shown)
+        self.keep_places()
         first = [*self.boxes_asked(), *(each for each in shown if each in asked), *shown]
         self.focus = focus or (first[0] if first else None)
 

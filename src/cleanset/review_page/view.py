@@ -31,8 +31,8 @@ MAX_SHORT_NAMED = 20
 _OVERLAYS = ("crop", "zoom", "help", "back", "guidelines")
 _SPARE_PLACES = 2
 """Places left free for replacements, so that they come onto the screen without moving an image."""
-_MAX_COLUMNS = 5
-"""Two rows of five images are side by side without scrolling in a window of 1,280 x 800 pixels."""
+_MAX_IMAGES = 10
+"""As many are side by side in two rows, without scrolling, in a window of 1,280 x 800 pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,7 @@ def _misclassified_by(tab: Tab, image_id: str, own: Review | None) -> list[str]:
 def render(tab: Tab) -> dict[str, str]:
     """The HTML of each part of the page: view, overlay, panel. The tab remembers the verdicts shown."""
     tab.session.refresh_class(tab.cursor.class_index)
+    tab.cursor.keep_places()
     shown = cards(tab)
     if tab.draft is None:  # else the cards may be hidden: what changed beneath was not seen
         tab.history.shown = {card.image.image_id: card.own for card in shown}
@@ -193,9 +194,9 @@ def layout_of(count: int) -> str:
     """The style classes of a grid that was opened with `count` images: columns with places to spare, and captions."""
     if count == 1:
         return "columns-2 one-row"
-    if count > 2 * _MAX_COLUMNS:
+    if count > _MAX_IMAGES:
         return "columns-3 dense many"
-    return f"columns-{min(_MAX_COLUMNS, (count + _SPARE_PLACES + 1) // 2)} dense"
+    return f"columns-{(count + _SPARE_PLACES + 1) // 2} dense"
 
 
 def _beside(shown: Sequence[Card]) -> Card | None:
