@@ -250,3 +250,23 @@ def test_an_audit_at_the_page(with_items: Path) -> None:
         left = {(index, q.image_id) for index, status in resumed.statuses.items() for q in status.questions}
         assert left <= set(getattr(resumed, "golds", ()))
         resumed.hints.close()
+
+
+def test_the_verdicts_of_others_give_no_item_away(with_items: Path) -> None:
+    """Where two review each image, all but the gold items would show what the first has found."""
+    params = with_items / "params.yaml"
+    params.write_text(params.read_text().replace("policy: single", "policy: unanimous"))
+    params.write_text(params.read_text().replace("min_reviewers: 1", "min_reviewers: 2"))
+    review_all(session_of(with_items, "ben"), lambda *_: "c")
+    session = session_of(with_items)
+    assert isinstance(session, GoldSession)
+    review_all(session, lambda *_: "c")
+    tab = Tab(session)
+    shown = []
+    for class_index in sorted({class_index for class_index, _ in session.golds}):
+        tab.open(class_index)
+        shown += cards(tab)
+    assert any(card.own for card in shown)
+    assert {bool(card.others) for card in shown} == {False}
+    tab.press("b", [])
+    assert "reviewer: ben" not in tab.back.matching

@@ -120,6 +120,11 @@ class GoldSession(Session):
             with_one = {class_index for class_index, _ in self.golds}
             self.statuses |= {index: self._read_status(index, None) for index in with_one}
 
+    @property
+    def shows_others(self) -> bool:
+        """Whether others' verdicts are shown: never, as an image without one would be a gold item."""
+        return False
+
     def candidates_asked(self, class_index: int) -> ByRole:
         """The candidates of a class that questions come from."""
         if self.counting:

@@ -114,7 +114,7 @@ def _filters(session: Session, verdict: PastVerdict, hints: Mapping[ImageKey, fr
         if any(candidate.image_id == image_id for candidate in candidates):
             yield f"model: {role}"
     for reviewer in status.votes[verdict.key]:
-        if reviewer not in (session.reviewer, BOARD):
+        if session.shows_others and reviewer not in (session.reviewer, BOARD):
             yield f"reviewer: {reviewer}"
     for kind in hints.get(verdict.key, ()):
         yield f"hint: {kind}"

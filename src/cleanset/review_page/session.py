@@ -185,6 +185,11 @@ class Session:
             if status.broken or any(role is None or role in question.serves for question in status.questions)
         ]
 
+    @property
+    def shows_others(self) -> bool:
+        """Whether a reviewer sees others' verdicts on an image once their own is given."""
+        return True
+
     def candidates_asked(self, class_index: int) -> ByRole:
         """The candidates of a class that questions come from."""
         return self.library.classes[class_index]

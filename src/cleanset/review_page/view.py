@@ -90,7 +90,7 @@ def cards(tab: Tab) -> list[Card]:
         votes = status.votes.get((tab.cursor.class_index, image_id), {})
         own = votes[session.reviewer].review if session.reviewer in votes else None
         # others' verdicts must not bias a reviewer who has none yet; the board decides between them
-        visible = own is not None or session.reviewer == BOARD
+        visible = (own is not None and session.shows_others) or session.reviewer == BOARD
         others = [(name, vote.review) for name, vote in sorted(votes.items()) if visible and name != session.reviewer]
         image = session.library.images[image_id]
         made.append(
