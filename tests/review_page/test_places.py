@@ -44,6 +44,7 @@ def test_replacements_move_no_image(
         assert places(at, first) == before
     joined = at.shown[len(first) :]
     assert joined
+    assert at.page.eval_on_selector_all("figure:has(.new)", "each => each.map(({dataset}) => dataset.card)") == joined
     if size[0] > 1000:
         assert set(joined) <= set(at.page.evaluate(WHOLE))
     after = places(at, at.shown)

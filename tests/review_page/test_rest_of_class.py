@@ -140,6 +140,41 @@ def test_a_key_of_the_class_before_decides_nothing_here(edition: Path, library: 
     assert tab.notice is None
 
 
+@pytest.mark.parametrize("key", ["u", "guess", "reason"])
+def test_an_image_that_a_key_came_too_early_for_is_left(edition: Path, library: Library, key: str) -> None:
+    tab = tab_of(edition, library)
+    while tab.wnid == GOLDFISH:
+        take_all(tab)
+    wnid, (first, *others) = tab.wnid, tab.cursor.images()
+
+    def press(key: str, seconds: float) -> None:
+        screen = Screen(wnid, dict.fromkeys([first, *others], 9.0), tab.pressed, "b", seconds)
+        tab.press(key, [first, *others], card=first, screen=screen)
+
+    press(key, 0.3)
+    press("a", 0.9)
+    assert reviews(edition)[wnid] == dict.fromkeys(others, GRID)
+    assert tab.notice is not None
+    assert "Left: card 1, a key for it came too early: decide on it, or press a again." in tab.notice.text
+    assert tab.cursor.focus == first
+    press("a", 1.2)
+    assert reviews(edition)[wnid] == dict.fromkeys([first, *others], GRID)
+
+
+def test_the_reason_after_a_lost_rejection_rejects_no_other_image(edition: Path, library: Library) -> None:
+    tab = tab_of(edition, library)
+    while tab.wnid == GOLDFISH:
+        take_all(tab)
+    before, shown = reviews(edition), tab.cursor.images()
+    for key, seconds in (("guess", 0.4), ("reason", 0.6)):
+        tab.press(key, shown, card=shown[1], screen=Screen(tab.wnid, {}, tab.pressed, "b", seconds))
+    assert reviews(edition) == before
+    assert tab.notice is not None
+    assert "2 keys were pressed before the images were shown" in tab.notice.text
+    tab.press("reason", shown, screen=Screen(tab.wnid, {}, tab.pressed, "b", 0.8))
+    assert reviews(edition)[tab.wnid] == {shown[0]: {"verdict": "reject", "reason": "border"}}
+
+
 @pytest.mark.parametrize("key", ["a", "c", "u", "guess", "reason"])
 def test_a_key_pressed_twice_settles_one_class(edition: Path, library: Library, key: str) -> None:
     tab = tab_of(edition, library)

@@ -49,6 +49,7 @@ class Tab(VerdictKeys):
         self.notice, self._screen = None, screen
         self.unread.begin(screen.answered)
         last_guess, self._last_guess = self._last_guess, None
+        was_guess_lost, self._is_guess_lost = self._is_guess_lost, False
         with self._reporting_errors():
             if key == "visit":
                 self._visit(card)
@@ -65,7 +66,7 @@ class Tab(VerdictKeys):
             elif key == "guess":
                 self._reject_by_guess(card, seen)
             elif key == "reason":
-                self._reject_for_reason(last_guess, seen)
+                self._reject_for_reason(last_guess, was_guess_lost, seen)
             else:
                 self._press_in_class(key, seen)
 

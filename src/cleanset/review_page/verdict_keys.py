@@ -24,6 +24,8 @@ class VerdictKeys(ShownClass):
         super().__init__(session)
         self.likeliest = LikeliestReasons(session)
         self._last_guess: tuple[int, str] | None = None
+        self._is_guess_lost = False
+        self._early: set[str] = set()
 
     def _begin(self, verdict: str, seen: Collection[str]) -> None:
         if self.cursor.status.broken:
@@ -31,8 +33,10 @@ class VerdictKeys(ShownClass):
         if self.cursor.focus is None:
             return
         self._check_seen(seen)
-        if verdict in ("clean", "unsure"):
+        if verdict == "clean":
             self._check_not_meant_before()
+        elif verdict == "unsure":
+            self._check_not_too_early(self.cursor.focus)
         self.draft = Draft(verdict)
         if verdict in ("clean", "unsure"):
             self._save_draft()
@@ -111,14 +115,16 @@ class VerdictKeys(ShownClass):
         """Reject an image for its likeliest reason, which its card shows; the next key can change the reason."""
         if self.ended or self.cursor.status.broken:
             raise CleansetError(self.cursor.status.broken or "nothing is shown here")
+        self._is_guess_lost = True
         self._check_class()
-        self._check_not_meant_before()
+        self._check_not_too_early(card)
         if card not in self.cursor.images():
             raise NotShownError
         before = self.cursor.focus
         self.cursor.focus_card(card)
         assert self.cursor.focus is not None
         self._check_seen(seen)
+        self._is_guess_lost = False
         left, focus = self.cursor.class_index, self.cursor.focus
         reason = self._screen.reason or self.likeliest.of(left, [focus])[focus]
         self.draft = Draft("reject", reason)
@@ -130,8 +136,24 @@ class VerdictKeys(ShownClass):
             said = f"{self.notice.text} " if self.notice else ""
             self.notice = Notice(f"{said}Rejected last: {_words(reason)}; Shift and a reason's key changes it.")
 
-    def _reject_for_reason(self, last_guess: tuple[int, str] | None, seen: Collection[str]) -> None:
-        """Change the reason of the guess that the key before made, or else reject the image in focus for a reason."""
+    def _check_not_too_early(self, image_id: str | None) -> None:
+        """Raise NotShownError for a verdict as soon as the last one has brought another class, and remember the image.
+
+        It is not clean for the reviewer, so that the next key for all the rest leaves it.
+        """
+        try:
+            self._check_not_meant_before()
+        except NotShownError:
+            self._early.update([image_id] if image_id else [])
+            raise
+
+    def _reject_for_reason(
+        self, last_guess: tuple[int, str] | None, was_guess_lost: bool, seen: Collection[str]
+    ) -> None:
+        """Change the reason of the guess that the key before made, or else reject the image in focus for a reason.
+
+        Nothing is rejected if that guess was lost: the reason was meant for its image.
+        """
         reason = REASONS.get(self._screen.reason or "")
         if reason is None:
             raise CleansetError("not the key of a reason: ? shows them")
@@ -142,8 +164,10 @@ class VerdictKeys(ShownClass):
             self.history.shown[image_id] = own  # the last notice told it
             self.history.write(class_index, {image_id: own.model_copy(update={"reason": reason})})
             self.notice = Notice(f"{self.session.library.names[class_index].name}: rejected last: {_words(reason)}.")
+        elif was_guess_lost:
+            raise NotShownError
         elif not self.ended:
-            self._check_not_meant_before()
+            self._check_not_too_early(self.cursor.focus)
             self._begin("reject", seen)
             if self.draft is not None:
                 self.draft.reason = reason
@@ -165,7 +189,8 @@ class VerdictKeys(ShownClass):
             return
         left, shown = self.cursor.class_index, self.cursor.images()
         min_seconds = self.session.library.params.review.seconds_per_image
-        rest = rest_of_class(self.cursor, self._screen.seconds, min_seconds, seen)
+        rest = rest_of_class(self.cursor, self._screen.seconds, min_seconds, seen, self._early)
+        self._early.clear()  # this notice names them
         if rest.clean:
             images, notes = self.session.library.images, self.session.notes
             self._write(
@@ -180,9 +205,9 @@ class VerdictKeys(ShownClass):
                 notes.pop((left, image_id), None)
         settled = f" {self.notice.text}" if self.notice else ""
         self.notice = Notice(rest_in_words(rest, shown) + settled, is_error=not rest.clean)
-        unseen = rest.unseen + rest.late
-        if self.cursor.class_index == left and unseen:
-            self.cursor.focus, self.scrolled_at = unseen[0], self.pressed
+        to_look_at = rest.early + rest.unseen + rest.late
+        if self.cursor.class_index == left and to_look_at:
+            self.cursor.focus, self.scrolled_at = to_look_at[0], self.pressed
         elif self.cursor.class_index == left and self.cursor.focus in rest.clean:
             self.cursor.focus_next()
             self._ask_for_box()

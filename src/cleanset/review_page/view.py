@@ -40,9 +40,10 @@ class Card:
     """An image among those side by side.
 
     `own`: this reviewer's verdict; `others`: the verdicts of others that may be shown; `box_asked`: only the box of a
-    crop is asked for; `queued`: needed whatever the other verdicts will be; `likeliest`: the reason that a key without
-    one rejects it for, None until all hints at it are known; `opinions`: what studies of labels found;
-    `misclassified_by`: the models that misclassify the crop; `fault`: the reason why the image cannot be shown.
+    crop is asked for; `has_joined`: it was not shown when the class was opened; `queued`: needed whatever the other
+    verdicts will be; `likeliest`: the reason that a key without one rejects it for, None until all hints at it are
+    known; `opinions`: what studies of labels found; `misclassified_by`: the models that misclassify the crop; `fault`:
+    the reason why the image cannot be shown.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Card:
     own: Review | None
     others: Sequence[tuple[str, Review]]
     in_focus: bool
+    has_joined: bool
     asked: bool
     box_asked: bool
     queued: bool
@@ -103,6 +105,7 @@ def cards(tab: Tab) -> list[Card]:
                 own=own,
                 others=others,
                 in_focus=image_id == tab.cursor.focus,
+                has_joined=not tab.cursor.every and number > tab.cursor.first_count,
                 asked=image_id in asked,
                 box_asked=image_id in boxes,
                 queued=image_id in queued,
