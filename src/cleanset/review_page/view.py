@@ -66,6 +66,16 @@ class Card:
     unsaved_note: str | None
     fault: str | None
 
+    @property
+    def signs(self) -> dict[str, str]:
+        """Hints, then opinions, each kind by the alphabet, and what it rests on."""
+        hints = sorted((hint.kind, place, hint.text) for place, hint in enumerate(self.hints))
+        opinions = sorted((opinion.flag, place, opinion.source) for place, opinion in enumerate(self.opinions))
+        found: dict[str, list[str]] = {}
+        for sign, _, text in [*hints, *opinions]:
+            found.setdefault(sign, []).append(text)
+        return {sign: "; ".join(texts) for sign, texts in found.items()}
+
 
 def url_of(image: IndexedImage, full: bool = False) -> str:
     """The address of an image. It changes with the bytes, so that a browser may cache it."""
