@@ -4,6 +4,7 @@ from pathlib import Path
 
 import yaml
 
+from cleanset.review_page.notices import READ_SECONDS
 from tests.browser_tab import PATIENCE
 
 from .conftest import Open, Serve
@@ -148,6 +149,7 @@ def test_sixty_keys_typed_ahead_count_or_are_told(edition: Path, start: Serve, v
     count = sum(map(len, reviews(edition).values()))
     assert count < 60
     assert f"{60 - count} keys were pressed before the images were shown" in at.notice
+    at.page.wait_for_timeout(1_000 * READ_SECONDS)
     at.press("ArrowRight")
     assert at.notice == ""
 
