@@ -34,13 +34,14 @@ def common_classes(classes: Sequence[int], overlap: float) -> frozenset[int]:
 
 
 def share_of(classes: Sequence[int], text: str, overlap: float) -> Share:
-    """The share K/N of `classes`, such as 1/3: every N-th class from the K-th on, and the common ones."""
+    """The share K/N of `classes`, such as 1/3: the common ones, and every N-th of the others from the K-th on."""
     numbers = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     part, parts = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
     if not 1 <= part <= parts <= MAX_PARTS:
         raise CleansetError(f"--share {shown(text)}: expected K/N with 1 <= K <= N <= {MAX_PARTS:,}, such as 1/3")
     common = common_classes(classes, overlap)
-    return Share(frozenset(classes[part - 1 :: parts]) | common, common)
+    others = [class_index for class_index in classes if class_index not in common]
+    return Share(common.union(others[part - 1 :: parts]), common)
 
 
 def assigned_share(classes: Sequence[int], reviewer: str, assign: Mapping[str, str], overlap: float) -> Share | None:
