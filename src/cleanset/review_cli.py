@@ -1,11 +1,13 @@
 """The commands `cleanset review …`. Each imports its code when it runs, so that `cleanset --help` is fast."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cleanset.edition.paths import Edition
+from cleanset.errors import CleansetError
 from cleanset.options import (
     HERE,
     LOOPBACK,
@@ -57,6 +59,11 @@ def review(
     if calibration:
         show_calibration(Edition(edition), as_json)
         return
+    check_audit_options(
+        audit,
+        {"--open or --fixed": kind, "--model": model, "--seed": seed},
+        {"--look-again": look_again, "--share": share},
+    )
     if audit is not None:
         from cleanset.review import audit_report
 
@@ -87,6 +94,15 @@ def review(
         print(review_status.as_json(found))
     else:
         Console().print(review_status.as_table(found), highlight=False)
+
+
+def check_audit_options(audit: int | None, with_audit: Mapping[str, object], without: Mapping[str, object]) -> None:
+    """Raise CleansetError for an option of an audit without one, or for one that an audit does not have."""
+    for option, value in (with_audit if audit is None else without).items():
+        if value is not None and audit is None:
+            raise CleansetError(f"{option}: goes with --audit; expected an audit, as by --audit 100")
+        if value is not None:
+            raise CleansetError(f"{option}: goes without --audit; expected no audit, which draws from the whole set")
 
 
 def show_calibration(edition: Edition, as_json: bool) -> None:

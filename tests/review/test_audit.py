@@ -246,6 +246,23 @@ def test_what_cannot_be_drawn(edition: Edition, options: list[str], message: str
     assert not (edition.reviews / "audit").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--audit", "2", "--share", "1/2"], "--share: goes without --audit; expected no audit"),
+        (["--audit", "2", "--look-again", "look_again.csv"], "--look-again: goes without --audit; expected no audit"),
+        (["--reviewer", "ada", "--model", "standard"], "--model: goes with --audit; expected an audit"),
+        (["--reviewer", "ada", "--fixed"], "--open or --fixed: goes with --audit; expected an audit"),
+        (["--status", "--seed", "7"], "--seed: goes with --audit; expected an audit"),
+    ],
+)
+def test_options_of_an_audit_and_of_reviewing(edition: Edition, options: list[str], message: str) -> None:
+    code, out, error = says(cleanset("review", *options, cwd=edition.folder))
+    assert (code, out) == (1, "")
+    assert message in error
+    assert not (edition.reviews / "audit").exists()
+
+
 def test_files_that_were_changed(edition: Edition) -> None:
     says(cleanset("review", "--audit", "2", "--model", "standard", cwd=edition.folder))
     order = edition.reviews / "audit" / "standard.csv"
