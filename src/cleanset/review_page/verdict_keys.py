@@ -180,7 +180,7 @@ class VerdictKeys(ShownClass):
         self._check_class()
         self._check_shown()
         if self.session.reviewer == BOARD:
-            raise CleansetError("the board gives a note with each verdict: decide on each image by itself")
+            raise CleansetError("A verdict of the board needs a note: decide on each image by itself.")
         if self.zoomed:
             self.notice = Notice("a takes the images that are side by side: Esc goes back to them.")
             return

@@ -1,5 +1,7 @@
 """An outline by keyboard alone, corners that are moved, and the magnified image."""
 
+from types import SimpleNamespace
+
 from cleanset.studies.contest.judge_page.answers import JudgeDraft
 from cleanset.studies.contest.judge_page.tab import JudgeTab
 from tests.report.pages import violations
@@ -13,11 +15,13 @@ CURSOR = "() => document.querySelector('#cursor').getAttribute('d').match(/-?[\\
 
 def test_a_corner_is_moved_inside_the_image_and_never_onto_another() -> None:
     draft = JudgeDraft(image="0" * 64, corners=[(1, 1), (9, 1), (9, 9)])
-    move = JudgeTab._move_corner
-    move(None, draft, 1, (50, -3), (20, 10))  # type: ignore[arg-type]
+    tab = SimpleNamespace(notice="")
+    for point in ((50, -3), (20, 0)):
+        JudgeTab._move_corner(tab, draft, 1, point, (20, 10))  # type: ignore[arg-type]
+        assert (draft.corners, tab.notice) == ([(1, 1), (20, 0), (9, 9)], "")
+    JudgeTab._move_corner(tab, draft, 1, (9, 9), (20, 10))  # type: ignore[arg-type]
     assert draft.corners == [(1, 1), (20, 0), (9, 9)]
-    move(None, draft, 1, (9, 9), (20, 10))  # type: ignore[arg-type]
-    assert draft.corners == [(1, 1), (20, 0), (9, 9)]
+    assert tab.notice == "Two corners cannot be at one place: the corner stays where it was."
 
 
 def test_an_outline_by_keyboard_and_a_corner_dragged(contest, start: Start, visit: Visit) -> None:  # type: ignore[no-untyped-def]
@@ -35,6 +39,13 @@ def test_an_outline_by_keyboard_and_a_corner_dragged(contest, start: Start, visi
             keyboard.press(f"Shift+{key}")
         at.press(" ")
     keyboard.press("m")  # takes the last corner up
+    for _ in range(5):
+        keyboard.press("Shift+ArrowLeft")
+    at.press("m")
+    assert "Two corners cannot be at one place" in at.page.inner_text("body")
+    for _ in range(5):
+        keyboard.press("Shift+ArrowRight")
+    keyboard.press("m")
     keyboard.press("ArrowRight")
     at.press("m", "Enter")
     assert at.step == "statement"

@@ -108,8 +108,12 @@ class JudgeTab:
             raise
 
     def _move_corner(self, draft: JudgeDraft, corner: int, point: Point, size: tuple[int, int]) -> None:
+        if not 0 <= corner < len(draft.corners):
+            return
         moved = _inside(point, size)
-        if 0 <= corner < len(draft.corners) and moved not in draft.corners:
+        if moved in draft.corners[:corner] + draft.corners[corner + 1 :]:
+            self.notice = "Two corners cannot be at one place: the corner stays where it was."
+        else:
             draft.corners[corner] = moved
 
     def _add_corner(self, draft: JudgeDraft, point: Point, size: tuple[int, int]) -> None:
