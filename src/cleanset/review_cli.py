@@ -98,11 +98,13 @@ def review(
 
 def check_audit_options(audit: int | None, with_audit: Mapping[str, object], without: Mapping[str, object]) -> None:
     """Raise CleansetError for an option of an audit without one, or for one that an audit does not have."""
-    for option, value in (with_audit if audit is None else without).items():
-        if value is not None and audit is None:
-            raise CleansetError(f"{option}: goes with --audit; expected an audit, as by --audit 100")
+    if audit is None:
+        refused, rule = with_audit, "goes with --audit; expected an audit, as by --audit 100"
+    else:
+        refused, rule = without, "goes without --audit; expected no audit, which draws from the whole set"
+    for option, value in refused.items():
         if value is not None:
-            raise CleansetError(f"{option}: goes without --audit; expected no audit, which draws from the whole set")
+            raise CleansetError(f"{option}: {rule}")
 
 
 def show_calibration(edition: Edition, as_json: bool) -> None:

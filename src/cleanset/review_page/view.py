@@ -69,11 +69,11 @@ class Card:
     @property
     def signs(self) -> dict[str, str]:
         """Hints, then opinions, each kind by the alphabet, and what it rests on."""
-        hints = sorted((hint.kind, place, hint.text) for place, hint in enumerate(self.hints))
-        opinions = sorted((opinion.flag, place, opinion.source) for place, opinion in enumerate(self.opinions))
         found: dict[str, list[str]] = {}
-        for sign, _, text in [*hints, *opinions]:
-            found.setdefault(sign, []).append(text)
+        for hint in sorted(self.hints, key=lambda hint: hint.kind):
+            found.setdefault(hint.kind, []).append(hint.text)
+        for opinion in sorted(self.opinions, key=lambda opinion: opinion.flag):
+            found.setdefault(opinion.flag, []).append(opinion.source)
         return {sign: "; ".join(texts) for sign, texts in found.items()}
 
 
